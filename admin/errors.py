@@ -53,7 +53,11 @@ def problem_detail(problem: Problem) -> dict[str, Any]:
     detail: dict[str, Any] = {"field": problem.field, "reason": problem.reason}
     if problem.index is not None:
         detail["index"] = problem.index
-    return detail | {"closest": list(problem.closest)} if problem.closest else detail
+    if problem.closest:
+        detail["closest"] = list(problem.closest)
+    if problem.provenance is not None:
+        detail["provenance"] = problem.provenance
+    return detail
 
 
 class UnknownProject(InvalidRequest, name="unknown_project"):

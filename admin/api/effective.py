@@ -26,7 +26,9 @@ operations = Operations("effective attributes")
 def get_effective_attributes(query: Fields) -> EffectiveAnswer | Response:
     """What applies at a scope, and why."""
     try:
-        effective = effective_attributes(context(), _scope(query), _kinds(query), at=query.get("at"))
+        effective = effective_attributes(
+            context(), _scope(query), _kinds(query), at=query.get("at"), with_provenance=query["provenance"]
+        )
     except SQLAlchemyError:
         kind = _kinds(query)[0] if "resource_type" in query else None
         stale = None if "at" in query else stale_text(context(), _scope(query), kind)

@@ -45,15 +45,14 @@ operations = Operations("fleet")
 def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
     if kind is FleetKind.CLUSTER:
         return ClusterAnswer.from_view(fleet.get_cluster(context(), name))
-    return GroupAnswer.from_group(*fleet.get_group(context(), kind, name))
+    return GroupAnswer.from_view(fleet.get_group(context(), kind, name))
 
 
 def _list(kind: FleetKind, query: Fields) -> Sequence[ClusterAnswer | GroupAnswer]:
     if kind is FleetKind.CLUSTER:
         views = fleet.list_clusters(context(), pool=query.get("pool"), label=query.get("label"))
         return [ClusterAnswer.from_view(view) for view in views]
-    groups, known = fleet.list_groups(context(), kind)
-    return [GroupAnswer.from_group(group, known) for group in groups]
+    return [GroupAnswer.from_view(view) for view in fleet.list_groups(context(), kind)]
 
 
 def _definition(kind: FleetKind, name: str, changed: Changed) -> Json | None:

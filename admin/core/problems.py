@@ -21,6 +21,8 @@ class Problem:
     reason: str  #: what is wrong and how to correct it, one sentence
     closest: tuple[str, ...] = ()  #: known words like the one in the input
     index: int | None = None  #: position of its change, in a request with many
+    version: int | None = None  #: of the row that set the rule
+    provenance: Mapping[str, Any] | None = None  #: of that version, as answers show it
 
     def __str__(self) -> str:
         return f"{self.field}: {self.reason}" if self.field else self.reason

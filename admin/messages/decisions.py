@@ -10,7 +10,7 @@ from msgspec import Meta, field
 from admin.core.problems import shorten
 from admin.messages.executions import MOST_SHOWN, ExecutionIdAnswer, ReasonAnswer
 from admin.messages.requests import Number, RequestSchema
-from admin.messages.shared import Answer, Json, NoticeAnswer, Time, described_as
+from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as
 from admin.services.executions import Explanation
 from admin.services.redecisions import Redecided
 from admin.store.decisions import StoredDecision
@@ -67,6 +67,7 @@ class ExplanationAnswer(Answer):
     label: str | None = None
     strategy: str
     revision: int
+    revisions: Revisions = None
     decided_at: Time | None = None
     decision: int | None = None
     because: str | None = None
@@ -81,12 +82,14 @@ class ExplanationAnswer(Answer):
     @classmethod
     def from_explanation(cls, explanation: Explanation) -> ExplanationAnswer:
         decision, history, silence = explanation.decision, explanation.history, explanation.silence
+        provenance = explanation.provenance
         return cls.from_attributes(
             explanation,
             id=ExecutionIdAnswer.from_execution(explanation.id),
             status=explanation.status and StatusAnswer.from_attributes(explanation.status),
             silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
+            revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),
             decided_at=decision and decision.decided_at,
             decision=decision and decision.number,
             because=decision and decision.because,

@@ -7,14 +7,27 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from admin.core.settings import trails
-from admin.messages.requests import Fields, Number, ResourceType, ScopeQuery, changes_field
-from admin.messages.shared import LEVELS, Answer, Json, OriginAnswer, ScopeAnswer, described_as, one_of
+from admin.messages.requests import Fields, Flag, Number, ResourceType, ScopeQuery, changes_field
+from admin.messages.shared import (
+    LEVELS,
+    Answer,
+    Json,
+    OriginAnswer,
+    ProvenanceAnswer,
+    Revisions,
+    ScopeAnswer,
+    described_as,
+    one_of,
+)
 from admin.services.effective import Effective
 
 
 class EffectiveQuery(ScopeQuery):
     resource_type = ResourceType()
     at = Number(metadata={"description": "As of this revision; today's configuration applies."})
+    provenance = Flag(
+        load_default=False, metadata={"description": "With the revisions that the values were set by: who, when, why."}
+    )
 
 
 class ProposalBody(ScopeQuery):
@@ -55,7 +68,13 @@ class ValueAnswer(Answer):
 class EffectiveAnswer(Answer):
     values: list[Annotated[Json, described_as("ValueAnswer")]]
     revision: int
+    revisions: Revisions = None
 
     @classmethod
     def from_effective(cls, effective: Effective) -> EffectiveAnswer:
-        return cls(values=[trails.resolved(value) for value in effective.values], revision=effective.revision)
+        provenance = effective.provenance
+        return cls(
+            values=[trails.resolved(value) for value in effective.values],
+            revision=effective.revision,
+            revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),
+        )

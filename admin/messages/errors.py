@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from admin.errors import RainbowError
-from admin.messages.shared import Answer, Json, ScopeAnswer, described_as
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, ScopeAnswer, described_as
 
 
 class ErrorDetail(ScopeAnswer):
@@ -22,6 +22,7 @@ class ErrorDetail(ScopeAnswer):
     reason: str | None = None
     closest: list[str] | None = None
     current_version: int | None = None
+    provenance: Annotated[ProvenanceAnswer | None, Meta(description="Of the setting that refuses it.")] = None
 
 
 #: Details as the services write them, in the order that reads best for each error.

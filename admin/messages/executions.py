@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import parse_value
 from admin.core.problems import Invalid
+from admin.core.provenance import split_name
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import (
@@ -147,7 +148,6 @@ class ClosureAnswer(Answer):
 
     @classmethod
     def from_execution(cls, execution: Execution | ListedExecution) -> ClosureAnswer:
-        abort = {"cause": execution.abort_cause, "principal": execution.abort_principal}
         return cls(
             phase=execution.phase,
             reason=ReasonAnswer(code=execution.reason, message=execution.reason_message),
@@ -156,8 +156,17 @@ class ClosureAnswer(Answer):
             started_at=execution.started_at,
             finished_at=execution.finished_at,
             duration=execution.duration,
-            abort_metadata=None if execution.abort_cause is None else abort,
+            abort_metadata=None if execution.abort_cause is None else _abort_metadata(execution),
         )
+
+
+def _abort_metadata(execution: Execution | ListedExecution) -> Json:
+    """Why an execution was ended, and by whom; `principal` is Flyte's field for the name, which is only claimed."""
+    principal = execution.abort_principal
+    author, claimed_by = split_name(principal) if principal else (None, None)
+    names = {"author": author, "claimed_by": claimed_by}
+    abort = {"cause": execution.abort_cause, "principal": principal}
+    return abort | {key: name for key, name in names.items() if name is not None}
 
 
 class ListedAnswer(Answer):
@@ -252,12 +261,15 @@ class EventAnswer(Answer):
     phase: str
     reason: ReasonAnswer | None = None
     cluster: str | None = None
-    by: str | None = None
+    by: Annotated[str | None, Meta(description="The claimed name, or the author where none was claimed.")] = None
+    author: str | None = None
+    claimed_by: Annotated[str | None, Meta(description="Who, by their own word.")] = None
 
     @classmethod
     def from_event(cls, event: Event) -> EventAnswer:
         reason = ReasonAnswer(code=event.reason, message=event.message or "") if event.reason else None
-        return cls.from_attributes(event, reason=reason)
+        author, claimed_by = split_name(event.by) if event.by else (None, None)
+        return cls.from_attributes(event, reason=reason, author=author, claimed_by=claimed_by)
 
 
 class EventsAnswer(Answer):

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
-from admin.core.fleet.fleet import Fleet, Group
+from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
 from admin.messages.executions import ExecutionIdAnswer
@@ -27,9 +27,9 @@ from admin.messages.requests import (
     RequestSchema,
     WriteQuery,
 )
-from admin.messages.shared import Answer, Json, Time, WarningAnswer, described_as, one_of
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
-from admin.services.fleet import ClusterView, Switched
+from admin.services.fleet import ClusterView, GroupView, Switched
 from admin.services.switch_previews import Fate
 
 #: Executions that the answer to a dry run names; the counts are of all.
@@ -94,6 +94,17 @@ class ReportBody(RequestSchema):
     properties = PayloadField("ClusterReport/properties/properties")
 
 
+#: By which revision or event something of the fleet came to be as it is.
+StatesProvenance = Annotated[
+    dict[str, ProvenanceAnswer] | None,
+    Meta(description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so."),
+]
+
+
+def _states_provenance(provenance: Mapping[str, Provenance]) -> dict[str, ProvenanceAnswer] | None:
+    return {state: ProvenanceAnswer.from_attributes(entry) for state, entry in provenance.items()} or None
+
+
 class MemberAnswer(Answer):
     id: str
     weight: float
@@ -109,9 +120,11 @@ class GroupAnswer(Answer):
     description: str | None = None
     source: str
     version: int | None = None
+    provenance: StatesProvenance = None
 
     @classmethod
-    def from_group(cls, group: Group, fleet: Fleet) -> GroupAnswer:
+    def from_view(cls, view: GroupView) -> GroupAnswer:
+        group, fleet = view.group, view.fleet
         definition = group.definition
         return cls(
             name=group.name,
@@ -127,6 +140,7 @@ class GroupAnswer(Answer):
             description=definition.payload.get("description"),
             source=definition.source.value,
             version=definition.version,
+            provenance=_states_provenance({"definition": view.provenance} if view.provenance else {}),
         )
 
 
@@ -169,6 +183,7 @@ class ClusterAnswer(Answer):
     description: str | None = None
     source: str
     version: int | None = None
+    provenance: StatesProvenance = None
 
     @classmethod
     def from_view(cls, view: ClusterView) -> ClusterAnswer:
@@ -208,6 +223,7 @@ class ClusterAnswer(Answer):
             description=payload.get("description"),
             source=definition.source.value,
             version=definition.version,
+            provenance=_states_provenance(view.provenance),
         )
 
 
@@ -309,7 +325,8 @@ class ClusterEventAnswer(Answer):
     at: Time
     type: str
     reason: str | None = None
-    claimed_by: str | None = None
+    author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
+    claimed_by: Annotated[str | None, Meta(description="Who, by their own word.")] = None
     number: int
 
 

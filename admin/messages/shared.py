@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self, dataclass_transform
 import msgspec
 from msgspec import Meta, Struct, StructMeta, field
 
+from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.scopes import Level
 from admin.core.settings.warnings import Warning
@@ -94,6 +95,29 @@ class OriginAnswer(ScopeAnswer):
     level: Annotated[str, one_of(*LEVELS)]
     version: Annotated[int | None, Meta(description="Of the stored row.")] = None
     key: Annotated[str | None, Meta(description="The configuration key, for the platform's own values.")] = None
+
+
+class ProvenanceAnswer(Answer):
+    """By which revision or event something came to be."""
+
+    revision: int | None = None
+    event: Annotated[int | None, Meta(description="The number of a cluster's event.")] = None
+    author: str
+    claimed_by: Annotated[str | None, Meta(description="Who, by their own word.")] = None
+    at: Time
+    message: str | None = None
+
+    @classmethod
+    def by_number(cls, provenance: Mapping[int, Provenance]) -> dict[str, ProvenanceAnswer]:
+        """Revisions by their numbers, which JSON has as text where they are keys."""
+        return {str(number): cls.from_attributes(revision) for number, revision in sorted(provenance.items())}
+
+
+#: The revisions that made what an answer shows.
+Revisions = Annotated[
+    dict[str, ProvenanceAnswer] | None,
+    Meta(description="The revisions that versions name, by number; those that are no longer kept are left out."),
+]
 
 
 class WarningAnswer(ScopeAnswer):

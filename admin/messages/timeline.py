@@ -76,6 +76,7 @@ class EntryAnswer(Answer):
             cluster=event.cluster,
             type=event.type,
             number=event.number,
+            author=event.author,
             claimed_by=event.claimed_by,
             message=event.reason,
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from admin.core.changes import ANONYMOUS
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.clusters import Health
+from admin.core.provenance import show_name
 from admin.core.settings.scopes import Scope
 from admin.core.times import show_time
 from admin.errors import NotSilent
@@ -33,8 +35,8 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
             return before, False
         if before.cluster != cluster or not _is_silent(before, health, now):
             raise NotSilent(_refusal(before, health))
-        message = f"Given up by {by or 'anonymous'}: {cause or 'no cause was given'}"
-        details = {"reason": CLUSTER_LOST, "message": message, "by": by or "anonymous"}
+        message = f"Given up by {show_name(ANONYMOUS, by)}: {cause or 'no cause was given'}"
+        details = {"reason": CLUSTER_LOST, "message": message, "by": by or ANONYMOUS}
         executions.change(connection, before, _given_up(before, message, now), "GIVEN_UP", now, **details)
         after = find_execution(context, connection, key)
     count_finished(after, now)

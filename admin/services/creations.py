@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from admin.core.changes import ANONYMOUS
 from admin.core.problems import Invalid
+from admin.core.provenance import explain_refusal, versions_of
 from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
 from admin.metrics import count_created
 from admin.services.context import Context
 from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
 from admin.services.run_requests import CreationRequest, RunRequest
-from admin.store import creations, executions
+from admin.store import creations, executions, revisions
 from admin.store.creations import Creation, Outcome
 from admin.store.executions import Execution
 
@@ -96,7 +97,17 @@ def create_executions(
     if not dry_run:
         new = [result.execution for result in results.values() if isinstance(result, Created) and result.is_new]
         count_created(new, (time.perf_counter() - started) / max(1, len(named)))
-    return [results[position] for position in range(len(named))]
+    return _explained(context, [results[position] for position in range(len(named))])
+
+
+def _explained(context: Context, results: list[Result]) -> list[Result]:
+    """Results whose refusals say by whom the settings were made that refuse them; nothing is read without any."""
+    versions = versions_of(result for result in results if isinstance(result, Exception))
+    if not versions:
+        return results
+    with context.database.reading() as connection:
+        provenance, now = revisions.provenance_of(connection, versions), context.clock()
+    return [explain_refusal(result, provenance, now) if isinstance(result, Invalid) else result for result in results]
 
 
 def _create_from_memory(context: Context, requests: list[CreationRequest], *, dry_run: bool) -> dict[int, Result]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from admin.core.changes import RowChange, RowWrite, rows_after
 from admin.core.projects import project_changes
+from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
@@ -24,6 +25,7 @@ class Effective:
 
     values: tuple[Resolved, ...]
     revision: int
+    provenance: Mapping[int, Provenance] | None = None  #: of the rows that apply, by their versions; None if not asked
 
 
 def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> bytes | None:
@@ -64,10 +66,12 @@ def effective_attributes(
     *,
     at: int | None = None,
     proposed: Sequence[RowWrite] | None = None,
+    with_provenance: bool = False,
 ) -> Effective:
     """The effective value of each kind at a scope, with its trail.
 
-    `at` reads the rows as they were at a revision, `proposed` as they would be after a change.
+    `at` reads the rows as they were at a revision, `proposed` as they would be after a change. `with_provenance` looks
+    up who made the revisions that the rows are of.
     """
     chosen = list(kinds)
     names = [kind.name for kind in chosen]
@@ -81,6 +85,7 @@ def effective_attributes(
         else:
             check_number(connection, at)
             rows, revision = history.applying_at(connection, at, names, scope), at
+        provenance = revisions.provenance_of(connection, (row.version for row in rows)) if with_provenance else None
     changes = [] if proposed is None else _proposed(context, scope, proposed)
     platform = context.settings.platform
     values = []
@@ -88,7 +93,7 @@ def effective_attributes(
         changes_of_kind = [change for change in changes if change.kind == kind.name]
         after = rows_after([row for row in rows if row.kind == kind.name], changes_of_kind)
         values.append(resolve(kind, scope, after, platform.at(kind, scope.domain)))
-    return Effective(values=tuple(values), revision=revision)
+    return Effective(values=tuple(values), revision=revision, provenance=provenance)
 
 
 def _proposed(context: Context, scope: Scope, proposed: Sequence[RowWrite]) -> list[RowChange]:

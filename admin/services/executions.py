@@ -12,7 +12,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from admin.core import names
+from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import DRAINED
+from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.executions.spec import EXECUTION_NAME, request_warnings
@@ -20,6 +22,7 @@ from admin.core.executions.statuses import Status
 from admin.core.json_text import JsonObject
 from admin.core.placement import decisions as placement_decisions
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
+from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
@@ -29,7 +32,7 @@ from admin.services.scopes import check_readable
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import view_status
 from admin.services.waiting import Wait
-from admin.store import decisions, execution_lists, executions
+from admin.store import decisions, execution_lists, executions, fleet, revisions
 from admin.store.decisions import StoredDecision
 from admin.store.execution_lists import Item, Page, Place, TooManyToSort
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
@@ -139,7 +142,7 @@ def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution
 
 def terminate(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
     """End an execution; returns whether that changed anything: one that has ended stays as it is."""
-    cause, by = cause or "Terminated without a cause.", by or "anonymous"
+    cause, by = cause or "Terminated without a cause.", by or ANONYMOUS
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
         is_changed = end(connection, before, Phase.ABORTED, "TERMINATED", cause, by, context.clock())
@@ -263,6 +266,7 @@ class Explanation:
     job: JsonObject
     queue: str | None
     warnings: list[dict[str, str]]
+    provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions; None where some are assumed
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
     silence: SilenceView | None = None  #: of its cluster, while it waits or runs there
@@ -279,9 +283,12 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
+        provenance = revisions.provenance_of(connection, versions_in(settings))
+        switched = placement_decisions.switched_candidates(trail)
+        switched_by = fleet.switched_by(connection, switched, decision.decided_at)
         is_current = decision is history[-1]
         silence = view_silence(context, connection, execution) if is_current else None
-        status = view_status(context, connection, execution, settings, silence) if is_current else None
+        status = view_status(context, connection, execution, settings, provenance, silence) if is_current else None
     message = decision.reason_message
     is_chosen = decision.reason in placement_decisions.CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
@@ -299,11 +306,14 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         strategy=trail["strategy"],
         revision=decision.revision,
         rungs=settings["rungs"],
-        candidates=placement_decisions.render_candidates(trail, decision.scores, str(key), decision.cluster),
+        candidates=placement_decisions.render_candidates(
+            trail, decision.scores, str(key), decision.cluster, switched_by, context.clock()
+        ),
         settings=settings["settings"],
         job=execution.content["job"],
         queue=execution.content["queue"],
         warnings=request_warnings(execution.request["spec"]),
+        provenance=provenance,
         decision=decision,
         history=history,
         silence=silence,

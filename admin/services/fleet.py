@@ -11,10 +11,11 @@ from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster, read_report
-from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.definitions import Definition, FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.placement.candidates import free_amounts
 from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.kinds import Payload
 from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
@@ -24,7 +25,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.switch_previews import SwitchPreview, preview_switch
-from admin.store import executions, fleet
+from admin.store import executions, fleet, revisions
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
 _NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
@@ -53,22 +54,46 @@ class ClusterView:
     running: int
     leases: int
     free: Amounts | None
+    provenance: Mapping[str, Provenance]  #: of its `definition`, and of `disabled`, `cordoned` and `draining` if it is
 
 
-def list_groups(context: Context, kind: FleetKind) -> tuple[list[Group], Fleet]:
-    """Every pool, or every label, by name, with the fleet that they belong to."""
+@dataclass(frozen=True, kw_only=True)
+class GroupView:
+    """A pool or label, with a fleet that has its members, and the revision that defined it."""
+
+    group: Group
+    fleet: Fleet
+    provenance: Provenance | None  #: None for one of configuration, and where the revision is no longer kept
+
+
+def list_groups(context: Context, kind: FleetKind) -> list[GroupView]:
+    """Every pool, or every label, by name."""
     with context.database.reading() as connection:
-        fleet = current_fleet(context, connection)
-    return list(_groups(fleet, kind).values()), fleet
+        current = current_fleet(context, connection)
+        return _group_views(connection, current, _groups(current, kind).values())
 
 
-def get_group(context: Context, kind: FleetKind, name: str) -> tuple[Group, Fleet]:
-    """One pool or label, with a fleet that has its members."""
+def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
+    """One pool or label."""
     with context.database.reading() as connection:
         part = fleet_of(context, connection, fleet.get_definitions(connection, [(kind, name)]))
         if name not in _groups(part, kind):
             raise not_found(kind, name, _groups(current_fleet(context, connection), kind))
-    return _groups(part, kind)[name], part
+        return _group_views(connection, part, [_groups(part, kind)[name]])[0]
+
+
+def _group_views(connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
+    shown = list(groups)
+    defined_by = _defined_by(connection, (group.definition for group in shown))
+    return [
+        GroupView(group=group, fleet=current, provenance=defined_by.get(group.definition.version or 0))
+        for group in shown
+    ]
+
+
+def _defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
+    """The revisions of definitions, by number."""
+    return revisions.provenance_of(connection, (definition.version for definition in definitions if definition.version))
 
 
 def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
@@ -98,14 +123,15 @@ def list_clusters(context: Context, *, pool: str | None = None, label: str | Non
             if group is None:
                 raise not_found(FleetKind.LABEL, label, current.labels)
             names &= {member.cluster for member in group.members}
-        return _views(connection, current, [cluster for cluster in current.clusters.values() if cluster.name in names])
+        clusters = [cluster for cluster in current.clusters.values() if cluster.name in names]
+        return _views(context, connection, current, clusters)
 
 
 def get_cluster(context: Context, name: str) -> ClusterView:
     """One cluster."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        return _views(connection, current, [_find_cluster(current, name)])[0]
+        return _views(context, connection, current, [_find_cluster(current, name)])[0]
 
 
 def _find_cluster(current: Fleet, name: str) -> Cluster:
@@ -114,7 +140,7 @@ def _find_cluster(current: Fleet, name: str) -> Cluster:
     return current.clusters[name]
 
 
-def _views(connection: Connection, current: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
+def _views(context: Context, connection: Connection, current: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
     counts = executions.counts_by_cluster(connection)
     leases = executions.leases_by_cluster(connection)
     states = fleet.states(connection)  # the cached fleet may hold an older sync time: a sync alone is no new generation
@@ -126,6 +152,7 @@ def _views(connection: Connection, current: Fleet, clusters: list[Cluster]) -> l
             for member in group.members:
                 if member.cluster in groups:
                     groups[member.cluster][index].append(name)
+    provenance = _provenance(context, connection, clusters)
     return [
         ClusterView(
             cluster=cluster,
@@ -135,9 +162,33 @@ def _views(connection: Connection, current: Fleet, clusters: list[Cluster]) -> l
             running=counts.get((cluster.name, "RUNNING"), 0) + counts.get((cluster.name, "ABORTING"), 0),
             leases=leases.get(cluster.name, 0),
             free=free_amounts(cluster, waiting),
+            provenance=provenance[cluster.name],
         )
         for cluster in clusters
     ]
+
+
+def _provenance(
+    context: Context, connection: Connection, clusters: Iterable[Cluster]
+) -> Mapping[str, Mapping[str, Provenance]]:
+    """By which revisions clusters were defined, and by which events or revisions they came to their states."""
+    known = list(clusters)
+    defined_by = _defined_by(connection, (cluster.definition for cluster in known))
+    in_state = {
+        "disabled": [cluster.name for cluster in known if cluster.state.enabled is False],
+        "cordoned": [cluster.name for cluster in known if cluster.state.cordoned],
+        "draining": [cluster.name for cluster in known if cluster.state.draining],
+    }
+    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in known}
+    for cluster in known:
+        definition = defined_by.get(cluster.definition.version or 0)
+        if definition is not None:
+            provenance[cluster.name]["definition"] = definition
+            if not cluster.enabled and cluster.state.enabled is None:
+                provenance[cluster.name]["disabled"] = definition
+    for (name, state), event in fleet.switched_by(connection, in_state, context.clock()).items():
+        provenance[name][state] = event
+    return provenance
 
 
 def create_definition(

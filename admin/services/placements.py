@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite
+from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.placements import place
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.selectors import Condition
-from admin.core.placement.decisions import render_candidates
+from admin.core.placement.decisions import render_candidates, switched_candidates
 from admin.core.problems import Invalid
+from admin.core.provenance import Provenance, explain_refusal, versions_of
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.core.settings.scopes import Scope
@@ -27,7 +29,7 @@ from admin.services.executions import Explanation, matching_in
 from admin.services.launches import find_launch
 from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
 from admin.services.scopes import check_readable
-from admin.store import execution_lists, executions
+from admin.store import execution_lists, executions, fleet, revisions
 from admin.store.executions import Execution
 
 
@@ -36,10 +38,18 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
     changes = [] if proposed is None else planned_changes(context, proposed, force=True)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
-        preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
-    placement = preparation.place(named.key)
-    run_plan, decision = placement.run_plan, placement.decision
-    steps, evaluation = run_plan.effective.trail.body, decision.evaluation
+        try:
+            preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
+        except Invalid as refusal:
+            set_by = _set_by(connection, versions_of([refusal]), changes)
+            raise explain_refusal(refusal, set_by or {}, context.clock()) from refusal
+        steps = preparation.run_plan.effective.trail.body
+        provenance = _set_by(connection, versions_in(steps), changes)
+        placement, now = preparation.place(named.key), context.clock()
+        run_plan, decision = placement.run_plan, placement.decision
+        evaluation = decision.evaluation
+        candidates = evaluation.trail.body
+        switched_by = fleet.switched_by(connection, switched_candidates(candidates), now)
     return Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -50,12 +60,23 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
         rungs=steps["rungs"],
-        candidates=render_candidates(evaluation.trail.body, evaluation.scores, str(named.id), decision.cluster),
+        candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
         warnings=preparation.warnings(decision.cluster),
+        provenance=provenance,
     )
+
+
+def _set_by(
+    connection: Connection, versions: Iterable[int], changes: Sequence[RowChange]
+) -> Mapping[int, Provenance] | None:
+    """The revisions of rows by their versions; None where changes are assumed.
+
+    A row that they change has the version of before, which is not the revision that would set it.
+    """
+    return None if changes else revisions.provenance_of(connection, versions)
 
 
 @dataclass(frozen=True, kw_only=True)

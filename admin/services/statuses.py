@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -12,9 +13,10 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
 from admin.core.executions.statuses import Circumstances, Status, describe_limit
 from admin.core.fleet.clusters import build_cluster
-from admin.core.placement.decisions import obstacle_at
+from admin.core.placement.decisions import describe_drop, obstacle_at, switched_state
 from admin.core.placement.filters import Verdict
 from admin.core.placement.routes import describe_rungs
+from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
@@ -28,9 +30,13 @@ def view_status(
     connection: Connection,
     execution: Execution,
     settings_trail: Mapping[str, Any],
+    provenance: Mapping[int, Provenance],
     silence: SilenceView | None,
 ) -> Status:
-    """Where an execution stands, by the trail of the settings that it was decided by and its cluster's silence."""
+    """Where an execution stands, by the trail of the settings that it was decided by and its cluster's silence.
+
+    `provenance` has the revisions of those settings.
+    """
     now = context.clock()
     phase = Phase(execution.phase)
     is_in_line = phase is Phase.QUEUED and execution.cluster is not None and execution.lease_expires_at is None
@@ -44,7 +50,12 @@ def view_status(
         attempts=Retries.of(execution.content.get("retry")).attempts,
         route=describe_rungs(settings_trail["rungs"]),
         limit=describe_limit(
-            execution.reason, execution.content["job"], execution.request["spec"].get("job"), settings_trail["settings"]
+            execution.reason,
+            execution.content["job"],
+            execution.request["spec"].get("job"),
+            settings_trail["settings"],
+            provenance,
+            now,
         ),
         duration=execution.duration,
         has_started=execution.started_at is not None,
@@ -67,4 +78,10 @@ def _obstacle(context: Context, connection: Connection, execution: Execution) ->
         return Verdict("", False, "is gone from the fleet")
     # Its last report may be newer than the fleet: one of load alone is no new generation.
     state = fleet.states(connection).get(cluster.name, cluster.state)
-    return obstacle_at(build_cluster(cluster.definition, state), workload_of(execution))
+    obstacle = obstacle_at(build_cluster(cluster.definition, state), workload_of(execution))
+    switched = None if obstacle is None else switched_state(obstacle)
+    if obstacle is None or switched is None:
+        return obstacle
+    now = context.clock()
+    event = fleet.switched_by(connection, {switched: [cluster.name]}, now).get((cluster.name, switched))
+    return replace(obstacle, reason=describe_drop(obstacle.reason, event, now))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -26,10 +26,11 @@ from sqlalchemy import (
     update,
 )
 
-from admin.core.changes import RowChange
-from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.changes import ANONYMOUS, RowChange
+from admin.core.fleet.clusters import STATE_EVENTS, SWITCHES, ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
+from admin.core.provenance import Provenance
 from admin.store.batches import update_all
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
 from admin.store.dialects.postgresql import take_advisory_lock
@@ -92,6 +93,22 @@ class ClusterEvent:
     reason: str | None = None
     claimed_by: str | None = None
     number: int = 0
+
+    @property
+    def author(self) -> str | None:
+        """Who did it, as far as that is known; None for what the admin and agents do by themselves."""
+        return ANONYMOUS if self.claimed_by or self.type in SWITCHES else None
+
+    @property
+    def provenance(self) -> Provenance:
+        """What is said of a state that it led to."""
+        return Provenance(
+            event=self.number,
+            author=self.author or ANONYMOUS,
+            claimed_by=self.claimed_by,
+            at=self.at,
+            message=self.reason,
+        )
 
 
 class HeardCluster(NamedTuple):
@@ -300,6 +317,38 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         query = query.where(cluster_events.c.number < below)
     rows = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit))
     return [ClusterEvent(**row._mapping) for row in rows]
+
+
+def switched_by(
+    connection: Connection, clusters: Mapping[str, Sequence[str]], until: datetime
+) -> dict[tuple[str, str], Provenance]:
+    """The events up to a time by which clusters came to their states, by cluster and state.
+
+    `clusters` are those in each state: of others the whole history would be read. Events that are no longer kept are
+    left out.
+    """
+    switched: dict[tuple[str, str], Provenance] = {}
+    for state, names in clusters.items():
+        if names:
+            values = {"names": list(names), "types": list(STATE_EVENTS[state]), "until": until}
+            numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
+            for row in connection.execute(_SELECT_EVENTS, {"numbers": numbers}):
+                switched[row.cluster, state] = ClusterEvent(**row._mapping).provenance
+    return switched
+
+
+_LAST_EVENTS = select(
+    select(cluster_events.c.number)
+    .where(
+        cluster_events.c.cluster == cluster_states.c.name,
+        cluster_events.c.type.in_(bindparam("types", expanding=True)),
+        cluster_events.c.at <= bindparam("until"),
+    )
+    .order_by(cluster_events.c.number.desc())
+    .limit(1)
+    .scalar_subquery()
+).where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
+_SELECT_EVENTS = select(cluster_events).where(cluster_events.c.number.in_(bindparam("numbers", expanding=True)))
 
 
 class FleetCache:

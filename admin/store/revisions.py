@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 
 from admin.core.changes import Authorship, LastChange, RowChange
+from admin.core.provenance import Provenance
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
 from admin.store.database import UtcDateTime, head_table, metadata
@@ -214,6 +215,21 @@ def get(connection: Connection, number: int) -> Revision | None:
     """One revision."""
     revisions_above = page(connection, RevisionFilter(above=number - 1), None, 1)
     return next((revision for revision in revisions_above if revision.number == number), None)
+
+
+def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
+    """By whom, when and why some revisions were made; those that are no longer kept are left out."""
+    wanted = set(numbers)
+    rows = connection.execute(_SELECT_SOME, {"numbers": sorted(wanted)}) if wanted else ()
+    return {
+        row.number: Provenance(
+            revision=row.number, author=row.author, claimed_by=row.claimed_by, at=row.created_at, message=row.message
+        )
+        for row in rows
+    }
+
+
+_SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
 
 
 def changes_of(connection: Connection, number: int) -> list[RowChange]:

@@ -170,15 +170,19 @@ class Effective:
     origins: Mapping[str, Document]  #: by leaf path
     unset: Mapping[str, Document]  #: leaves that a level unsets, by path
     trail: list[Document]  #: broadest first, silent levels too
+    revisions: Mapping[str, Document] = field(
+        default_factory=dict
+    )  #: by number, those that versions name; if asked for
 
     @classmethod
-    def from_document(cls, document: Document) -> Effective:
+    def from_document(cls, document: Document, revisions: Mapping[str, Document] | None = None) -> Effective:
         return cls(
             resource_type=str(document.get("resource_type", "")),
             value=document.get("value") or {},
             origins=document.get("origins") or {},
             unset=document.get("unset") or {},
             trail=document.get("trail") or [],
+            revisions=revisions or {},
         )
 
     @property

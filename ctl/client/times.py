@@ -79,3 +79,9 @@ def format_duration(seconds: float) -> str:
         parts.append(f"{number}{unit}" if number else "")
     first = next((index for index, part in enumerate(parts) if part), None)
     return "0s" if first is None else "".join(parts[first : first + 2])
+
+
+def age(moment: str | None) -> str:
+    """How long ago something was: `3m5s ago`; empty where that is not known."""
+    time = parse_timestamp(moment)
+    return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctl.cli.groups import command
 from ctl.cli.options import Option, force_option
 from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.provenance import show_author
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.times import to_second
@@ -39,7 +40,7 @@ def get_clock(session: Session) -> None:
         },
         {
             "ACCEPTED AT": lambda row: to_second(row.get("accepted_at") or ""),
-            "ACCEPTED BY": "accepted_by",
+            "ACCEPTED BY": lambda row: show_author(row, "accepted_by"),
             "REASON": "accepted_reason",
         },
     )

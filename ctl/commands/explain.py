@@ -20,14 +20,16 @@ from ctl.commands.attributes.explain import kinds_of, show_values
 _HELP = """Show what applies at a scope, and where it comes from, level by level.
 
 KIND is a noun, a name or a number, or `all`, the default. The trail runs from the platform down to the scope; levels
-that set nothing are shown too. For each field the most specific level that sets it wins.
+that set nothing are shown too. For each field the most specific level that sets it wins. Beside what a level sets
+stand the revision that set it, who made that, when and why; -o wide shows the time itself.
 
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision, with the
 platform's current configuration.
 
 explain execution NAME says how it stands now, what happens next, and why it is where it is: what each rung asks for,
-most specific first; every candidate with the result of each filter, its score, and why it was not chosen. -o wide adds
-the rungs that say nothing and each setting with its trail; --decision shows an earlier decision.
+most specific first, and the revision that set it; every candidate with the result of each filter, its score, and why it
+was not chosen. -o wide adds the rungs that say nothing and each setting with its trail; --decision shows an earlier
+decision.
 """
 
 
@@ -61,7 +63,7 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
     document = _document(session, scope, chosen, flags)
     if not session.printer.machine_output(_names(session, scope, chosen, document["values"]), document):
-        show_values(session, scope, document["values"], chosen)
+        show_values(session, scope, document["values"], chosen, revisions=document.get("revisions"))
 
 
 def _names(session: Session, scope: Scope, chosen: Kind | None, values: Sequence[Document]) -> Iterator[str]:
@@ -72,7 +74,7 @@ def _names(session: Session, scope: Scope, chosen: Kind | None, values: Sequence
 
 def _document(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[str, Any]) -> Document:
     if not flags["files"]:
-        return session.client.effective_document(scope, kind, at=flags["at"])
+        return session.client.effective_document(scope, kind, at=flags["at"], provenance=True)
     if flags["at"] is not None:
         raise InvalidInput("--with assumes changes, --at shows the past: keep one of the two.")
     from ctl.commands.changes.documents import read

@@ -38,9 +38,9 @@ _AGENT_KEYS = (
     *("draining", "drain_deadline", "last_sync_at", "leases"),
 )
 _READ_ONLY = {
-    "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", "source"),
-    "pool": ("source",),
-    "label": ("source",),
+    "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", "source", "provenance"),
+    "pool": ("source", "provenance"),
+    "label": ("source", "provenance"),
 }
 
 

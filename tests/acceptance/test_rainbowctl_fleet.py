@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,10 +132,10 @@ def test_a_cluster_is_defined_by_flags_and_changed_field_by_field(shell: Shell) 
 
     rows = cells(shell.ok("rainbowctl get clusters"))
     header = ["NAME", "STATE", "LAST SYNC", "POOLS", "CAPACITY", "FREE", "LEASES", "WAITING", "ENGINE", "SOURCE"]
-    assert rows[0] == header
+    assert rows[0] == [*header, "SWITCHED BY"]
     [east] = [row for row in rows if row[0] == "east"]
     amounts = "cpu=64,memory=256Gi,gpu=8"
-    assert east == ["east", "expected", "-", "-", amounts, amounts, "0", "0", "-", "managed"]
+    assert east == ["east", "expected", "-", "-", amounts, amounts, "0", "0", "-", "managed", "-"]
     assert "the east" in shell.ok("rainbowctl get cluster east -o wide")
 
 
@@ -182,6 +183,13 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert (done.status, done.out) == (0, "")
     assert done.err == "Cordoned cluster alpha.\nCordoned cluster beta.\n"
     assert "new disks" in shell.ok("rainbowctl get cluster alpha -o wide")
+    header, row = cells(shell.ok("rainbowctl get cluster alpha"))
+    assert header[-1] == "SWITCHED BY"
+    by = r"anonymous \(says \S+\), [0-9]+s ago"
+    assert re.fullmatch(rf"cordoned: event [0-9]+, {by}, 'new disks'", row[-1])
+    header, row = cells(shell.ok("rainbowctl get cluster alpha -o wide"))
+    assert (header[-1], row[-1].startswith("revision ")) == ("DEFINED BY", True)
+    assert row[-1].endswith("Z")
     done = shell.run("rainbowctl cordon alpha")
     assert (done.status, done.err) == (0, "No changes: cluster alpha is cordoned already.\n")
     shell.ok("rainbowctl uncordon clusters alpha beta")
@@ -193,6 +201,7 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert rows[0] == ["AT", "EVENT", "REASON", "BY"]
     assert [row[1] for row in rows[1:]] == ["ENABLED", "DISABLED", "UNCORDONED", "CORDONED"]
     assert rows[2][2] == "broken"
+    assert all(row[3].startswith("anonymous (says ") for row in rows[1:])
     assert len(shell.ok("rainbowctl get cluster-events alpha --limit 2 --no-headers").splitlines()) == 2
     chosen = shell.ok(
         "rainbowctl get cluster-event alpha --filter.fieldSelector 'type contains ABLED,at>1h' --filter.asc"

@@ -71,7 +71,7 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     shell.rest("PUT", "clusters/lonely", {"cluster": {"name": "lonely"}})
     shell.rest("PUT", "pools/lonely", {"pool": {"name": "lonely", "members": [{"id": "lonely"}]}})
     shell.ok(f"rainbowctl create execution moved {here} --clusterPool lonely -q -- true")
-    shell.rest("POST", "clusters/lonely/cordon", {"reason": "new disks"})
+    shell.rest("POST", "clusters/lonely/cordon", {"reason": "new disks", "claimed_by": "otto"})
     shell.ok(f"rainbowctl wait execution moved {here} --for=phase=QUEUED --timeout 5s")
     message = shell.ok(f"rainbowctl create execution late {here} --clusterPool lonely -- true")
     assert "CLUSTERS_CORDONED" in message
@@ -81,7 +81,8 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     assert row[0] == "lonely (expected)"
     assert "CORDONED" not in header
     assert (row[header.index("STATE")], row[header.index("ACCEPTED")]) == ("cordoned", "ok")
-    assert row[-1] == "is cordoned (new disks)"
+    by = r"event [0-9]+, anonymous \(says otto\), [0-9]+ seconds? ago"
+    assert re.fullmatch(rf"is cordoned \(new disks\), {by}", row[-1])
     first = json.loads(shell.ok(f"rainbowctl explain execution moved {here} --decision 1 -o json"))
     assert first["cluster"] == "lonely"
     assert "decisions; give 1 to" in shell.refused(2, f"rainbowctl explain execution moved {here} --decision 99")

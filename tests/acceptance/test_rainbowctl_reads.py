@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,7 +151,9 @@ def test_where_nothing_is_set_a_sample_is_written_that_can_be_used_as_it_is(shel
 
 
 def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(new_shell: Shell) -> None:
-    new_shell.put("domain_attributes/staging", task_resource_attributes={"limits": {"memory": "4Gi"}})
+    limits = {"matching_attributes": {"task_resource_attributes": {"limits": {"memory": "4Gi"}}}}
+    body = {"attributes": limits, "claimed_by": "ana", "message": "cap memory"}
+    new_shell.rest("PUT", "domain_attributes/staging", body)
     new_shell.put(
         "project_domain_attributes/flytesnacks/staging",
         task_resource_attributes={"limits": {"memory": "3Gi"}, "defaults": {"cpu": "1"}},
@@ -162,34 +165,45 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
     assert (
         title == "task-resource-attribute at project flytesnacks, domain staging, workflow my.wf, launch plan nightly"
     )
+    trail = re.sub(r"[0-9]+s ago", "… ago", trail)
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in trail.splitlines()]
     assert cells == [
-        ["LEVEL", "SCOPE", "SAYS", "EFFECT"],
+        ["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"],
         [
             "platform",
             "configuration (task_resources)",
             "defaults.cpu=2, defaults.memory=200Mi, limits.cpu=2, limits.gpu=1, limits.memory=1Gi",
             "used: defaults.memory, limits.gpu; overridden: defaults.cpu, limits.cpu, limits.memory",
+            "-",
         ],
-        ["domain", "domain staging", "limits.memory=4Gi (version 1)", "overridden"],
-        ["project", "project flytesnacks", "-", "silent"],
+        [
+            "domain",
+            "domain staging",
+            "limits.memory=4Gi",
+            "overridden",
+            "revision 1, anonymous (says ana), … ago, 'cap memory'",
+        ],
+        ["project", "project flytesnacks", "-", "silent", "-"],
         [
             "project-domain",
             "project flytesnacks, domain staging",
-            "defaults.cpu=1, limits.memory=3Gi (version 2)",
+            "defaults.cpu=1, limits.memory=3Gi",
             "used",
+            "revision 2, anonymous, … ago",
         ],
         [
             "workflow",
             "project flytesnacks, domain staging, workflow my.wf",
-            "limits.cpu=(unset) (version 3)",
+            "limits.cpu=(unset)",
             "used",
+            "revision 3, anonymous, … ago",
         ],
         [
             "launch-plan",
             "project flytesnacks, domain staging, workflow my.wf, launch plan nightly",
             "-",
             "silent",
+            "-",
         ],
     ]
     above = "inherited from project flytesnacks, domain staging"
@@ -202,9 +216,18 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
         ["limits.cpu", "(unset)", f"{above}, workflow my.wf"],
     ]
     path = "effective_attributes?project=flytesnacks&domain=staging&workflow=my.wf&launch_plan=nightly"
-    answer = new_shell.rest("GET", f"{path}&resource_type=0")
+    answer = new_shell.rest("GET", f"{path}&resource_type=0&provenance=true")
     assert json.loads(new_shell.ok(f"{explain} -o json")) == answer
     assert yaml.safe_load(new_shell.ok(f"{explain} -o yaml")) == answer
+    first = answer["revisions"]["1"]
+    header, *rows = new_shell.ok(
+        "rainbowctl get task-resource-attribute -p flyteexamples -d staging -o wide"
+    ).splitlines()
+    assert re.split(" {2,}", header)[-4:] == ["VERSION", "UPDATED", "BY", "WHY"]
+    [memory] = [re.split(" {2,}", row) for row in rows if row.startswith("limits.memory")]
+    origin = ["inherited from domain staging", "1", first["at"], "anonymous (says ana)", "cap memory"]
+    assert memory == ["limits.memory", "4Gi", *origin]
+    assert f"revision 1, anonymous (says ana), {first['at'][:19]}Z, 'cap memory'" in new_shell.ok(f"{explain} -o wide")
 
 
 def test_every_kind_is_explained_at_once_by_noun_name_or_number(shell: Shell) -> None:
@@ -212,7 +235,7 @@ def test_every_kind_is_explained_at_once_by_noun_name_or_number(shell: Shell) ->
     names = shell.ok("rainbowctl explain -d production -o name").splitlines()
     assert names == [f"{noun}/-/production" for noun in kinds]
     answer = json.loads(shell.ok("rainbowctl explain all -d production -o json"))
-    assert answer == shell.rest("GET", "effective_attributes?domain=production")
+    assert answer == shell.rest("GET", "effective_attributes?domain=production&provenance=true")
     titles = [
         line
         for line in shell.ok("rainbowctl explain -d production").splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -157,7 +158,9 @@ def test_a_request_above_the_limit_is_refused_and_nothing_is_stored(
     shared: FlaskClient, shared_context: Context, project: str
 ) -> None:
     limits = {"limits": {"cpu": "200m"}, "defaults": {"cpu": "100m"}}
-    put_attribute(shared, "project-domain", "task_resource_attributes", limits, project=project)
+    body = {"attributes": {"matching_attributes": {"task_resource_attributes": limits}}, "message": "cap it"}
+    path = f"{API}/project_domain_attributes/{project}/development"
+    revision = ok(shared.put(path, json={**body, "claimed_by": "ana"}))["revision"]
     job = {"command": ["x"], "resources": {"requests": {"cpu": "900m"}}}
     with nothing_stored(shared_context):
         for response in (
@@ -167,6 +170,14 @@ def test_a_request_above_the_limit_is_refused_and_nothing_is_stored(
         ):
             answer = refused(response, 400, "above_limit", "spec.job.resources.requests.cpu")
             assert f"900m is above the limit of 200m set at project-domain {project}/development" in answer["message"]
+            set_by = rf"That was set by revision {revision}, anonymous \(says ana\), \d+ seconds? ago, 'cap it'\."
+            assert re.search(set_by, answer["message"])
+            provenance = answer["details"][0]["provenance"]
+            assert (provenance["revision"], provenance["claimed_by"]) == (revision, "ana")
+        [outcome] = ok(shared.post(f"{API}/executions", json={"executions": [asked("big", project=project, job=job)]}))[
+            "results"
+        ]
+        assert re.search(set_by, outcome["error"]["message"])
     assert created(shared, "fits", project=project)["job"]["resources"]["requests"]["cpu"] == "100m"
 
 
@@ -352,7 +363,7 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
     assert ok(shared.delete(path, json={"cause": "again"})) == {**ended, "changed": False}
     stored = execution(shared, "e", project)
     assert (stored["closure"]["abort_metadata"], stored["closure"]["reason"]) == (
-        {"cause": "no longer needed", "principal": "ann"},
+        {"cause": "no longer needed", "principal": "ann", "author": "anonymous", "claimed_by": "ann"},
         {"code": "TERMINATED", "message": "no longer needed"},
     )
     assert stored["closure"]["finished_at"] >= stored["closure"]["created_at"]
@@ -373,6 +384,7 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
         (5, "ARCHIVED", "ABORTED"),
     ]
     assert (events[0]["cluster"], events[0]["reason"]["code"], events[1]["by"]) == ("gpu-1", "CLUSTER_EXPECTED", "ann")
+    assert (events[1]["author"], events[1]["claimed_by"], "author" in events[0]) == ("anonymous", "ann", False)
     page = get(shared, f"{listing}/e/events?limit=2")
     assert page["events"] + get(shared, f"{listing}/e/events?token={page['token']}")["events"] == events
     refused(shared.delete(f"{API}/executions/{project}/development/f", json={}), 404, "execution_not_found", "name")

@@ -55,6 +55,8 @@ UNUSUAL = [
     f"{WHOLE}&resource_type=nothing",
     f"{WHOLE}&resource_type=3&resource_type=3",
     f"{WHOLE}&at=1",
+    f"{WHOLE}&provenance=true",
+    f"{WHOLE}&provenance=false",
     f"{WHOLE}&colour=blue",
     f"project={PROJECT}&project={PROJECT}",
     f"project={PROJECT}&domain={DOMAIN}&launch_plan=lp",

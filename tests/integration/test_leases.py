@@ -528,7 +528,8 @@ def test_what_is_cancelled_ends_when_its_agent_says_so(agent: PlayedAgent) -> No
         assert agent.report(name, kind, 1, exit_code=137) is None
         assert phase(agent, name) == ("ABORTED", "TERMINATED")
     assert shown(agent, "finishes")["closure"]["reason"]["message"] == "enough It had succeeded by then."
-    assert shown(agent, "runs")["closure"]["abort_metadata"] == {"cause": "enough", "principal": "anonymous"}
+    by = {"principal": "anonymous", "author": "anonymous"}
+    assert shown(agent, "runs")["closure"]["abort_metadata"] == {"cause": "enough", **by}
 
 
 def test_what_is_cancelled_is_not_run_again_whatever_its_policy(agent: PlayedAgent) -> None:

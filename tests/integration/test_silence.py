@@ -235,8 +235,10 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     assert (answer["phase"], answer["changed"]) == ("FAILED", True)
     assert ok(end(agent, "aborted", **body))["phase"] == "ABORTED"
     assert (phase(agent, "runs"), phase(agent, "aborted")) == (("FAILED", "CLUSTER_LOST"), ("ABORTED", "TERMINATED"))
-    assert shown(agent, "runs")["closure"]["reason"]["message"] == "Given up by ops: the rack burnt down"
-    assert shown(agent, "aborted")["closure"]["abort_metadata"] == {"cause": "enough", "principal": "me"}
+    message = shown(agent, "runs")["closure"]["reason"]["message"]
+    assert message == "Given up by anonymous (says ops): the rack burnt down"
+    by = {"principal": "me", "author": "anonymous", "claimed_by": "me"}
+    assert shown(agent, "aborted")["closure"]["abort_metadata"] == {"cause": "enough", **by}
     for name in ("runs", "aborted"):
         event = get(agent.client, f"executions/{agent.project}/{DOMAIN}/{name}/events")["events"][-1]
         assert (event["type"], event["by"], event["cluster"]) == ("GIVEN_UP", "ops", agent.cluster)

@@ -18,6 +18,7 @@ from tests.support.placing import (
     created,
     execution,
     explanation,
+    get,
     label,
     ok,
     pool,
@@ -135,8 +136,10 @@ def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Co
     add(agent, "waits")
     report(agent.client, agent.cluster, capacity={"executions": 2}, free={"executions": 0})
     assert ": birch is full: 1 executions wanted, free are 0; cluster" in message(agent, "waits")
-    switch(agent.client, agent.cluster, "cordon", reason="repair")
-    assert ": birch is cordoned (repair); cluster" in message(agent, "waits")
+    switch(agent.client, agent.cluster, "cordon", reason="repair", claimed_by="otto")
+    event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
+    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 seconds ago"
+    assert f": {cordoned}; cluster" in message(agent, "waits")
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
     decide_waiting(context)
     assert message(agent, "waits").endswith("QUEUED for 0 s: Cluster 'birch' is cordoned (repair).")
@@ -156,7 +159,7 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     )
 
 
-def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent) -> None:
+def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, clock: Clock) -> None:
     def limit(name: str) -> str:
         agent.start()
         agent.finish([name], "FAILED", reason="OUT_OF_MEMORY", message="It was killed for memory.")
@@ -165,17 +168,21 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent) ->
         return end
 
     def put(**parts: dict[str, str]) -> int:
-        answer = put_attribute(agent.client, "project", "task_resource_attributes", parts, project=agent.project)
-        return int(answer["revision"])
+        attributes = {"matching_attributes": {"task_resource_attributes": parts}}
+        body = {"attributes": attributes, "claimed_by": "ana", "message": "cap memory"}
+        return int(ok(agent.client.put(f"{API}/project_attributes/{agent.project}", json=body))["revision"])
 
     add(agent, "unset")
     assert limit("unset") == "200Mi is the default set in configuration (task_resources.defaults.memory)."
     revision = put(defaults={"memory": "300Mi"})
     add(agent, "by-default")
-    assert limit("by-default") == f"300Mi is the default set at project p (version {revision})."
+    clock.advance(3)
+    set_by = f"revision {revision}, anonymous (says ana), 3 seconds ago, 'cap memory'"
+    assert limit("by-default") == f"300Mi is the default set at project p ({set_by})."
     revision = put(limits={"memory": "100Mi"})
     add(agent, "capped")
-    assert limit("capped") == f"100Mi is the limit set at project p (version {revision})."
+    set_by = f"revision {revision}, anonymous (says ana), 0 seconds ago, 'cap memory'"
+    assert limit("capped") == f"100Mi is the limit set at project p ({set_by})."
     add(agent, "own", job={"command": ["x"], "resources": {"limits": {"memory": "50Mi"}}})
     assert limit("own") == "50Mi is set by the job itself."
 
@@ -186,9 +193,9 @@ def test_an_abort_says_who_asked_for_it(agent: PlayedAgent, clock: Clock) -> Non
     clock.advance(7)
     body = {"cause": "Wrong input.", "claimed_by": "ana"}
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/stopped", json=body))
-    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by ana: Wrong input."
+    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by anonymous (says ana): Wrong input."
     agent.finish(["stopped"], "ABORTED")
-    assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by ana: Wrong input."
+    assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by anonymous (says ana): Wrong input."
 
 
 def test_a_time_limit_says_when_it_ends(agent: PlayedAgent) -> None:

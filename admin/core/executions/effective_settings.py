@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,6 +69,12 @@ class EffectiveSettings:
             for name, resolved in self.settings.items()
             if resolved.value and (resolved.kind.declared or name == kinds.CLUSTER_RESOURCE.name)
         }
+
+
+def versions_in(trail: Mapping[str, Any]) -> set[int]:
+    """The versions of the rows that settings and their route follow from, of a trail of them as it is stored."""
+    steps = itertools.chain(trail["rungs"], *(setting["trail"] for setting in trail["settings"]))
+    return {step["version"] for step in steps if step.get("version")}
 
 
 def resolve_settings(launch: Launch, rows: RowsByKind, rules: Rules) -> EffectiveSettings:

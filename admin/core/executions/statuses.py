@@ -11,6 +11,7 @@ from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import ROOM, Verdict
+from admin.core.provenance import Provenance, show_name, split_name
 from admin.core.settings import trails
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.times import show_duration, show_time
@@ -100,7 +101,7 @@ class Circumstances:
 
     @property
     def _by(self) -> str:
-        return f", by {self.aborted_by}" if self.aborted_by else ""
+        return f", by {show_name(*split_name(self.aborted_by))}" if self.aborted_by else ""
 
     def _queued(self, age: str, now: datetime) -> str:
         if self.silence is None and self.not_before is not None and self.not_before > now:
@@ -150,9 +151,14 @@ class Circumstances:
 
 
 def describe_limit(
-    reason: str, job: Mapping[str, Any], requested: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+    reason: str,
+    job: Mapping[str, Any],
+    requested: Mapping[str, Any] | None,
+    settings: Sequence[Mapping[str, Any]],
+    provenance: Mapping[int, Provenance],
+    now: datetime,
 ) -> str:
-    """Where the limit was set that ended an execution for a reason; "" where none did.
+    """Where the limit was set that ended an execution for a reason, and by whom; "" where none did.
 
     `requested` is the job as an ad hoc request gave it; without it a workflow or jobspec may have set the limit.
     """
@@ -167,6 +173,6 @@ def describe_limit(
         effective = next(value for value in settings if value["resource_type"] == TASK_RESOURCE.name)
         for part, word in (("defaults", "default"), ("limits", "limit")):
             if effective["value"].get(part, {}).get(resource) == limit:
-                origin = trails.describe_origin(effective["origins"][f"{part}.{resource}"])
-                return f"Its limit {limit} is the {word} set {origin}."
+                origin = effective["origins"][f"{part}.{resource}"]
+                return f"Its limit {limit} is the {word} set {trails.describe_origin(origin, provenance, now)}."
     return f"Its limit {limit} is set by the job itself."

@@ -42,6 +42,14 @@ def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     return all(before.get(name) == after.get(name) for name in {*before, *after} - _LOAD_FIELDS)
 
 
+#: The types of events by which operators switch a cluster.
+SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING", "UNDRAINED", "ADMITTED"})
+
+
+#: The types of events that put a cluster into a state; the last of them did.
+STATE_EVENTS = {"disabled": ("DISABLED",), "cordoned": ("CORDONED", "DRAINING"), "draining": ("DRAINING",)}
+
+
 class Health(Enum):
     """Whether a cluster's agent syncs."""
 

@@ -107,7 +107,8 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
             if amount is not None and most is not None and parse_quantity(amount) > parse_quantity(most):
                 origin = allowed.origins["limits", resource]
                 reason = f"{amount} is above the limit of {most} set at {origin}: ask for less, or raise it."
-                problems.append(Problem(field=f"{path}.resources.{part}.{resource}", reason=reason))
+                field = f"{path}.resources.{part}.{resource}"
+                problems.append(Problem(field=field, reason=reason, version=origin.version))
         request = requests.get(resource) or limits.get(resource) or _capped(allowed_defaults.get(resource), most)
         if request is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from admin.core.placement.candidates import Candidate, Workload, candidates_of, 
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.filters import (
     BY_NAME,
+    CORDONED,
+    ENABLED,
     EXPECTED,
     FILTERS,
     FILTERS_WITH_ROOM,
@@ -27,6 +30,7 @@ from admin.core.placement.filters import (
 )
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import STRATEGIES, Strategy, strategy_of
+from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 
@@ -223,10 +227,39 @@ def _render_verdict(verdict: Verdict) -> dict[str, Any]:
     return fields | {"reason": verdict.reason} if verdict.reason else fields
 
 
+#: The states of clusters that operators switch, by the filters that ask for them.
+_SWITCHED = {ENABLED.name: "disabled", CORDONED.name: "cordoned"}
+#: The events by which clusters came to such states, by cluster and state.
+SwitchedBy = Mapping[tuple[str, str], Provenance]
+
+
+def switched_state(verdict: Verdict) -> str | None:
+    """The state that a cluster does not pass a filter for; None where operators have no part in it."""
+    return None if verdict.passed else _SWITCHED.get(verdict.filter)
+
+
+def switched_candidates(trail: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The candidates of a stored decision that operators keep from getting work, by their states."""
+    switched: dict[str, list[str]] = {state: [] for state in _SWITCHED.values()}
+    for candidate in trail["candidates"]:
+        for verdict in candidate["verdicts"]:
+            if not verdict["passed"] and verdict["filter"] in _SWITCHED:
+                switched[_SWITCHED[verdict["filter"]]].append(candidate["cluster"])
+    return switched
+
+
 def render_candidates(
-    trail: Mapping[str, Any], scores: Mapping[str, float | None] | None, key: str, chosen: str | None
+    trail: Mapping[str, Any],
+    scores: Mapping[str, float | None] | None,
+    key: str,
+    chosen: str | None,
+    switched_by: SwitchedBy,
+    now: datetime,
 ) -> list[dict[str, Any]]:
-    """The candidates of a stored decision with scores, ranks and draws, which are the same whenever they are made."""
+    """The candidates of a stored decision with scores, ranks and draws, which are the same whenever they are made.
+
+    `switched_by` are the events by which `switched_candidates` came to their states, by cluster and state.
+    """
     by_position = STRATEGIES[trail["strategy"]].score_by_position
     candidates = [dict(candidate) for candidate in trail["candidates"]]
     passed = []
@@ -244,20 +277,48 @@ def render_candidates(
     winner = next((candidate for candidate in candidates if candidate["chosen"]), None)
     for candidate in candidates:
         if not candidate["chosen"]:
-            candidate["why_not"] = _why_not(candidate, winner)
+            candidate["why_not"] = _why_not(candidate, winner, switched_by, now)
+        candidate["verdicts"] = [
+            _with_event(verdict, event_of(candidate["cluster"], verdict["filter"], switched_by))
+            for verdict in candidate["verdicts"]
+        ]
     return candidates
 
 
-def _why_not(candidate: Mapping[str, Any], winner: Mapping[str, Any] | None) -> str:
+def _with_event(verdict: Mapping[str, Any], event: Provenance | None) -> Mapping[str, Any]:
+    return verdict if verdict["passed"] or event is None else {**verdict, "provenance": event.as_json()}
+
+
+def event_of(cluster: str, filter_name: str, switched_by: SwitchedBy) -> Provenance | None:
+    """The event by which a cluster does not pass a filter; None where operators have no part in it."""
+    return switched_by.get((cluster, _SWITCHED.get(filter_name, "")))
+
+
+def _why_not(
+    candidate: Mapping[str, Any], winner: Mapping[str, Any] | None, switched_by: SwitchedBy, now: datetime
+) -> str:
     """Why a candidate was not chosen: the filters that it fails, or how it compares with the one that was."""
     failed = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]
     if failed:
-        return "; ".join(verdict["reason"] for verdict in failed if "reason" in verdict)
+        return "; ".join(
+            describe_drop(verdict["reason"], event_of(candidate["cluster"], verdict["filter"], switched_by), now)
+            for verdict in failed
+            if "reason" in verdict
+        )
     if winner is None or "rank" not in winner:
         return "able"
     if candidate["rank"] > winner["rank"]:
         return f"able; scored {_shown(candidate['score'])} against {_shown(winner['score'])}, and the lowest is best"
     return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}, and the largest wins"
+
+
+def describe_drop(reason: str, event: Provenance | None, now: datetime) -> str:
+    """Why a filter drops a cluster, and the event by which that is so: `is disabled, event 7, ana, 3 days ago`."""
+    if event is None:
+        return reason
+    if event.message and event.message in reason:
+        event = replace(event, message=None)
+    return f"{reason}, {event.describe(now)}"
 
 
 def _shown(number: float | None) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from admin.core.json_text import json_text
 from admin.core.problems import Path, dotted
+from admin.core.provenance import Provenance
 from admin.core.settings.resolution import Resolved, Step
 from admin.core.settings.scopes import PLATFORM, Origin, Scope
 
@@ -41,14 +43,20 @@ def origin(source: Origin) -> dict[str, Any]:
     return scope_with(source.scope, level=source.level.value, version=source.version, key=source.key or None)
 
 
-def describe_origin(shown: Mapping[str, Any]) -> str:
-    """Where a value was set, of an origin as it is stored and shown."""
+def describe_origin(shown: Mapping[str, Any], provenance: Mapping[int, Provenance], now: datetime) -> str:
+    """Where a value was set and by which revision, of an origin as it is stored and shown.
+
+    Of a revision that is no longer kept it has the number alone.
+    """
     if "key" in shown:
         return f"in configuration ({shown['key']})"
     scope = Scope(**{key: shown[key] for key in Scope._fields if key in shown})
     if scope == PLATFORM:
         return f"by the {shown['level'].replace('-', ' ')}"
-    return f"at {scope}" + (f" (version {shown['version']})" if "version" in shown else "")
+    if "version" not in shown:
+        return f"at {scope}"
+    version = shown["version"]
+    return f"at {scope} ({provenance[version].describe(now) if version in provenance else f'revision {version}'})"
 
 
 def resolved(effective: Resolved) -> dict[str, Any]:

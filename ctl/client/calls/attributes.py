@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from ctl.client.answers import Attribute, Change, Document, Effective
 from ctl.client.calls.base import PutOptions, VersionOptions, non_empty
 from ctl.client.calls.kinds import KindCalls, KindLike
-from ctl.client.errors import NotFound
+from ctl.client.errors import InvalidRequest, NotFound
 from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope
 
@@ -107,14 +107,35 @@ class AttributeCalls(KindCalls):
         for entry in self._pages("matchable_attributes", "configurations", query):
             yield Attribute.from_entry(entry)
 
-    def effective(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> list[Effective]:
-        """What one kind, or every kind, resolves to at a scope; with `at`, what it resolved to at that revision."""
-        return [Effective.from_document(value) for value in self.effective_document(scope, kind, at=at)["values"]]
+    def effective(
+        self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None, provenance: bool = False
+    ) -> list[Effective]:
+        """
+        What one kind, or every kind, resolves to at a scope; with `at`, what it resolved to at that revision.
 
-    def effective_document(self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None) -> Document:
-        """The JSON answer behind `effective`, with the revision it was resolved at."""
+        With `provenance`, each has the revisions that set its levels.
+        """
+        document = self.effective_document(scope, kind, at=at, provenance=provenance)
+        return [Effective.from_document(value, document.get("revisions")) for value in document["values"]]
+
+    def effective_document(
+        self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None, provenance: bool = False
+    ) -> Document:
+        """
+        The JSON answer behind `effective`, with the revision it was resolved at.
+
+        With `provenance` it has `revisions` too, unless the admin is older: who made each revision that a version in
+        the answer names, when and why, by its number.
+        """
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}
+        if provenance:
+            try:
+                return self._read("effective_attributes", {**query, "provenance": "true"}, holding="values")
+            except InvalidRequest as error:
+                # An older admin refuses the parameter by its name.
+                if all(detail.get("field") != "provenance" for detail in error.details):
+                    raise
         return self._read("effective_attributes", query, holding="values")
 
     def compare(

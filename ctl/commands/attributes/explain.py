@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ctl.cli.output import Printer
+from ctl.cli.provenance import describe_revision
 from ctl.cli.session import Session
 from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind, built_in
@@ -19,8 +21,15 @@ def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) 
     return kinds
 
 
-def show_values(session: Session, scope: Scope, values: Sequence[Document], chosen: Kind | None = None) -> None:
-    """What each kind resolves to at a scope, with its trail."""
+def show_values(
+    session: Session,
+    scope: Scope,
+    values: Sequence[Document],
+    chosen: Kind | None = None,
+    *,
+    revisions: Mapping[str, Document] | None = None,
+) -> None:
+    """What each kind resolves to at a scope, with its trail and the revisions that set each level."""
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
         effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
@@ -28,7 +37,8 @@ def show_values(session: Session, scope: Scope, values: Sequence[Document], chos
             printer.line()
         printer.line(f"{kind.noun} at {scope.describe()}")
         printer.line()
-        printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT"], [_step_cells(kind, step) for step in effective.trail])
+        steps = [_step_cells(printer, kind, step, revisions) for step in effective.trail]
+        printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"], steps)
         printer.line()
         rows = [
             [path, show(value), describe_origin(effective.origins.get(path, {}), scope)]
@@ -41,14 +51,14 @@ def show_values(session: Session, scope: Scope, values: Sequence[Document], chos
             printer.line("No value: no level sets one.")
 
 
-def _step_cells(kind: Kind, step: Document) -> list[str]:
+def _step_cells(printer: Printer, kind: Kind, step: Document, revisions: Mapping[str, Document] | None) -> list[str]:
     key = f" ({step['key']})" if step.get("key") else ""
     where = Scope.from_document(step)
     place = f"configuration{key}" if step["level"] == "platform" else BEYOND.get(step["level"], where.describe())
     if step.get("state") != "set":
-        return [step["level"], place, "", "silent"]
-    version = f" (version {step['version']})" if step.get("version") else ""
-    return [step["level"], place, summary(kind.schema, step.get("value") or {}) + version, _effect(step)]
+        return [step["level"], place, "", "silent", ""]
+    set_by = describe_revision(printer, step.get("version"), revisions)
+    return [step["level"], place, summary(kind.schema, step.get("value") or {}), _effect(step), set_by]
 
 
 def _effect(step: Document) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, at_option, force_option, option
+from ctl.cli.provenance import show_author
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, Effective
@@ -89,7 +90,7 @@ def read_value(
     """The value to show: the effective one for a table, which includes inherited leaves, else the row."""
     if not session.printer.is_table or exact:
         return _read(session, kind, scope, exact, at)
-    effective = session.client.effective(scope, kind, at=at)
+    effective = session.client.effective(scope, kind, at=at, provenance=session.printer.is_wide)
     if not effective or effective[0].is_empty:
         raise _nothing(kind, scope, exact=False)
     return effective[0]
@@ -111,7 +112,7 @@ def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Ef
 
         here = {"level": scope.level, **scope.document(), "version": value.version}
         leaves = dict(leaf_values(kind.schema, value.payload))
-        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), value)
+        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), _stamps(value))
 
 
 def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:
@@ -137,19 +138,27 @@ def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effec
     leaves = {**dict(leaf_values(kind.schema, effective.value)), **dict.fromkeys(effective.unset)}
     origins = {**effective.origins, **effective.unset}
     versions = [origin.get("version") for origin in origins.values() if Scope.from_document(origin) == scope]
-    row = _row(session, kind, scope, versions[0]) if session.printer.is_wide and versions else None
-    _leaf_table(session, scope, leaves, origins, row)
+    revisions = effective.revisions
+    if session.printer.is_wide and versions and not revisions:
+        revisions = _row_stamps(session, kind, scope, versions[0])
+    _leaf_table(session, scope, leaves, origins, revisions)
     if not versions:
         session.printer.note(f"Nothing is set at {scope.describe()} itself: all of it is inherited.")
 
 
-def _row(session: Session, kind: Kind, scope: Scope, version: int | None) -> Attribute | None:
-    """The stored row with its author, if it is still the one that is shown."""
+def _row_stamps(session: Session, kind: Kind, scope: Scope, version: int | None) -> Mapping[str, Document]:
+    """The same of the stored row, if it is still the one that is shown: an older admin has no revisions to tell."""
     try:
         row = session.client.get_attribute(kind, scope, exact=True)
     except NotFound:
-        return None
-    return row if row.version == version else None
+        return {}
+    return _stamps(row) if row.version == version else {}
+
+
+def _stamps(row: Attribute) -> Mapping[str, Document]:
+    """The revision that made a row, as far as the row knows it."""
+    stamps: Document = {"author": row.updated_by, "claimed_by": row.claimed_by, "at": row.updated_at}
+    return {str(row.version): stamps}
 
 
 def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> None:
@@ -180,20 +189,24 @@ def _leaf_table(
     scope: Scope,
     leaves: Mapping[str, Any],
     origins: Mapping[str, Document],
-    row: Attribute | None,
+    revisions: Mapping[str, Document],
 ) -> None:
     from ctl.client.schemas import show
-    from ctl.commands.attributes.list import updated
 
     printer = session.printer
-    columns = ["FIELD", "VALUE", "ORIGIN"] + (["VERSION", "UPDATED", "BY"] if printer.is_wide else [])
+    columns = ["FIELD", "VALUE", "ORIGIN"] + (["VERSION", "UPDATED", "BY", "WHY"] if printer.is_wide else [])
     rows = []
     for path, value in leaves.items():
         origin = origins.get(path, {})
         cells = [path, show(value), describe_origin(origin, scope) if origin else ""]
         if printer.is_wide:
-            own = row if row is not None and Scope.from_document(origin) == scope else None
-            cells += [str(origin.get("version") or ""), *updated(own)]
+            made = revisions.get(str(origin.get("version")), {})
+            cells += [
+                str(origin.get("version") or ""),
+                made.get("at") or "",
+                show_author(made),
+                made.get("message") or "",
+            ]
         rows.append(cells)
     printer.table(columns, rows)
 

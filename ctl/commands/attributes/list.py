@@ -8,6 +8,7 @@ from typing import Any
 
 from ctl.cli.lists import Listing, choose, typed_choice
 from ctl.cli.output import Columns
+from ctl.cli.provenance import show_name
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document
@@ -57,15 +58,7 @@ def _columns(kind: Kind) -> Columns:
     }
 
 
-def updated(row: Attribute | None) -> list[str]:
-    """When a row was written, and by whom."""
-    if row is None:
-        return ["", ""]
-    claim = f" (says {row.claimed_by})" if row.claimed_by else ""
-    return [row.updated_at or "", f"{row.updated_by or ''}{claim}"]
-
-
-_WIDE: Columns = {"UPDATED": lambda row: updated(row)[0], "BY": lambda row: updated(row)[1]}
+_WIDE: Columns = {"UPDATED": attrgetter("updated_at"), "BY": lambda row: show_name(row.updated_by, row.claimed_by)}
 
 
 def _watch(session: Session, kind: Kind, filters: Mapping[str, Any]) -> None:

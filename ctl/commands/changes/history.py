@@ -12,6 +12,7 @@ from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
+from ctl.cli.provenance import show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
@@ -135,7 +136,7 @@ def _show_list(session: Session, revisions: list[Document]) -> None:
         {
             "REVISION": "number",
             "WHEN": _when,
-            "WHO": _who,
+            "WHO": show_author,
             "WHAT": lambda revision: _what(session, revision, looks_up),
             "WHY": "message",
         },
@@ -152,7 +153,7 @@ def _show_timeline(session: Session, entries: list[Document]) -> None:
         {
             "WHEN": _when,
             "REVISION": "revision",
-            "WHO": _who,
+            "WHO": show_author,
             "WHAT": lambda entry: _what_happened(session, entry),
             "WHY": "message",
         },
@@ -181,13 +182,6 @@ def _when(entry: Document) -> str:
     return to_second(str(entry.get("created_at") or entry.get("at") or ""))
 
 
-def _who(entry: Document) -> str:
-    """The author, or of what happened by itself nobody; a name that was only claimed says so."""
-    if not entry.get("claimed_by"):
-        return str(entry.get("author", ""))
-    return f"{entry.get('author', 'anonymous')} (says {entry['claimed_by']})"
-
-
 def _what(session: Session, revision: Document, looks_up: bool) -> str:
     number = int(revision.get("change_count") or 0)
     if number != 1 or not looks_up:
@@ -214,7 +208,7 @@ def _show_one(session: Session, revision: Document) -> None:
     changes = [RowChange.from_document(change) for change in revision["changes"]]
     printer.line(f"revision {revision['number']}")
     printer.line(f"when  {_when(revision)}")
-    printer.line(f"who   {_who(revision)}")
+    printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
         printer.line(f"why   {revision['message']}")
     printer.line(f"what  {count(len(changes), 'row')}")

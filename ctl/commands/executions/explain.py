@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctl.cli.output import Columns
+from ctl.cli.provenance import describe_revision
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -65,7 +66,7 @@ def show_explanation(session: Session, explanation: Document) -> None:
     for line in _heading(explanation):
         printer.line(line)
     printer.line()
-    _show_rungs(session, explanation["rungs"])
+    _show_rungs(session, explanation)
     candidates = explanation.get("candidates") or []
     if candidates:
         printer.line()
@@ -78,11 +79,15 @@ def show_explanation(session: Session, explanation: Document) -> None:
         _show_settings(session, explanation)
 
 
-def _show_rungs(session: Session, rungs: Sequence[Document]) -> None:
+def _show_rungs(session: Session, explanation: Document) -> None:
     """The rungs that say something; the others too in wide output."""
-    printer = session.printer
+    printer, rungs = session.printer, explanation["rungs"]
     shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
-    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": _rung_origin})
+
+    def said_by(rung: Document) -> str:
+        return _rung_origin(rung, describe_revision(printer, rung.get("version"), explanation.get("revisions")))
+
+    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": said_by})
     silent = len(rungs) - len(shown)
     if silent:
         printer.line(f"{silent} more say nothing; `-o wide` shows them.")
@@ -117,11 +122,10 @@ def _target(rung: Document) -> str:
     return " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
 
 
-def _rung_origin(rung: Document) -> str:
+def _rung_origin(rung: Document, revision: str) -> str:
     scope = Scope.from_document(rung)
     if scope.level != "platform":
-        version = f" (version {rung['version']})" if rung.get("version") else ""
-        return f"{scope.describe()}{version}"
+        return f"{scope.describe()} ({revision})" if revision else scope.describe()
     return f"configuration ({rung['key']})" if rung.get("key") else ""
 
 
@@ -179,4 +183,4 @@ def _show_settings(session: Session, explanation: Document) -> None:
     if settings:
         session.printer.line()
         scope = Scope.from_document(explanation.get("id") or {})
-        show_values(session, scope, settings)
+        show_values(session, scope, settings, revisions=explanation.get("revisions"))

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from ctl.cli.lists import Listing
 from ctl.cli.output import Column, Columns, id_part
+from ctl.cli.provenance import show_author, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import Execution
@@ -51,7 +52,9 @@ _COLUMNS: Columns = {
 _WIDE: Columns = {
     "STATE": attrgetter("state"),
     "MODE": _field("mode"),
-    "CREATED BY": _field("created_by"),
+    "CREATED BY": lambda execution: show_name(
+        execution.document.get("created_by"), execution.document.get("principal")
+    ),
     "PRINCIPAL": _field("principal"),
     "ATTEMPT": _field("attempt"),
     "NATIVE ID": _field("native_id"),
@@ -102,7 +105,7 @@ def print_execution(session: Session, execution: Execution, document: Document |
 
 def show_events(session: Session, events: Sequence[Document]) -> None:
     """A table of what happened to an execution."""
-    session.printer.rows(events, _EVENT_COLUMNS, {"BY": "by"})
+    session.printer.rows(events, _EVENT_COLUMNS, {"BY": lambda event: show_author(event, "by")})
 
 
 def note_pruned_events(session: Session, events: Sequence[Document]) -> None:

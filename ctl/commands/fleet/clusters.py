@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
 from ctl.cli.output import Columns, text_cells
+from ctl.cli.provenance import show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
-from ctl.client.times import format_duration, parse_timestamp
+from ctl.client.times import age
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
 
@@ -79,12 +79,6 @@ def state_words(cluster: Document) -> str:
     return ",".join([*text_cells(cluster, "state"), *words])
 
 
-def age(moment: Any) -> str:
-    """How long ago something was: `3m5s ago`."""
-    time = parse_timestamp(moment)
-    return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
-
-
 def _amounts(amounts: Document | None) -> str:
     from ctl.files.fleet import show_amounts
 
@@ -130,6 +124,7 @@ _CLUSTER = FleetNoun(
     ),
     columns=_COLUMNS,
     wide_columns=_WIDE_COLUMNS,
+    states=("disabled", "draining", "cordoned"),
     fields=(
         *("name", "state", "enabled", "cordoned", "draining", "source", "engine", "engine_version", "agent_host"),
         *("leases", "waiting", "running", "cost", "last_sync_at", "version", "description"),
@@ -185,7 +180,7 @@ def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
         events,
-        {"AT": "at", "EVENT": "type", "REASON": "reason", "BY": "claimed_by"},
+        {"AT": "at", "EVENT": "type", "REASON": "reason", "BY": show_author},
         empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
     )
 

@@ -11,7 +11,8 @@ import click
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import MESSAGE, Argument, Option, definition_completer, dry_run_option
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, Printer
+from ctl.cli.provenance import describe_provenance
 from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
@@ -33,6 +34,7 @@ class FleetNoun:
     about: str  #: what it is, in a sentence
     columns: Columns
     wide_columns: Columns
+    states: Sequence[str] = ()  #: that operators switch it into; of two by one event the first is shown
     fields: Sequence[str]  #: that lists can be selected and sorted by
     parameters: Sequence[click.Parameter]  #: flags for its fields
     changing: Sequence[click.Parameter] = ()  #: flags that change single entries of a field
@@ -163,5 +165,22 @@ def report(session: Session, noun: FleetNoun, name: str, answer: Document) -> No
 
 def show(session: Session, noun: FleetNoun, definitions: list[Document], document: Any, *, empty: str = "") -> None:
     """Print definitions as a table, or the document as it came."""
+    printer = session.printer
     names = (f"{noun.name}/{definition['name']}" for definition in definitions)
-    session.printer.show(names, definitions, document, noun.columns, noun.wide_columns, empty=empty)
+    columns: Columns = {**noun.columns}
+    if noun.states:
+        columns = {**columns, "SWITCHED BY": lambda definition: _switched_by(printer, noun, definition)}
+    defined_by: Columns = {"DEFINED BY": lambda definition: _provenance(printer, definition, "definition")}
+    printer.show(names, definitions, document, columns, {**noun.wide_columns, **defined_by}, empty=empty)
+
+
+def _provenance(printer: Printer, definition: Document, state: str) -> str:
+    """By what it came to be so: `revision 5, anonymous (says ana), 3d4h ago`; empty where that is not known."""
+    provenance = (definition.get("provenance") or {}).get(state)
+    return describe_provenance(printer, provenance) if provenance else ""
+
+
+def _switched_by(printer: Printer, noun: FleetNoun, definition: Document) -> str:
+    """By what it came into its states: `draining: event 7, anonymous (says otto), 3d4h ago, 'new disks'`."""
+    shown = {text: state for state in reversed(noun.states) if (text := _provenance(printer, definition, state))}
+    return "; ".join(f"{state}: {text}" for text, state in reversed(shown.items()))

@@ -63,7 +63,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (replace(RUNS, silence="It is silent."), "RUNNING on birch for 4 min (attempt 2 of 3): It is silent."),
         (
             replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by="ana"),
-            "ABORTING on birch for 4 min, by ana: Too late.",
+            "ABORTING on birch for 4 min, by anonymous (says ana): Too late.",
         ),
         (replace(RUNS, phase=Phase.ABORTED, reason_message="Too late."), "ABORTED on birch 4 min ago: Too late."),
         (
@@ -151,5 +151,5 @@ def test_a_duration_in_its_two_largest_units(seconds: float, text: str) -> None:
 
 def test_the_limit_of_a_workflow_is_named_without_who_set_it() -> None:
     job = {"resources": {"limits": {"memory": "1Gi"}}}
-    assert describe_limit("OUT_OF_MEMORY", job, None, []) == "Its limit is 1Gi."
-    assert describe_limit("EXIT_CODE", job, None, []) == ""
+    assert describe_limit("OUT_OF_MEMORY", job, None, [], {}, NOW) == "Its limit is 1Gi."
+    assert describe_limit("EXIT_CODE", job, None, [], {}, NOW) == ""

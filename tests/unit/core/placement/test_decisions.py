@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from admin.core.placement.candidates import Workload
-from admin.core.placement.decisions import may_stay, render_candidates
+from admin.core.placement.decisions import may_stay, render_candidates, switched_candidates
 from admin.core.placement.scores import STRATEGIES
+from admin.core.provenance import Provenance
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, small_fleet
 
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OFF = {"enabled": False}
 CORDONED = {"cordoned": True, "cordon_reason": "new disks"}
 
@@ -43,7 +46,8 @@ def test_candidates_are_shown_from_the_trail_as_they_were_decided(strategy: str)
     }
     decision = decided(pool_fleet(strategy, clusters, **states), pool("p"))
     evaluation = decision.evaluation
-    rendered = render_candidates(evaluation.trail.body, evaluation.scores, "p/d/e", decision.cluster)
+    body = evaluation.trail.body
+    rendered = render_candidates(body, evaluation.scores, "p/d/e", decision.cluster, {}, NOW)
     by_name = {candidate["cluster"]: candidate for candidate in rendered}
     assert {name: candidate.get("score", "none") for name, candidate in by_name.items()} == {
         candidate.cluster.name: evaluation.able.get(candidate.position, "none") for candidate in evaluation.candidates
@@ -55,3 +59,23 @@ def test_candidates_are_shown_from_the_trail_as_they_were_decided(strategy: str)
     assert max(best, key=lambda candidate: float(candidate["draw"]))["cluster"] == decision.cluster
     assert "rank" not in by_name["off"]
     assert all("draw" not in candidate for candidate in rendered if candidate.get("rank") != 1)
+
+
+def test_who_switched_a_candidate_off_stands_beside_the_verdict() -> None:
+    states = {"a": {**reports(), **OFF}, "b": {**reports(), **CORDONED}, "c": reports()}
+    fleet = pool_fleet("weighted", {"a": {}, "b": {}, "c": {}}, **states)
+    body = decided(fleet, pool("p")).evaluation.trail.body
+    assert switched_candidates(body) == {"disabled": ["a"], "cordoned": ["b"]}
+
+    def event(number: int, message: str) -> Provenance:
+        at = NOW - timedelta(days=3)
+        return Provenance(event=number, author="anonymous", claimed_by="otto", at=at, message=message)
+
+    switched_by = {("a", "disabled"): event(6, "broken"), ("b", "cordoned"): event(7, "new disks")}
+    disabled, cordoned, able = render_candidates(body, None, "p/d/e", "c", switched_by, NOW)
+    assert disabled["why_not"] == "is disabled, event 6, anonymous (says otto), 3 days ago, 'broken'"
+    assert cordoned["why_not"] == "is cordoned (new disks), event 7, anonymous (says otto), 3 days ago"
+    [verdict] = [verdict for verdict in cordoned["verdicts"] if not verdict["passed"]]
+    assert (verdict["reason"], verdict["provenance"]["event"]) == ("is cordoned (new disks)", 7)
+    assert all("provenance" not in verdict for verdict in able["verdicts"])
+    assert all("provenance" not in verdict for verdict in body["candidates"][1]["verdicts"])

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ctl.commands.fleet.clusters import age, state_words
+from ctl.client.times import age
+from ctl.commands.fleet.clusters import state_words
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""Provenance: by which revision or event something came to be, by whom, when and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from admin.core.changes import ANONYMOUS
+from admin.core.json_text import JsonObject
+from admin.core.problems import Invalid, Problem, Refused, shorten
+from admin.core.times import show_age
+
+#: Characters of a message that a sentence repeats.
+_MOST_SHOWN = 200
+
+
+def show_name(author: str, claimed_by: str | None) -> str:
+    """Who somebody is: the author, and beside it the name that is only claimed."""
+    return f"{author} (says {claimed_by})" if claimed_by else author
+
+
+def split_name(stored: str) -> tuple[str, str | None]:
+    """The author and the claimed name, where one column has the claimed name, or the author if none was claimed."""
+    return (stored, None) if stored == ANONYMOUS else (ANONYMOUS, stored)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """By which revision or event something came to be; it has the number of one of the two."""
+
+    author: str
+    claimed_by: str | None  #: unverified
+    at: datetime
+    message: str | None
+    revision: int | None = None
+    event: int | None = None
+
+    def as_json(self) -> JsonObject:
+        """All of it as answers show it within a trail; what is unknown is left out."""
+        return {key: value for key, value in vars(self).items() if value is not None}
+
+    def describe(self, now: datetime) -> str:
+        """All of it as a part of a sentence: `revision 41, ana, 3 days ago, 'cap memory'`."""
+        number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"
+        parts = [number, show_name(self.author, self.claimed_by), show_age((now - self.at).total_seconds())]
+        if self.message:
+            parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
+        return ", ".join(parts)
+
+
+def versions_of(refusals: Iterable[Exception]) -> set[int]:
+    """The versions of the rows that set the rules which inputs were refused for."""
+    problems = (problem for refusal in refusals if isinstance(refusal, Invalid) for problem in refusal.problems)
+    return {problem.version for problem in problems if problem.version}
+
+
+def explain_refusal(refusal: Invalid, provenance: Mapping[int, Provenance], now: datetime) -> Invalid:
+    """A refusal whose problems say by which revision the rule was set that each breaks, as far as that is known."""
+    problems = [_explain(problem, provenance.get(problem.version or 0), now) for problem in refusal.problems]
+    return Refused(refusal.error, *problems) if isinstance(refusal, Refused) else Invalid(*problems)
+
+
+def _explain(problem: Problem, provenance: Provenance | None, now: datetime) -> Problem:
+    if provenance is None:
+        return problem
+    reason = f"{problem.reason} That was set by {provenance.describe(now)}."
+    return replace(problem, reason=reason, provenance=provenance.as_json())

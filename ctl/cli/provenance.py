@@ -1,0 +1,49 @@
+"""How it is shown by which revision or event something came to be, by whom, when and why: everywhere the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ctl.cli.output import Printer
+from ctl.client.answers import Document
+from ctl.client.times import age, to_second
+
+#: The author of what somebody does whom nothing identifies.
+ANONYMOUS = "anonymous"
+
+
+def show_name(author: str | None, claimed_by: str | None) -> str:
+    """Who somebody is: the author, and beside it the name that is only claimed."""
+    claim = f"(says {claimed_by})" if claimed_by else ""
+    return " ".join(part for part in (author, claim) if part)
+
+
+def show_author(document: Document, claimed: str = "claimed_by") -> str:
+    """
+    Who did something: its author and the claimed name, which stands under the key `claimed`.
+
+    Where an answer has no author, everybody is anonymous, and the name that it has is only claimed.
+    """
+    name = document.get(claimed)
+    if document.get("author"):
+        return show_name(document["author"], document.get("claimed_by"))
+    return show_name(ANONYMOUS, None if name == ANONYMOUS else name) if name else ""
+
+
+def describe_provenance(printer: Printer, provenance: Document) -> str:
+    """`revision 41, anonymous (says ana), 3d4h ago, 'cap memory'`; wide output has the time itself."""
+    at = str(provenance.get("at") or "")
+    parts = [
+        *(f"{noun} {provenance[noun]}" for noun in ("revision", "event") if provenance.get(noun)),
+        show_name(provenance.get("author"), provenance.get("claimed_by")),
+        to_second(at) if printer.is_wide else age(at),
+        f"'{' '.join(str(provenance['message']).split())}'" if provenance.get("message") else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def describe_revision(printer: Printer, version: int | None, revisions: Mapping[str, Document] | None) -> str:
+    """The revision that a row's version names; its number alone where the answer does not have the rest of it."""
+    if not version:
+        return ""
+    return describe_provenance(printer, (revisions or {}).get(str(version)) or {"revision": version})

@@ -1,0 +1,225 @@
+"""Who set something, when and why stands beside it, wherever it is shown; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.testing import FlaskClient
+from sqlalchemy import delete
+
+from admin.store.revisions import revision_changes, revisions
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    asked,
+    created,
+    explanation,
+    get,
+    ok,
+    put_pool,
+    refused,
+    report,
+    switch,
+)
+
+EFFECTIVE = f"effective_attributes?project={PROJECT}&domain={DOMAIN}"
+
+
+def put(api: FlaskClient, path: str, payload_key: str, payload: Any, **authorship: str) -> int:
+    """Store a payload, and answer the revision."""
+    body = {"attributes": {"matching_attributes": {payload_key: payload}}, **authorship}
+    return int(ok(api.put(f"{API}/{path}", json=body))["revision"])
+
+
+def forget_revision(api: FlaskClient, number: int) -> None:
+    """Take a revision away, as retention does."""
+    with context_of(api.application).database.writing() as connection:
+        connection.execute(delete(revision_changes).where(revision_changes.c.revision == number))
+        connection.execute(delete(revisions).where(revisions.c.number == number))
+
+
+def test_effective_values_come_with_the_revisions_that_set_them_where_asked(api: FlaskClient) -> None:
+    first = put(
+        api,
+        f"domain_attributes/{DOMAIN}",
+        "task_resource_attributes",
+        {"limits": {"memory": "1Gi"}},
+        claimed_by="ana",
+        message="cap memory",
+    )
+    second = put(api, f"project_attributes/{PROJECT}", "execution_cluster_label", {"value": "gpu"})
+    put(api, "project_attributes/flyteexamples", "execution_cluster_label", {"value": "elsewhere"})
+    answer = get(api, f"{EFFECTIVE}&provenance=true")
+    assert list(answer["revisions"]) == [str(first), str(second)]
+    at = answer["revisions"][str(first)].pop("at")
+    assert at == get(api, f"revisions/{first}")["created_at"]
+    assert answer["revisions"][str(first)] == {
+        "revision": first,
+        "author": "anonymous",
+        "claimed_by": "ana",
+        "message": "cap memory",
+    }
+    limits = next(value for value in answer["values"] if value["resource_type"] == "TASK_RESOURCE")
+    assert limits["origins"]["limits.memory"]["version"] == first
+    assert "revisions" not in get(api, EFFECTIVE)
+    assert get(api, EFFECTIVE) == {key: value for key, value in answer.items() if key != "revisions"}
+
+
+def test_one_kind_and_an_older_revision_come_with_their_own(api: FlaskClient) -> None:
+    path = f"domain_attributes/{DOMAIN}"
+    first = put(api, path, "execution_cluster_label", {"value": "gpu"}, claimed_by="ana")
+    second = put(api, path, "execution_cluster_label", {"value": "cpu"}, claimed_by="bob")
+    put(api, path, "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    now = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3")["revisions"]
+    assert [(number, entry["claimed_by"]) for number, entry in now.items()] == [(str(second), "bob")]
+    then = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3&at={first}")["revisions"]
+    assert [(number, entry["claimed_by"]) for number, entry in then.items()] == [(str(first), "ana")]
+
+
+def test_a_revision_that_was_pruned_is_left_out(api: FlaskClient) -> None:
+    number = put(api, f"domain_attributes/{DOMAIN}", "execution_cluster_label", {"value": "gpu"})
+    put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    forget_revision(api, number)
+    answer = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3")
+    assert answer["revisions"] == {}
+    assert answer["values"][0]["origins"]["value"]["version"] == number
+
+
+def test_an_explanation_comes_with_the_revisions_that_decided(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["local"])
+    pool = put(
+        api,
+        f"domain_attributes/{DOMAIN}",
+        "cluster_assignment",
+        {"cluster_pool_name": "gpu"},
+        claimed_by="ana",
+        message="we bought some",
+    )
+    limits = put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    created(api, "first")
+    put(api, f"domain_attributes/{DOMAIN}", "cluster_assignment", {"cluster_pool_name": None}, claimed_by="bob")
+    answer = explanation(api, "first")
+    [winner] = [rung for rung in answer["rungs"] if rung["state"] == "wins"]
+    assert winner["version"] == pool
+    assert list(answer["revisions"]) == [str(pool), str(limits)]
+    assert (answer["revisions"][str(pool)]["claimed_by"], answer["revisions"][str(pool)]["message"]) == (
+        "ana",
+        "we bought some",
+    )
+    forget_revision(api, pool)
+    assert list(explanation(api, "first")["revisions"]) == [str(limits)]
+
+
+def test_a_preview_comes_with_them_unless_changes_are_assumed(api: FlaskClient) -> None:
+    number = put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    body = asked("first")
+    assert list(ok(api.post(f"{API}/placements", json=body))["revisions"]) == [str(number)]
+    change = {"resource_type": "TASK_RESOURCE", "project": PROJECT, "payload": {"limits": {"memory": "2Gi"}}}
+    assert "revisions" not in ok(api.post(f"{API}/placements", json={**body, "changes": [change]}))
+
+
+def test_events_of_a_cluster_say_who_is_only_claimed(api: FlaskClient) -> None:
+    switch(api, "local", "cordon", reason="new disks", claimed_by="otto")
+    switch(api, "local", "uncordon")
+    report(api, "local", capacity={"cpu": "4"})
+    events = get(api, "clusters/local/events")["events"]
+    assert [(event["type"], event.get("author"), event.get("claimed_by")) for event in events] == [
+        ("REPORTED", None, None),
+        ("UNCORDONED", "anonymous", None),
+        ("CORDONED", "anonymous", "otto"),
+    ]
+
+
+def test_a_cluster_says_by_which_events_it_came_to_its_states(api: FlaskClient) -> None:
+    def shown() -> dict[str, tuple[str, str | None, str | None]]:
+        events = {event["number"]: event["type"] for event in get(api, "clusters/local/events")["events"]}
+        provenance = get(api, "clusters/local").get("provenance", {})
+        assert [cluster.get("provenance", {}) for cluster in get(api, "clusters")["clusters"]] == [provenance]
+        return {
+            state: (events[entry["event"]], entry.get("claimed_by"), entry.get("message"))
+            for state, entry in provenance.items()
+        }
+
+    assert shown() == {}
+    switch(api, "local", "cordon", reason="new disks", claimed_by="otto")
+    report(api, "local", capacity={"cpu": "4"})
+    cordoned = ("CORDONED", "otto", "new disks")
+    assert shown() == {"cordoned": cordoned}
+    switch(api, "local", "drain", claimed_by="ana")
+    drained = ("DRAINING", "ana", None)
+    assert shown() == {"cordoned": drained, "draining": drained}
+    switch(api, "local", "disable", reason="broken")
+    assert shown() == {"cordoned": drained, "draining": drained, "disabled": ("DISABLED", None, "broken")}
+    switch(api, "local", "undrain")
+    switch(api, "local", "enable")
+    assert shown() == {}
+    switch(api, "local", "cordon", claimed_by="otto")
+    assert shown() == {"cordoned": ("CORDONED", "otto", None)}
+    switched = get(api, "clusters/local")["provenance"]["cordoned"]
+    assert (switched["author"], switched["at"]) == ("anonymous", get(api, "clusters/local/events")["events"][0]["at"])
+
+
+def test_definitions_say_by_which_revision_they_were_made(api: FlaskClient) -> None:
+    body = {"cluster": {"enabled": False}, "claimed_by": "ana", "message": "not yet"}
+    revision = ok(api.put(f"{API}/clusters/east", json=body))["revision"]
+    provenance = get(api, "clusters/east")["provenance"]
+    assert provenance["definition"] == provenance["disabled"]
+    assert (provenance["definition"]["revision"], provenance["definition"]["message"]) == (revision, "not yet")
+    number = put_pool(api, "gpu", ["east"])["revision"]
+    [pool] = get(api, "pools")["pools"]
+    assert pool == get(api, "pools/gpu")
+    assert pool["provenance"]["definition"]["revision"] == number
+    forget_revision(api, revision)
+    assert "provenance" not in get(api, "clusters/east")
+
+
+def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["local"])
+    switch(api, "local", "cordon", reason="new disks", claimed_by="otto")
+    created(api, "waits", cluster_assignment={"cluster_pool_name": "gpu"})
+    switch(api, "local", "uncordon")
+    switch(api, "local", "cordon", reason="old disks", claimed_by="ana")
+    cordons = [event for event in get(api, "clusters/local/events")["events"] if event["type"] == "CORDONED"]
+
+    def verdict(answer: Any) -> Any:
+        [candidate] = answer["candidates"]
+        [failed] = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]
+        event = failed["provenance"]
+        assert candidate["why_not"].startswith(f"{failed['reason']}, event {event['event']}, anonymous (says ")
+        return event["event"], event["claimed_by"], failed["reason"]
+
+    first = (cordons[1]["number"], "otto", "is cordoned (new disks)")
+    assert verdict(explanation(api, "waits", "?decision=1")) == first
+    body = asked("next", cluster_assignment={"cluster_pool_name": "gpu"})
+    placed = ok(api.post(f"{API}/placements", json=body))
+    assert verdict(placed) == (cordons[0]["number"], "ana", "is cordoned (old disks)")
+
+
+def test_a_refusal_names_the_revision_of_the_setting_that_refuses(api: FlaskClient) -> None:
+    number = put(
+        api,
+        f"domain_attributes/{DOMAIN}",
+        "cluster_assignment",
+        {"cluster_pool_name": "gpus"},
+        claimed_by="ana",
+        message="we bought some",
+    )
+    body = asked("first")
+    for path in ("executions", "executions?dry_run=true", "placements"):
+        answer = refused(api.post(f"{API}/{path}", json=body), 400, "unknown_pool")
+        assert f"That was set by revision {number}, anonymous (says ana), " in answer["message"]
+        assert answer["message"].endswith(" ago, 'we bought some'.")
+        assert answer["details"][0]["provenance"]["revision"] == number
+    forget_revision(api, number)
+    answer = refused(api.post(f"{API}/placements", json=body), 400, "unknown_pool")
+    assert "That was set by" not in answer["message"]
+    change = {"resource_type": "CLUSTER_ASSIGNMENT", "domain": DOMAIN, "payload": {"cluster_pool_name": "other"}}
+    answer = refused(api.post(f"{API}/placements", json={**body, "changes": [change]}), 400, "unknown_pool")
+    assert "That was set by" not in answer["message"]
+
+
+def test_a_refusal_by_the_request_itself_names_no_revision(api: FlaskClient) -> None:
+    answer = refused(api.post(f"{API}/executions", json=asked("first", cluster="nowhere")), 400, "unknown_cluster")
+    assert "provenance" not in answer["details"][0]

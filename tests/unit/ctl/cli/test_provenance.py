@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ctl.cli.output import Printer
+from ctl.cli.provenance import describe_revision, show_author, show_name
+
+REVISION = {"revision": 41, "author": "anonymous", "claimed_by": "ana", "at": "2026-03-04T12:00:00.5Z"}
+
+
+@pytest.mark.parametrize(
+    ("author", "claimed_by", "expected"),
+    [
+        ("anonymous", "otto", "anonymous (says otto)"),
+        ("ana", None, "ana"),
+        (None, None, ""),
+    ],
+)
+def test_a_name_that_is_only_claimed_stands_beside_the_author(
+    author: str | None, claimed_by: str | None, expected: str
+) -> None:
+    assert show_name(author, claimed_by) == expected
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"by": "otto", "author": "anonymous", "claimed_by": "otto"}, "anonymous (says otto)"),
+        ({"by": "otto"}, "anonymous (says otto)"),
+        ({"by": "anonymous"}, "anonymous"),
+        ({"by": "ana", "author": "ana"}, "ana"),
+        ({}, ""),
+    ],
+)
+def test_an_author_is_shown_the_same_way_of_an_older_admin(document: dict[str, str], expected: str) -> None:
+    assert show_author(document, "by") == expected
+
+
+def test_a_revision_is_shown_with_its_age_and_in_wide_output_with_its_time() -> None:
+    recent = (datetime.now(UTC) - timedelta(days=3, hours=4)).isoformat()
+    revisions = {"41": {**REVISION, "at": recent, "message": "cap\nmemory"}}
+    shown = describe_revision(Printer(), 41, revisions)
+    assert shown == "revision 41, anonymous (says ana), 3d4h ago, 'cap memory'"
+    shown = describe_revision(Printer(format="wide"), 41, {"41": REVISION})
+    assert shown == "revision 41, anonymous (says ana), 2026-03-04T12:00:00Z"
+
+
+def test_of_a_revision_that_the_answer_does_not_have_the_number_is_shown() -> None:
+    assert describe_revision(Printer(), 41, {"40": REVISION}) == "revision 41"
+    assert describe_revision(Printer(), 41, None) == "revision 41"
+    assert describe_revision(Printer(), None, {}) == ""
