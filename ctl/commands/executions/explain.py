@@ -13,7 +13,7 @@ from ctl.client.executions import ExecutionId
 from ctl.client.scopes import Scope
 from ctl.client.times import to_second
 from ctl.commands.executions.options import execution_id
-from ctl.commands.executions.tables import reason_code
+from ctl.commands.executions.tables import reason_code, rung_origin
 
 #: Flags of `explain` that are about settings, by their parameters.
 _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files": "--with", "at": "--at"}
@@ -82,7 +82,7 @@ def _show_rungs(session: Session, rungs: Sequence[Document]) -> None:
     """The rungs that say something; the others too in wide output."""
     printer = session.printer
     shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
-    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": _rung_origin})
+    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": rung_origin})
     silent = len(rungs) - len(shown)
     if silent:
         printer.line(f"{silent} more say nothing; `-o wide` shows them.")
@@ -115,14 +115,6 @@ def _heading(explanation: Document) -> list[str]:
 
 def _target(rung: Document) -> str:
     return " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
-
-
-def _rung_origin(rung: Document) -> str:
-    scope = Scope.from_document(rung)
-    if scope.level != "platform":
-        version = f" (version {rung['version']})" if rung.get("version") else ""
-        return f"{scope.describe()}{version}"
-    return f"configuration ({rung['key']})" if rung.get("key") else ""
 
 
 def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:
