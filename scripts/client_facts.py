@@ -13,7 +13,7 @@ from typing import Any
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import RETRY
-from admin.core.executions.selectors import ALIASES, FIELDS, SORT_FIELDS, WORDS
+from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, SORT_FIELDS, WORDS
 from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.documents import DEFINITIONS
 from admin.core.jobs.input_types import TYPES
@@ -42,11 +42,13 @@ def facts() -> dict[str, Any]:
     return {
         "phases": [phase.value for phase in Phase],
         "finished_phases": [phase.value for phase in Phase if phase.is_finished],
+        "causes": list(WORDS["cause"]),
         "execution_states": list(WORDS["state"]),
         "project_states": [state.value for state in ProjectState],
         "selector_fields": {name: kind.value for name, kind in FIELDS.items()},
         "selector_aliases": ALIASES,
         "sort_fields": list(SORT_FIELDS),
+        "groups": list(GROUPS),
         "input_types": list(TYPES),
         "schemas": {
             "job": plain(JOB.schema()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from admin.api import creations
 from admin.api.current import context
-from admin.core.executions.selectors import check_sort_field
+from admin.core.executions.selectors import check_group, check_sort_field
 from admin.core.problems import invalid
 from admin.messages.comparisons import ComparisonAnswer
 from admin.messages.decisions import ExplanationAnswer, ExplanationQuery, ManyRedecidedAnswer
@@ -15,6 +15,8 @@ from admin.messages.executions import (
     EventAnswer,
     EventsAnswer,
     ExecutionAnswer,
+    ExecutionCountsAnswer,
+    ExecutionCountsQuery,
     ExecutionsAnswer,
     ListedAnswer,
     ListQuery,
@@ -59,7 +61,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
     """List executions of every project."""
     sort_by = check_sort_field(query["sort_key"])
     order = f"{sort_by} {query['sort_direction']}"
-    page = executions.list_executions(
+    listed = executions.list_executions(
         context(),
         conditions_of(query, context().clock()),
         scope=scope_of(query),
@@ -67,11 +69,30 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
         descending=query["sort_direction"] == "DESCENDING",
         after=place_of(query.get("token"), sort_by, order),
         limit=query["limit"],
+        with_origin=query["with_origin"],
     )
     return ExecutionsAnswer(
-        executions=[ListedAnswer.from_listed(execution) for execution in page.executions],
-        token=place_token(page.last, order),
+        executions=[
+            ListedAnswer.from_listed(execution, listed.origins.get(execution.id))
+            for execution in listed.page.executions
+        ],
+        token=place_token(listed.page.last, order),
     )
+
+
+@operations.add("GET", "/execution_counts", query=ExecutionCountsQuery, for_agents=True)
+def count_executions(query: Fields) -> ExecutionCountsAnswer:
+    """How many executions have each phase, reason, cause, cluster or the like."""
+    by = check_group(query["by"])
+    order = f"counts by {by}"
+    page = executions.count_executions(
+        context(),
+        conditions_of(query, context().clock()),
+        by=by,
+        scope=scope_of(query),
+        after=place_of(query.get("token"), "created_at", order),
+    )
+    return ExecutionCountsAnswer.from_page(by, page, place_token(page.last, order))
 
 
 @operations.add("GET", "/executions/<project>/<domain>", query=ListQuery, for_agents=True)

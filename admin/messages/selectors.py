@@ -47,6 +47,7 @@ class SelectorFields(RequestSchema):
 
     phase = fields.String()
     reason = fields.String()
+    cause = fields.String(metadata={"description": "What class of thing ended it: LIMIT,CLUSTER_LOST."})
     cluster = fields.String(validate=NAME)
     pool = fields.String(validate=NAME)
     label = fields.String(validate=NAME)
@@ -56,6 +57,7 @@ class SelectorFields(RequestSchema):
     mode = fields.String()
     created_by = fields.String(validate=NAME)
     principal = fields.String(validate=NAME)
+    abort_principal = fields.String(validate=NAME)
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})

@@ -16,11 +16,12 @@ from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import DRAINED
 from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.selectors import Condition, equals
+from admin.core.executions.selectors import GROUPS, Condition, equals
 from admin.core.executions.spec import EXECUTION_NAME, request_warnings
 from admin.core.executions.statuses import Status
 from admin.core.json_text import JsonObject
 from admin.core.placement import decisions as placement_decisions
+from admin.core.placement.routes import winner_of
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
@@ -34,7 +35,7 @@ from admin.services.statuses import view_status
 from admin.services.waiting import Wait
 from admin.store import decisions, execution_lists, executions, fleet, revisions
 from admin.store.decisions import StoredDecision
-from admin.store.execution_lists import Item, Page, Place, TooManyToSort
+from admin.store.execution_lists import CountPage, Item, Page, Place, TooManyToSort
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 
 _PAGE_SIZE = 1000
@@ -75,6 +76,14 @@ def find_execution(context: Context, connection: Connection, key: ExecutionId, *
     return execution
 
 
+@dataclass(frozen=True, kw_only=True)
+class ListedPage:
+    """A page of executions, and by their row ids the rungs that decided where they went, if that was asked."""
+
+    page: Page[ListedExecution]
+    origins: Mapping[int, JsonObject]
+
+
 def list_executions(
     context: Context,
     conditions: Iterable[Condition],
@@ -84,12 +93,13 @@ def list_executions(
     descending: bool,
     after: Place | None,
     limit: int,
-) -> Page[ListedExecution]:
+    with_origin: bool = False,
+) -> ListedPage:
     """A page of executions; Invalid where too many of them would have to be sorted."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         try:
-            return execution_lists.page(
+            page = execution_lists.page(
                 connection,
                 conditions,
                 ListedExecution,
@@ -105,6 +115,26 @@ def list_executions(
                 "project and domain, a workflow, a cluster or a time of creation, or sort by created_at."
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
+        origins = _origins(connection, page.executions) if with_origin else {}
+    return ListedPage(page=page, origins=origins)
+
+
+def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:
+    """The rung that decided where each execution went; equal trails are read once."""
+    digests = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution in listed])
+    rungs = decisions.rungs(connection, digests.values())
+    return {id: dict(winner_of(rungs[digest])) for id, digest in digests.items()}
+
+
+def count_executions(
+    context: Context, conditions: Iterable[Condition], *, by: str, scope: Scope, after: Place | None
+) -> CountPage:
+    """How many executions have each value of a group, among a limited number of them from after a place on."""
+    with context.database.reading() as connection:
+        check_readable(context, connection, scope)
+        return execution_lists.count_page(
+            connection, conditions, by=GROUPS[by], now=context.clock(), after=after, limits=context.list_limits
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,7 +325,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
     has_left = not is_waiting_there or execution.not_before is not None
     if decision.cluster and is_chosen and has_left:
         message = placement_decisions.describe_choice(decision.cluster, decision.reason, is_past=True)
-    winner = next(rung for rung in settings["rungs"] if rung["state"] == "wins")
+    winner = winner_of(settings["rungs"])
     return Explanation(
         id=execution.key,
         cluster=decision.cluster,

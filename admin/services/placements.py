@@ -30,6 +30,7 @@ from admin.services.launches import find_launch
 from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
 from admin.services.scopes import check_readable
 from admin.store import execution_lists, executions, fleet, revisions
+from admin.store.execution_lists import Place
 from admin.store.executions import Execution
 
 
@@ -182,4 +183,12 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
     """How many executions went to each cluster, pool or label, the most frequent first."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-        return execution_lists.counts(connection, by, conditions)
+        selected = list(conditions)
+        counts = Counter[str]()
+        after: Place | None = None
+        while True:
+            page = execution_lists.count_page(connection, selected, by=by, now=context.clock(), after=after)
+            counts.update({group.value: group.count for group in page.groups})
+            after = page.last
+            if after is None:
+                return sorted(counts.items(), key=lambda group: (-group[1], group[0]))

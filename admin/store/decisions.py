@@ -89,6 +89,15 @@ def settings_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> 
     }
 
 
+def rungs(connection: Connection, digests: Iterable[str]) -> dict[str, list[JsonObject]]:
+    """The rungs of some settings trails, by their digests; the rest of a trail is not read."""
+    requested = sorted(set(digests))
+    if not requested:
+        return {}
+    query = select(trails.c.digest, trails.c.body["rungs"]).where(trails.c.digest.in_(requested))
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def trail(connection: Connection, digest: str) -> JsonObject:
     """The body of a trail, a JSON object."""
     body: JsonObject = connection.execute(select(trails.c.body).where(trails.c.digest == digest)).scalar_one()

@@ -1,4 +1,4 @@
-"""Lists of executions: pages that cost the same however many executions there are.
+"""Lists and counts of executions: pages that cost the same however many executions there are.
 
 A page follows one index in the order of creation, from where the last page ended, and examines a limited number of
 executions. Matches that are too rare for one page come with the pages after it.
@@ -21,6 +21,7 @@ from sqlalchemy import (
     FromClause,
     and_,
     asc,
+    case,
     desc,
     func,
     literal_column,
@@ -30,7 +31,8 @@ from sqlalchemy import (
     union_all,
 )
 
-from admin.core.executions.lifecycle import UNFINISHED
+from admin.core.executions.causes import CAUSE_RULES, phases_of
+from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition, equals
 from admin.store.dialects import is_postgresql
 from admin.store.execution_tables import executions
@@ -72,9 +74,27 @@ class ListLimits:
     examined: int = 20_000
     examined_first: int = 10  #: for each execution that is asked for; mostly that suffices
     sorted: int = 50_000
+    counted: int = 50_000
 
 
 LIST_LIMITS = ListLimits()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Executions that have the same value."""
+
+    value: str  #: "" for none
+    count: int
+    not_before: datetime | None  #: when the first of those in back-off may start
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountPage:
+    """The groups among some executions."""
+
+    groups: list[Group]
+    last: Place | None  #: what the next page begins after; None for the last page
 
 
 class TooManyToSort(Exception):
@@ -122,14 +142,34 @@ def _sorted_page(
     return rows[:limit], order.place_of(rows[limit - 1]) if len(rows) > limit else None
 
 
-def counts(connection: Connection, by: str, conditions: Iterable[Condition]) -> list[tuple[str, int]]:
-    """How many executions have each value of a column, the most frequent first; "" for none."""
-    value = func.coalesce(_columns[by], "")
-    # Every state is named, for the only indexes by the time of creation alone are those of one state each.
-    any_state = or_(*(_columns.state == literal_column(f"'{state}'") for state in _STATES))
-    matching = (any_state, *(_condition(condition) for condition in conditions))
-    query = select(value, func.count()).where(*matching).group_by(value)
-    return [(name, count) for name, count in connection.execute(query.order_by(func.count().desc(), value))]
+def count_page(
+    connection: Connection,
+    conditions: Iterable[Condition],
+    *,
+    by: str,
+    now: datetime,
+    after: Place | None,
+    limits: ListLimits = LIST_LIMITS,
+) -> CountPage:
+    """How many executions have each value of a field, of a limited number of them from after a place on."""
+    path = _path(connection, list(conditions), "created_at")
+    if not path.branches:
+        return CountPage(groups=[], last=None)
+    walk = _Walk(connection, path, _Order(field="created_at", descending=True), limits)
+    fields = ("id", "created_at", "phase", "not_before", by, *(condition.field for condition in path.rest))
+    columns = [_columns[name] for name in dict.fromkeys(name for field in fields for name in _stored(field))]
+    examined = walk.ahead(columns, after, limits.counted).subquery("examined")
+    value = func.coalesce(_column(examined, by), "")
+    is_backing_off = and_(examined.c.phase == Phase.QUEUED.value, examined.c.not_before > now)
+    query = (
+        select(value, func.count(), func.min(case((is_backing_off, examined.c.not_before))))
+        .where(*(_condition(condition, examined) for condition in path.rest))
+        .group_by(value)
+    )
+    groups = [
+        Group(value=value, count=count, not_before=not_before) for value, count, not_before in connection.execute(query)
+    ]
+    return CountPage(groups=groups, last=walk.end(after, limits.counted))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +234,8 @@ def _path(connection: Connection, conditions: list[Condition], sort_by: str) -> 
         if condition.function in ("eq", "value_in") and "" not in condition.values
     }
     named = {**exact, "state": _states(exact.get("state"))}
+    if "cause" in exact and "phase" not in exact:
+        named["phase"] = equals("phase", *phases_of(exact["cause"].values))
     if "project" in exact and "domain" not in exact and len(exact["project"].values) == 1:
         named["domain"] = equals("domain", *_domains(connection, exact["project"].values[0]))
     lead = next(lead for lead in _leads(named, sort_by) if _is_narrow(named, lead))
@@ -255,25 +297,25 @@ class _Walk:
         rows: list[AnyRow] = []
         rest = self.path.rest
         for most in (limit * self.limits.examined_first, self.limits.examined) if rest else (limit + 1,):
-            examined = self._ahead(columns, after, most).subquery("examined")
+            examined = self.ahead(columns, after, most).subquery("examined")
             # Both databases return the rows of a subquery in its order, and read no more of them than needed.
             query = select(examined).where(*(_condition(condition, examined) for condition in rest))
             rows += self.connection.execute(query.limit(limit + 1 - len(rows)))
             if len(rows) > limit:
                 return rows[:limit], self.order.place_of(rows[limit - 1])
-            after = self._end(after, most) if rest else None
+            after = self.end(after, most) if rest else None
             if after is None:
                 break
         return rows, after
 
-    def _end(self, after: Place | None, most: int) -> Place | None:
+    def end(self, after: Place | None, most: int) -> Place | None:
         """The place of the last of so many executions; None where there are fewer."""
         key = [_columns[self.order.field], _columns.id]
-        last = self._ahead(key, after, most).offset(most - 1).limit(1)
+        last = self.ahead(key, after, most).offset(most - 1).limit(1)
         row = self.connection.execute(last).one_or_none()
         return None if row is None else self.order.place_of(row)
 
-    def _ahead(self, columns: _Columns, after: Place | None, most: int) -> _Query:
+    def ahead(self, columns: _Columns, after: Place | None, most: int) -> _Query:
         """At most so many executions from after a place on."""
         path, order = self.path, self.order
         beyond = [] if after is None else [order.beyond(after, executions)]
@@ -300,12 +342,33 @@ def _condition(condition: Condition, table: FromClause = executions) -> ColumnEl
 
 
 def _column(table: FromClause, field: str) -> AnyColumn:
-    """The column of a field, or the value of a label."""
+    """The column of a field, the value of a label, or the cause that follows from phase and reason."""
+    if field == "cause":
+        return _cause(table)
     if field.startswith(LABEL_PREFIX):
         labels: Any = table.c.labels  # the operators of JSON have no types
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
+
+
+def _stored(field: str) -> tuple[str, ...]:
+    """The columns that a field is read from."""
+    if field == "cause":
+        return ("phase", "reason")
+    return ("labels",) if field.startswith(LABEL_PREFIX) else (field,)
+
+
+def _cause(table: FromClause) -> AnyColumn:
+    """What class of thing ended an execution; "" where nothing did."""
+    rules = [
+        (
+            and_(table.c.phase == rule.phase.value, *([table.c.reason.in_(rule.reasons)] if rule.reasons else [])),
+            rule.cause.value,
+        )
+        for rule in CAUSE_RULES
+    ]
+    return case(*rules, else_="")
 
 
 _COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}

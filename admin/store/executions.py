@@ -159,6 +159,7 @@ class ListedExecution(NamedTuple):
     started_at: datetime | None
     finished_at: datetime | None
     duration: float | None
+    not_before: datetime | None
     lease_expires_at: datetime | None
     silent_since: datetime | None
     native_id: str | None

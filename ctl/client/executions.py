@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.facts import EXECUTION_STATES, FINISHED_PHASES, PHASES
+from ctl.client.facts import CAUSES, EXECUTION_STATES, FINISHED_PHASES, GROUPS, PHASES
 from ctl.client.scopes import check_name
 from ctl.client.times import format_duration, parse_timestamp, to_second
 from ctl.client.words import did_you_mean, fold, listed
@@ -82,12 +82,25 @@ def parse_id(text: str, project: str | None, domain: str | None) -> ExecutionId:
 
 def parse_phase(text: str, place: str) -> str:
     """A phase in any spelling: `timed-out` is TIMED_OUT."""
-    for phase in PHASES:
-        if fold(phase) == fold(text):
-            return phase
-    raise InvalidInput(
-        f"{place}: there is no phase {text!r}: choose {listed(PHASES, 'or')}.{did_you_mean(text, PHASES)}"
-    )
+    return _parse_word(text, PHASES, "phase", place)
+
+
+def parse_cause(text: str, place: str) -> str:
+    """A cause in any spelling: `cluster-lost` is CLUSTER_LOST."""
+    return _parse_word(text, CAUSES, "cause", place)
+
+
+def parse_group(text: str, place: str) -> str:
+    """What executions can be counted by, in any spelling."""
+    return _parse_word(text, GROUPS, "group", place)
+
+
+def _parse_word(text: str, known: tuple[str, ...], noun: str, place: str) -> str:
+    for word in known:
+        if fold(word) == fold(text):
+            return word
+    hint = did_you_mean(text, known)
+    raise InvalidInput(f"{place}: there is no {noun} {text!r}: choose {listed(known, 'or')}.{hint}")
 
 
 def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
@@ -111,6 +124,7 @@ class Execution:
     phase: str
     reason: str  #: code
     message: str  #: of the reason
+    cause: str  #: what class of thing ended it; "" where nothing did
     cluster: str
     pool: str
     label: str
@@ -133,6 +147,7 @@ class Execution:
             phase=str(closure.get("phase", "")),
             reason=str(reason.get("code", "")),
             message=str(reason.get("message", "")),
+            cause=str(closure.get("cause", "")),
             cluster=str(document.get("cluster") or ""),
             pool=str(document.get("pool") or ""),
             label=str(document.get("label") or ""),

@@ -17,15 +17,19 @@ _FACTS: Mapping[str, Any] = json.loads(Path(__file__).with_name("facts.json").re
 
 PHASES: tuple[str, ...] = tuple(_FACTS["phases"])
 FINISHED_PHASES: frozenset[str] = frozenset(_FACTS["finished_phases"])
+#: What class of thing ends an execution that does not succeed.
+CAUSES: tuple[str, ...] = tuple(_FACTS["causes"])
 #: Of executions and of projects; the position is Flyte's number.
 EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])
 PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])
-#: What executions can be selected by: `text`, `time` or `number` by the name of the field.
+#: What executions can be selected by: `text`, `time`, `number` or `whole number` by the name of the field.
 SELECTOR_FIELDS: Mapping[str, str] = _FACTS["selector_fields"]
 #: Flyte's names of these fields.
 SELECTOR_ALIASES: Mapping[str, str] = _FACTS["selector_aliases"]
 #: What lists of executions can be sorted by.
 SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
+#: What executions can be counted by.
+GROUPS: tuple[str, ...] = tuple(_FACTS["groups"])
 #: Types of a workflow's inputs.
 INPUT_TYPES: tuple[str, ...] = tuple(_FACTS["input_types"])
 #: `job`, `retry`, `cluster`, `pool`, `label` and `cluster_state`, which an agent reports.

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import parse_phase, parse_state
+from ctl.client.executions import parse_cause, parse_phase, parse_state
 from ctl.client.facts import SELECTOR_ALIASES, SELECTOR_FIELDS
 from ctl.client.times import parse_duration, parse_time
 from ctl.client.words import did_you_mean, fold, listed
@@ -202,9 +202,16 @@ def _read_time(value: str, place: str, now: datetime) -> str:
     return parse_time(value, place, now=now)
 
 
+def _read_whole_number(value: str, place: str, now: datetime) -> str:
+    if not re.fullmatch(r"[0-9]{1,9}", value):
+        raise InvalidInput(f"{place}: {value!r} is no whole number.")
+    return value
+
+
 #: How the values of a field of executions are read.
 _READERS: Mapping[str, Reader] = {
     "phase": lambda value, place, now: parse_phase(value, place),
+    "cause": lambda value, place, now: parse_cause(value, place),
     "state": lambda value, place, now: parse_state(value, place),
     **dict.fromkeys(("reason", "mode"), lambda value, place, now: value.upper().replace("-", "_")),
     **dict.fromkeys((name for name, type in SELECTOR_FIELDS.items() if type == "time"), _read_time),
@@ -212,4 +219,5 @@ _READERS: Mapping[str, Reader] = {
         (name for name, type in SELECTOR_FIELDS.items() if type == "number"),
         lambda value, place, now: f"{parse_duration(value, place):g}",
     ),
+    **dict.fromkeys((name for name, type in SELECTOR_FIELDS.items() if type == "whole number"), _read_whole_number),
 }

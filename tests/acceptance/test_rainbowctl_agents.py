@@ -293,6 +293,53 @@ def test_wide_and_details_show_where_and_how_it_ran(shell: Shell, agent: HttpAge
         assert f"{line}\n" in details
 
 
+def test_counts_are_the_same_in_text_json_and_over_rest(shell: Shell, agent: HttpAgent) -> None:
+    shell.project("counted")
+    run = "rainbowctl create execution -p counted -d development -q"
+    retried = "name: again\njob: {command: [work]}\nretry: {attempts: 2, backoff: 1h}\n"
+    ends: list[tuple[str, dict[str, Any]]] = [
+        (f"{run} exits -- work", {"exit_code": 3}),
+        (f"{run} swells -- work", {"reason": "OUT_OF_MEMORY"}),
+        (f"{run} --execFile -", {"exit_code": 1}),
+    ]
+    for command, details in ends:
+        shell.ok(command, stdin=retried if "execFile" in command else "")
+        [lease] = agent.take()
+        agent.report(lease, "FAILED", **details)
+    shell.ok(f"{run} waits -- work")
+    get = "rainbowctl get execution -p counted"
+    for by, flags, query in (
+        ("cause", "", ""),
+        ("reason", "--phase QUEUED", "&phase=QUEUED"),
+        ("creator", "--createdBy anonymous --cause exit-code,limit", "&created_by=anonymous&cause=EXIT_CODE,LIMIT"),
+        ("phase", "--filter.fieldSelector 'attempt>1'", "&filters=gt(attempt,1)"),
+    ):
+        answer = shell.rest("GET", f"execution_counts?by={by}&project=counted{query}")
+        assert json.loads(shell.ok(f"{get} --by {by} {flags} -o json")) == answer
+        header, *rows = cells(shell.ok(f"{get} --by {by} {flags}"))
+        assert header == [by.upper(), "COUNT", "NEXT ATTEMPT"]
+        assert rows == [
+            [
+                group["value"] or "(none)",
+                str(group["count"]),
+                group["not_before"].partition(".")[0].removesuffix("Z") + "Z" if "not_before" in group else "-",
+            ]
+            for group in answer["counts"]
+        ]
+    assert shell.ok(f"{get} --by cause -o name").splitlines() == ["cause/", "cause/EXIT_CODE", "cause/LIMIT"]
+    headings, row = shell.ok(f"{get} --cause limit -o wide").splitlines()
+    for column, value in (("ORIGIN", "everywhere"), ("CAUSE", "LIMIT"), ("ABORTED BY", "-")):
+        assert row[headings.index(column) :].startswith(value), (column, row)
+    assert "4 executions." in shell.run(f"{get} --by cluster").err
+    assert shell.run(f"{get} --by pool --cluster none").err == "No executions match.\n"
+    assert "Did you mean cluster?" in shell.refused(2, f"{get} --by clusters")
+    assert "Did you mean LIMIT?" in shell.refused(2, f"{get} --cause limits")
+    assert "leave out --filter.limit" in shell.refused(2, f"{get} --by pool --filter.limit 3")
+    assert "leave out --watch" in shell.refused(2, f"{get} --by pool --watch")
+    assert "leave out --by" in shell.refused(2, f"{get} exits -d development --by pool")
+    shell.ok("rainbowctl delete execution waits again -p counted -d development -q")
+
+
 def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "left")
     assert "left no outputs." in shell.run(f"rainbowctl get output left {HERE}").err

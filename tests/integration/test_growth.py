@@ -224,6 +224,27 @@ LISTS = {
     "in any state": (listed(equals("state", "ACTIVE", "ARCHIVED")), "archived"),
     "a frequent phase": (listed(equals("phase", "SUCCEEDED")), "phase"),
     "a frequent pool": (listed(equals("pool", "batch")), "pool"),
+    "a cause": (listed(equals("cause", "LIMIT", "CLUSTER_LOST")), "phase"),
+    "a cause, a later page": (listed(equals("cause", "LIMIT"), after=LONG_AGO), "phase"),
+}
+
+
+def counted(by: str, *conditions: Condition, after: Any = None) -> Call:
+    """Counts as the API asks for them."""
+    limits = ListLimits(counted=FINISHED // 20)
+    return lambda connection: execution_lists.count_page(
+        connection, (*conditions, ACTIVE), by=by, now=NOW, after=after, limits=limits
+    )
+
+
+GROUP_COUNTS: dict[str, tuple[Call, str]] = {
+    "everything": (counted("cause"), "active"),
+    "everything, a later answer": (counted("cause", after=LONG_AGO), "active"),
+    "since a time": (counted("created_by", *SINCE), "active"),
+    "a project and domain": (counted("reason", *SCOPE), "scope"),
+    "a cause": (counted("project", equals("cause", "LIMIT")), "phase"),
+    "what waits": (counted("reason", equals("phase", "QUEUED")), "phase"),
+    "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
 }
 QUEUE: dict[str, tuple[Call, str]] = {
     "waiting": (lambda c: executions.waiting(c, FINISHED - 150, 20), "unfinished"),
@@ -271,6 +292,16 @@ def test_every_page_of_a_list_follows_an_index(plans: Plans, name: str) -> None:
     assert uses(plan, index), plan
     assert not READS_ALL.search(plan), plan
     assert not SORTS.search(plan), plan
+
+
+@pytest.mark.parametrize("name", GROUP_COUNTS)
+def test_counts_follow_an_index_and_read_a_limited_number(plans: Plans, name: str) -> None:
+    call, index = GROUP_COUNTS[name]
+    plan = plans.of(call)
+    if index == "phase" and uses(plan, "unfinished"):
+        return
+    assert uses(plan, index), plan
+    assert not READS_ALL.search(plan), plan
 
 
 @pytest.mark.parametrize("name", QUEUE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, insert, select
 
-from admin.core.executions.selectors import SORT_FIELDS, Condition
+from admin.core.executions.causes import Cause, cause_of
+from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
 from admin.store import execution_lists
 from admin.store.database import Database
 from admin.store.execution_lists import ListLimits
@@ -32,8 +34,8 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 VALUES: dict[str, list[Any]] = {
     "project": ["p0", "p1", "p2"],
     "domain": ["development", "staging"],
-    "phase": ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED"],
-    "reason": ["ASSIGNED", "TERMINATED"],
+    "phase": ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"],
+    "reason": ["ASSIGNED", "TERMINATED", "CLUSTER_LOST"],
     "cluster": [None, "c0", "c1", "c2"],
     "pool": [None, "gpu", "cpu"],
     "label": [None, "near"],
@@ -73,6 +75,7 @@ def _rows() -> list[dict[str, Any]]:
             **documents,
             **words,
             **{field: draw.choice(values) for field, values in VALUES.items()},
+            "not_before": draw.choice([None, NOON, NOON + timedelta(seconds=draw.randrange(40))]),
             "name": f"e{draw.randrange(100):02}x{number:03}",
             "created_at": NOON + timedelta(seconds=draw.randrange(40)),
             "updated_at": NOON + timedelta(seconds=draw.randrange(40)),
@@ -82,6 +85,8 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def words(field: str) -> st.SearchStrategy[Any]:
+    if field == "cause":
+        return st.sampled_from([*(cause.value for cause in Cause), ""])
     return st.sampled_from([value or "" for value in VALUES[field]] + ["nobody"])
 
 
@@ -91,15 +96,22 @@ def any_condition(draw: st.DrawFn) -> Condition:
         time = NOON + timedelta(seconds=draw(st.integers(-1, 41)))
         field = draw(st.sampled_from(["created_at", "updated_at"]))
         return Condition(field=field, function=draw(st.sampled_from(sorted(COMPARISONS))), values=(time,))
-    field = draw(st.sampled_from(sorted(VALUES)))
+    field = draw(st.sampled_from(["cause", *sorted(VALUES)]))
     function = draw(st.sampled_from(["eq", "eq", "value_in", "value_in", "ne", "value_not_in", "contains"]))
     many = function in ("value_in", "value_not_in")
     values = draw(st.lists(words(field), min_size=1, max_size=4 if many else 1))
     return Condition(field=field, function=function, values=tuple(values))
 
 
+def value_of(row: Any, field: str) -> Any:
+    if field != "cause":
+        return getattr(row, field)
+    cause = cause_of(row.phase, row.reason)
+    return None if cause is None else cause.value
+
+
 def fits(row: Any, condition: Condition) -> bool:
-    value = getattr(row, condition.field)
+    value = value_of(row, condition.field)
     if condition.function in COMPARISONS:
         return bool(COMPARISONS[condition.function](value, condition.values[0]))
     text = value or ""
@@ -148,6 +160,41 @@ def test_a_list_holds_what_fits_once_and_in_order(
     assert after is None
     expected.sort(key=lambda row: (getattr(row, sort_by) or "", row.id), reverse=descending)
     assert [row.id for row in listed] == [row.id for row in expected]
+
+
+@given(
+    conditions=st.lists(any_condition(), max_size=3),
+    by=st.sampled_from(sorted(GROUPS.values())),
+    counted=st.sampled_from([7, 50, 10_000]),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_counts_are_those_of_the_list_however_little_an_answer_looks_at(
+    database: Database, conditions: list[Condition], by: str, counted: int
+) -> None:
+    counts = Counter[str]()
+    times: dict[str, datetime] = {}
+    after = None
+    with database.reading() as connection:
+        rows = [row for row in connection.execute(select(executions)) if all(fits(row, each) for each in conditions)]
+        for _ in range(COUNT):
+            page = execution_lists.count_page(
+                connection, conditions, by=by, now=NOON, after=after, limits=ListLimits(counted=counted)
+            )
+            for group in page.groups:
+                counts[group.value] += group.count
+                if group.not_before is not None:
+                    times[group.value] = min(group.not_before, times.get(group.value, group.not_before))
+            after = page.last
+            if after is None:
+                break
+    assert after is None
+    assert counts == Counter(value_of(row, by) or "" for row in rows)
+    expected: dict[str, datetime] = {}
+    for row in rows:
+        if row.phase == "QUEUED" and row.not_before is not None and row.not_before > NOON:
+            value = value_of(row, by) or ""
+            expected[value] = min(row.not_before, expected.get(value, row.not_before))
+    assert times == expected
 
 
 def set_limits(app: Flask, **limits: int) -> FlaskClient:

@@ -9,8 +9,10 @@ from enum import Enum
 from typing import Any
 
 from admin.core import names
+from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase
 from admin.core.problems import Invalid, invalid, shorten, unknown_problem
+from admin.core.quantities import is_whole_number
 
 
 class FieldType(Enum):
@@ -19,6 +21,7 @@ class FieldType(Enum):
     TEXT = "text"
     TIME = "time"
     NUMBER = "number"
+    COUNT = "whole number"
 
 
 FIELDS = {
@@ -29,6 +32,7 @@ FIELDS = {
             "domain",
             "phase",
             "reason",
+            "cause",
             "cluster",
             "pool",
             "label",
@@ -39,11 +43,13 @@ FIELDS = {
             "mode",
             "created_by",
             "principal",
+            "abort_principal",
         ),
         FieldType.TEXT,
     ),
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
+    "attempt": FieldType.COUNT,
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
 LABEL_PREFIX = "labels."
@@ -66,13 +72,22 @@ ALIASES = {
 #: Fields with a fixed set of values.
 WORDS = {
     "phase": tuple(phase.value for phase in Phase),
+    "cause": tuple(cause.value for cause in Cause),
     "state": ("ACTIVE", "ARCHIVED"),
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
 }
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
 SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
+#: What executions are counted by, and the field that each stands for.
+GROUPS = {
+    **{
+        name: name for name in ("phase", "reason", "cause", "cluster", "pool", "label", "project", "domain", "workflow")
+    },
+    "creator": "created_by",
+}
 
 _MOST_TERMS = 50
+_MOST_DIGITS = 9
 _TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z0-9_./-]+)\s*,([^()]*)\)\s*", re.DOTALL)
 
 
@@ -96,6 +111,13 @@ def check_sort_field(field: str) -> str:
     if name not in SORT_FIELDS:
         raise Invalid(unknown_problem("sort_by.key", "sort key", field, SORT_FIELDS))
     return name
+
+
+def check_group(word: str) -> str:
+    """What executions can be counted by; Invalid with the closest words for any other."""
+    if word not in GROUPS:
+        raise Invalid(unknown_problem("by", "group", word, GROUPS))
+    return word
 
 
 def _own_name(field: str) -> str:
@@ -146,6 +168,8 @@ def parse_value(field: str, text: str) -> Any:
                 return parse_time(text)
             case FieldType.NUMBER:
                 return float(text.removesuffix("s"))
+            case FieldType.COUNT:
+                return _count(text)
     except (ValueError, OverflowError):
         raise _invalid(text, f"is not a {FIELDS[field].value}, as {field} must be") from None
     if "\0" in text:
@@ -153,6 +177,13 @@ def parse_value(field: str, text: str) -> Any:
     if field in WORDS:
         return _word(field, text)
     return text
+
+
+def _count(text: str) -> int:
+    """A whole number that fits every database; ValueError for anything else."""
+    if not is_whole_number(text) or len(text) > _MOST_DIGITS:
+        raise ValueError
+    return int(text)
 
 
 def _word(field: str, text: str) -> str:

@@ -168,6 +168,11 @@ def as_json(route: Route) -> list[dict[str, Any]]:
     return [_rung(rung) for rung in route.rungs]
 
 
+def winner_of(rungs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The rung that decided, of a route as trails have it."""
+    return next(rung for rung in rungs if rung["state"] == "wins")
+
+
 def describe_rungs(rungs: Sequence[Mapping[str, Any]]) -> str:
     """Which rung decided, and which it outranks, of a route as trails have it."""
     winner, *broader = itertools.dropwhile(lambda rung: rung["state"] != "wins", rungs)

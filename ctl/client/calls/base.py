@@ -116,10 +116,14 @@ class Calls:
 
     def _pages(self, path: str, key: str, query: Mapping[str, Any] | None = None) -> Iterator[Document]:
         """The entries of every page under a key; filters without a value are left out."""
-        query = {"limit": _PAGE, **non_empty(query or {})}
+        for page in self._answers(path, key, {"limit": _PAGE, **non_empty(query or {})}):
+            yield from page[key]
+
+    def _answers(self, path: str, key: str, query: Document) -> Iterator[Document]:
+        """Every page, as it comes."""
         while True:
             page = self._read(path, query, holding=key)
-            yield from page[key]
+            yield page
             token = page.get("token")
             # A token that repeats would make this loop endless.
             if not token or token == query.get("token"):

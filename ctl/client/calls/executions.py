@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -101,9 +102,9 @@ class ExecutionCalls(Calls):
         """
         Executions page by page, newest first unless sorted otherwise; without project or domain, of all.
 
-        Filters are those of the API: `phase`, `reason`, `cluster`, `pool`, `label`, `workflow`, `launch_plan`,
-        `version`, `state`, `created_after`, `created_before`, `filters`, `limit` (the size of a page), `sort_by.key`
-        and `sort_by.direction`.
+        Filters are those of the API: `phase`, `reason`, `cause`, `cluster`, `pool`, `label`, `workflow`, `launch_plan`,
+        `version`, `state`, `created_by`, `created_after`, `created_before`, `filters`, `limit` (the size of a page),
+        `sort_by.key`, `sort_by.direction`, and `with_origin`, which adds the rung that decided where each one went.
         """
         path = "executions"
         if project and domain:
@@ -111,6 +112,19 @@ class ExecutionCalls(Calls):
         else:
             query |= {"project": project, "domain": domain}
         yield from self._pages(path, "executions", query)
+
+    def execution_counts(self, by: str, **query: Any) -> Document:
+        """
+        How many executions have each phase, reason, cause, cluster, …, the most frequent first; filters as above.
+
+        The admin counts a limited number of executions in one answer; this asks until all of them are counted.
+        """
+        groups: dict[str, Document] = {}
+        for page in self._answers("execution_counts", "counts", {"by": by, **non_empty(query)}):
+            for group in page["counts"]:
+                _add_group(groups, group)
+        counts = sorted(groups.values(), key=lambda group: (-group["count"], group["value"]))
+        return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts)}
 
     def execution_events(self, id: ExecutionId) -> Iterator[Document]:
         """What happened to an execution, oldest first, page by page."""
@@ -228,3 +242,11 @@ class ExecutionCalls(Calls):
             answer = self._write("POST", path, body, headers=headers)
         # With a new key an existing execution can only come from the first sending of this request.
         return answer if key else {**answer, "created": True}
+
+
+def _add_group(groups: dict[str, Document], group: Document) -> None:
+    """Add what one answer says of a group to what others said of it."""
+    earlier = groups.get(group["value"], {"count": 0})
+    times = [entry["not_before"] for entry in (earlier, group) if entry.get("not_before")]
+    merged = {"value": group["value"], "count": earlier["count"] + group["count"]}
+    groups[group["value"]] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged

@@ -14,7 +14,7 @@ from ctl.client.executions import ExecutionId
 from ctl.client.scopes import Scope
 from ctl.client.times import to_second
 from ctl.commands.executions.options import execution_id
-from ctl.commands.executions.tables import reason_code
+from ctl.commands.executions.tables import reason_code, rung_origin
 
 #: Flags of `explain` that are about settings, by their parameters.
 _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files": "--with", "at": "--at"}
@@ -85,7 +85,7 @@ def _show_rungs(session: Session, explanation: Document) -> None:
     shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
 
     def said_by(rung: Document) -> str:
-        return _rung_origin(rung, describe_revision(printer, rung.get("version"), explanation.get("revisions")))
+        return rung_origin(rung, describe_revision(printer, rung.get("version"), explanation.get("revisions")))
 
     printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": said_by})
     silent = len(rungs) - len(shown)
@@ -120,13 +120,6 @@ def _heading(explanation: Document) -> list[str]:
 
 def _target(rung: Document) -> str:
     return " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
-
-
-def _rung_origin(rung: Document, revision: str) -> str:
-    scope = Scope.from_document(rung)
-    if scope.level != "platform":
-        return f"{scope.describe()} ({revision})" if revision else scope.describe()
-    return f"configuration ({rung['key']})" if rung.get("key") else ""
 
 
 def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:

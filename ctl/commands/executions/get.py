@@ -17,10 +17,11 @@ from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import Execution, parse_phase, parse_state
-from ctl.client.facts import SORT_FIELDS
+from ctl.client.executions import Execution, parse_cause, parse_group, parse_phase, parse_state
+from ctl.client.facts import CAUSES, GROUPS, SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
+from ctl.client.words import listed
 from ctl.commands.executions.options import (
     EXECUTION_PARAMETERS,
     SELECTOR,
@@ -33,12 +34,15 @@ from ctl.commands.executions.tables import (
     EVENT_LISTING,
     note_pruned_events,
     print_execution,
+    show_counts,
     show_events,
     show_executions,
 )
 
 _LARGEST_PAGE = 1000
 _POLL_SECONDS = 2.0
+#: Formats that show which rung decided where an execution went, which costs the admin more.
+_WITH_ORIGIN = ("wide", "json", "yaml")
 
 _HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
 
@@ -49,6 +53,9 @@ ones are left out unless --state selects them.
 
 --watch shows changes as they happen: with NAME until the execution is finished, otherwise until Ctrl-C. --details
 shows everything about one execution: the request, the job, the settings and the events.
+
+--by counts the executions instead, the most frequent first: by {listed(GROUPS, "or")}. NEXT ATTEMPT is when the first
+of those in back-off may start again.
 """
 
 
@@ -56,12 +63,14 @@ shows everything about one execution: the request, the job, the settings and the
 _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("phase", metavar="PHASE[,PHASE]", help="In one of these phases."),
     text_option("reason", metavar="CODE", help="With this reason, such as CLUSTERS_FULL."),
+    text_option("cause", metavar="CAUSE[,CAUSE]", help=f"Ended by one of these: {listed(CAUSES, 'or')}."),
     text_option("cluster", metavar="NAME", help="On this cluster.", noun="cluster"),
     text_option("pool", metavar="NAME", help="Placed by this pool.", noun="pool"),
     text_option("label", metavar="NAME", help="Placed by this execution cluster label.", noun="label"),
     text_option("workflow", metavar="NAME", help="Of this workflow."),
     text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
     text_option("version", metavar="VERSION", help="Of this version."),
+    text_option("createdBy", parameter="created_by", metavar="NAME", help="Created by this caller."),
     text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
     text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
     *list_options(SORT_FIELDS, selector="See above.", limit=PAGE),
@@ -74,6 +83,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
         name_argument(required=False, metavar="[NAME]"),
         *scope_options(),
         *_LIST_FILTERS,
+        text_option("by", metavar="GROUP", help="Count them by this instead. See above."),
         Option(["--details"], is_flag=True, help="Everything about one execution."),
         Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
         option("nodeID", metavar="ID", hidden=True),
@@ -85,6 +95,9 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
         "rainbowctl get execution nightly -p flytesnacks -d development --details",
         "rainbowctl get execution nightly -p flytesnacks -d development --watch",
         "rainbowctl get execution -p flytesnacks --since 1h -o name",
+        "rainbowctl get execution -A --cause limit,cluster-lost --filter.fieldSelector 'attempt>1' -o wide",
+        "rainbowctl get execution -A --phase QUEUED --by reason",
+        "rainbowctl get execution -p flytesnacks --since 24h --by cause -o json",
     ],
 )
 def get_execution(session: Session, name: str | None, **flags: Any) -> None:
@@ -94,6 +107,8 @@ def get_execution(session: Session, name: str | None, **flags: Any) -> None:
         _show_one(session, name, flags)
     elif flags["details"]:
         raise InvalidInput("--details shows one execution: give its NAME.")
+    elif flags["by"]:
+        _count(session, flags)
     elif flags["watch"]:
         _watch(session, flags)
     else:
@@ -121,7 +136,8 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
 
 def _choosing_flags(flags: Mapping[str, Any]) -> list[str]:
     """The flags that choose among many, of those that were typed."""
-    names = {str(param.name): param.opts[0] for param in _LIST_FILTERS} | {"all_projects": "--allProjects"}
+    names = {str(param.name): param.opts[0] for param in _LIST_FILTERS}
+    names |= {"by": "--by", "all_projects": "--allProjects"}
     return [flag for key, flag in names.items() if flags[key]]
 
 
@@ -129,10 +145,12 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
     """The filters and the order that the flags ask for, as the API takes them."""
     now = datetime.now(UTC)
     query: Document = {**where}
-    for key in ("reason", "cluster", "pool", "label", "workflow", "launch_plan", "version"):
+    for key in ("reason", "cluster", "pool", "label", "workflow", "launch_plan", "version", "created_by"):
         query[key] = flags[key]
     if flags["phase"]:
         query["phase"] = ",".join(parse_phase(word.strip(), "--phase") for word in flags["phase"].split(","))
+    if flags["cause"]:
+        query["cause"] = ",".join(parse_cause(word.strip(), "--cause") for word in flags["cause"].split(","))
     if flags["state"]:
         query["state"] = parse_state(flags["state"], "--state", may_be_all=True)
     if flags["since"]:
@@ -156,6 +174,8 @@ def _find_executions(
     limit = flags["limit"] or PAGE
     start = ((flags["page"] or 1) - 1) * limit
     query = _query(session, flags, where)
+    if session.printer.format in _WITH_ORIGIN:
+        query["with_origin"] = "true"
     documents = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
     executions = [Execution.from_document(document) for document in islice(documents, start, start + limit + 1)]
     return executions[:limit], len(executions) > limit
@@ -175,7 +195,18 @@ def _print(session: Session, executions: Sequence[Execution], where: Mapping[str
     names = (execution.id.resource for execution in executions)
     is_done = session.printer.machine_output(names, [execution.document for execution in executions])
     if executions and not is_done:
-        show_executions(session, executions, with_place=len(where) < 2)
+        show_executions(session, executions, with_place=len(where) < 2, with_origin=True)
+
+
+def _count(session: Session, flags: Mapping[str, Any]) -> None:
+    """Print how many executions there are of each group."""
+    meaningless = {"watch": "--watch", "sort_by": "--filter.sortBy", "is_ascending": "--filter.asc"}
+    meaningless |= {"limit": "--filter.limit", "page": "--filter.page"}
+    if wrong := [flag for key, flag in meaningless.items() if flags[key]]:
+        raise InvalidInput(f"--by counts all executions that match: leave out {', '.join(wrong)}.")
+    by = parse_group(flags["by"], "--by")
+    answer = session.client.execution_counts(by, **_query(session, flags, selected_scope(session, flags)))
+    show_counts(session, answer)
 
 
 def _watch(session: Session, flags: Mapping[str, Any]) -> None:
@@ -201,7 +232,7 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
 
 def _print_changed(session: Session, execution: Execution, *, with_place: bool, has_headers: bool) -> None:
     if not session.printer.stream([execution.id.resource], [execution.document]):
-        show_executions(session, [execution], with_place=with_place, has_headers=has_headers)
+        show_executions(session, [execution], with_place=with_place, with_origin=True, has_headers=has_headers)
 
 
 def _details(session: Session, execution: Execution) -> None:

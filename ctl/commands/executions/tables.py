@@ -12,7 +12,9 @@ from ctl.cli.provenance import show_author, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import Execution
+from ctl.client.scopes import Scope
 from ctl.client.times import to_second
+from ctl.client.words import count
 
 #: Of a row with the id of an execution.
 ID_COLUMNS: Columns = {"PROJECT": id_part("project"), "DOMAIN": id_part("domain"), "NAME": id_part("name")}
@@ -36,6 +38,27 @@ def _nodes(execution: Execution) -> str:
     return ",".join([*names[:_MOST_NODES], *([f"+{rest}"] if rest > 0 else [])])
 
 
+def rung_origin(rung: Document, revision: str = "") -> str:
+    """A column: the scope or the configuration key that says what a rung asks for; `revision` tells of its version."""
+    scope = Scope.from_document(rung)
+    if scope.level != "platform":
+        told = revision or (f"version {rung['version']}" if rung.get("version") else "")
+        return f"{scope.describe()} ({told})" if told else scope.describe()
+    return f"configuration ({rung['key']})" if rung.get("key") else ""
+
+
+def _origin(execution: Execution) -> str:
+    """Which rung decided where an execution went, and who set it."""
+    rung = execution.document.get("origin") or {}
+    said_by = rung_origin(rung)
+    return f"{rung.get('rung', '')}: {said_by}" if said_by else str(rung.get("rung", ""))
+
+
+def _aborted_by(execution: Execution) -> str | None:
+    closure = execution.document.get("closure") or {}
+    return (closure.get("abort_metadata") or {}).get("principal")
+
+
 _PLACE: Columns = {"PROJECT": attrgetter("id.project"), "DOMAIN": attrgetter("id.domain")}
 _COLUMNS: Columns = {
     "NAME": attrgetter("id.name"),
@@ -56,13 +79,20 @@ _WIDE: Columns = {
         execution.document.get("created_by"), execution.document.get("principal")
     ),
     "PRINCIPAL": _field("principal"),
+    "CAUSE": attrgetter("cause"),
+    "ABORTED BY": _aborted_by,
     "ATTEMPT": _field("attempt"),
+    "NEXT ATTEMPT": lambda execution: to_second(execution.document.get("not_before") or ""),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
     "EXIT CODE": _field("exit_code"),
     "REVISION": _field("revision"),
     "MESSAGE": attrgetter("message"),
 }
+
+
+#: Of lists, which ask for the origin of each execution; `explain` shows that of one.
+_ORIGIN: Columns = {"ORIGIN": _origin}
 
 
 def _event_message(event: Document) -> str | None:
@@ -89,11 +119,17 @@ EVENT_LISTING = Listing(
 
 
 def show_executions(
-    session: Session, executions: Sequence[Execution], *, with_place: bool, has_headers: bool = True
+    session: Session,
+    executions: Sequence[Execution],
+    *,
+    with_place: bool,
+    with_origin: bool = False,
+    has_headers: bool = True,
 ) -> None:
     """A table of executions; `with_place` where they may be of several projects and domains."""
     printer = session.printer if has_headers else session.printer.without_headers()
-    printer.rows(executions, {**(_PLACE if with_place else {}), **_COLUMNS}, _WIDE)
+    wide = {**(_ORIGIN if with_origin else {}), **_WIDE}
+    printer.rows(executions, {**(_PLACE if with_place else {}), **_COLUMNS}, wide)
 
 
 def print_execution(session: Session, execution: Execution, document: Document | None = None) -> None:
@@ -101,6 +137,20 @@ def print_execution(session: Session, execution: Execution, document: Document |
     document = execution.document if document is None else document
     if not session.printer.machine_output([execution.id.resource], document):
         show_executions(session, [execution], with_place=False)
+
+
+def show_counts(session: Session, answer: Document) -> None:
+    """How many executions there are of each group, in the format asked for."""
+    printer, by = session.printer, answer["by"]
+    columns: Columns = {
+        by.upper(): lambda group: group["value"] or "(none)",
+        "COUNT": "count",
+        "NEXT ATTEMPT": lambda group: to_second(group.get("not_before") or ""),
+    }
+    names = (f"{by}/{group['value']}" for group in answer["counts"])
+    printer.show(names, answer["counts"], answer, columns, empty="No executions match.")
+    if answer["counts"] and printer.is_table:
+        printer.note(f"{count(answer['total'], 'execution')}.")
 
 
 def show_events(session: Session, events: Sequence[Document]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.selectors import check_sort_field, parse_filters
+from admin.core.executions.selectors import check_group, check_sort_field, parse_filters
 from admin.core.problems import Invalid
 
 
@@ -29,6 +29,9 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("eq(labels.team,ml)", [("eq", "labels.team", ("ml",))]),
         ("value_in(labels.example.com/tier-1,a;)", [("value_in", "labels.example.com/tier-1", ("a", ""))]),
         ("eq(created_by,anonymous)", [("eq", "created_by", ("anonymous",))]),
+        ("value_in(cause,LIMIT;CANCELLED)", [("value_in", "cause", ("LIMIT", "CANCELLED"))]),
+        ("gt(attempt,1)", [("gt", "attempt", (1,))]),
+        ("eq(abort_principal,ada)", [("eq", "abort_principal", ("ada",))]),
         ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
         ("lt(created_at,2026-01-02)", [("lt", "created_at", (datetime(2026, 1, 2, tzinfo=UTC),))]),
     ],
@@ -51,6 +54,9 @@ def test_filters_are_read_as_flytes_users_write_them(text: str, conditions: list
         ("eq(created_at,yesterday)", "time"),
         ("gt(duration,long)", "number"),
         ("contains(duration,1)", "duration is a number"),
+        ("gt(attempt,1.5)", "whole number"),
+        ("gt(attempt,9999999999)", "whole number"),
+        ("contains(attempt,1)", "attempt is a whole number"),
         ("eq(name,a\0b)", "character"),
         ("+".join(["eq(phase,QUEUED)"] * 51), "51 terms"),
     ],
@@ -67,3 +73,18 @@ def test_a_list_is_sorted_by_flytes_names_too() -> None:
     assert check_sort_field("execution_created_at") == check_sort_field("execution.created_at") == "created_at"
     with pytest.raises(Invalid):
         check_sort_field("execution.color")
+
+
+def test_an_unknown_group_is_refused_with_the_closest_one() -> None:
+    assert check_group("creator") == "creator"
+    with pytest.raises(Invalid) as caught:
+        check_group("clusters")
+    [problem] = caught.value.problems
+    assert (problem.field, problem.closest[0]) == ("by", "cluster")
+
+
+def test_an_unknown_cause_is_refused_with_the_closest_one() -> None:
+    with pytest.raises(Invalid) as caught:
+        parse_filters("eq(cause,LIMITS)")
+    [problem] = caught.value.problems
+    assert (problem.field, problem.closest) == ("cause", ("LIMIT",))

@@ -118,3 +118,29 @@ def test_a_cluster_is_told_and_its_tokens_are_asked_for_by_path() -> None:
     ]
     # A second answer to a rotation would be a second token.
     assert not any(call.get("is_safe") for method, _path, call in admin.calls if method != "GET")
+
+
+def test_counts_are_added_up_over_all_answers_with_the_earliest_next_attempt() -> None:
+    first = [
+        {"value": "RETRY", "count": 1, "not_before": "2026-03-01T12:00:00Z"},
+        {"value": "ASSIGNED", "count": 1},
+    ]
+    second = [
+        {"value": "ASSIGNED", "count": 3},
+        {"value": "RETRY", "count": 1, "not_before": "2026-03-01T11:59:59.5Z"},
+        {"value": "UNDECIDED", "count": 2},
+    ]
+    client, admin = make({"counts": first, "token": "t"}, {"counts": second})
+    assert client.execution_counts("reason", project="p", cause=None) == {
+        "by": "reason",
+        "counts": [
+            {"value": "ASSIGNED", "count": 4},
+            {"value": "RETRY", "count": 2, "not_before": "2026-03-01T11:59:59.5Z"},
+            {"value": "UNDECIDED", "count": 2},
+        ],
+        "total": 8,
+    }
+    assert [(path, call["query"]) for _method, path, call in admin.calls] == [
+        ("execution_counts", {"by": "reason", "project": "p"}),
+        ("execution_counts", {"by": "reason", "project": "p", "token": "t"}),
+    ]

@@ -30,6 +30,8 @@ def sent(text: str) -> str:
         ("finished_at>24h", "gt(finished_at,2026-03-01T12:00:00Z)"),
         ("labels.team=ml,labels.a.b/c-1 in (x;y)", "eq(labels.team,ml)+value_in(labels.a.b/c-1,x;y)"),
         ("createdBy=anonymous,principal!=ann", "eq(created_by,anonymous)+ne(principal,ann)"),
+        ("cause=cluster-lost,abortPrincipal=ada", "eq(cause,CLUSTER_LOST)+eq(abort_principal,ada)"),
+        ("attempt>1", "gt(attempt,1)"),
         ("mode=relaunch", "eq(mode,RELAUNCH)"),
         ("cluster in (a;b)", "value_in(cluster,a;b)"),
         ("cluster in(a, b)", "value_in(cluster,a;b)"),
@@ -57,6 +59,9 @@ def test_a_selector_becomes_filters_of_the_api(typed: str, expected: str) -> Non
     [
         ("", "is empty"),
         ("  ", "is empty"),
+        ("cause=limits", "there is no cause 'limits': choose EXIT_CODE, "),
+        ("attempt>1.5", "'1.5' is no whole number"),
+        ("attempts>1", "Did you mean attempt?"),
         ("phase", "'phase' has no operator: write FIELD=VALUE"),
         ("cluster=a,phase", "'phase' has no operator"),
         ("cluster=a,", "nothing between two separators"),

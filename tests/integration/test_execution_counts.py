@@ -1,0 +1,186 @@
+"""Which executions: by cause, creator and attempts, counted by what they share, and who said where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.store.execution_lists import ListLimits
+from tests.support.agents import Clock, PlayedAgent, add, names, played_agent
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    created,
+    execution,
+    get,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    refused,
+)
+
+SECTIONS: dict[str, Any] = {
+    "clusters": {"poolNameClusterMap": {"gpu": [{"id": "gpu-1"}], "base": [{"id": "base-1"}]}},
+}
+ENDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "exits": ("FAILED", {"exit_code": 3}),
+    "crashes": ("FAILED", {"reason": "SIGNAL"}),
+    "swells": ("FAILED", {"reason": "OUT_OF_MEMORY"}),
+    "lasts": ("TIMED_OUT", {"reason": "TIME_LIMIT"}),
+    "vanishes": ("FAILED", {"reason": "CLUSTER_LOST"}),
+    "breaks": ("FAILED", {"reason": "NODE_FAIL"}),
+    "works": ("SUCCEEDED", {}),
+}
+
+
+@pytest.fixture
+def agent(shared: FlaskClient, shared_context: Context, clock: Clock, project: str) -> PlayedAgent:
+    """An agent whose cluster has run something of every cause, and has something to run again."""
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    for name, (phase, details) in ENDS.items():
+        add(agent, name)
+        agent.finish(agent.start(), phase, **details)
+    add(agent, "unwanted")
+    ok(shared.delete(f"{API}/executions/{project}/development/unwanted", json={"claimed_by": "ada"}))
+    for name, backoff in (("again", "60s"), ("later", "300s")):
+        add(agent, name, retry={"attempts": 2, "backoff": backoff})
+        agent.finish(agent.start(), "FAILED", exit_code=1)
+    add(agent, "waits")
+    return agent
+
+
+@pytest.fixture
+def small_answers(shared_app: Flask, agent: PlayedAgent) -> Iterator[None]:
+    """An admin that counts three executions in an answer."""
+    before = context_of(shared_app)
+    shared_app.extensions["rainbow"] = replace(before, list_limits=ListLimits(counted=3))
+    yield
+    shared_app.extensions["rainbow"] = before
+
+
+def listed(agent: PlayedAgent, query: str) -> list[str]:
+    return sorted(names(get(agent.client, f"executions?project={agent.project}&{query}")["executions"]))
+
+
+def counts(agent: PlayedAgent, by: str, query: str = "") -> dict[str, int]:
+    answer = get(agent.client, f"execution_counts?by={by}&project={agent.project}{query}")
+    assert answer["by"] == by
+    assert answer["total"] == sum(group["count"] for group in answer["counts"])
+    sizes = [group["count"] for group in answer["counts"]]
+    assert sizes == sorted(sizes, reverse=True)
+    return {group["value"]: group["count"] for group in answer["counts"]}
+
+
+def test_executions_are_selected_by_what_ended_them(agent: PlayedAgent) -> None:
+    assert listed(agent, "cause=EXIT_CODE") == ["crashes", "exits"]
+    assert listed(agent, "cause=LIMIT") == ["lasts", "swells"]
+    assert listed(agent, "cause=CLUSTER_LOST,CANCELLED") == ["unwanted", "vanishes"]
+    assert listed(agent, "cause=PLATFORM&domain=development") == ["breaks"]
+    assert listed(agent, "filters=value_in(cause,)") == ["again", "later", "waits", "works"]
+    assert listed(agent, "filters=value_not_in(cause,EXIT_CODE;LIMIT;)") == ["breaks", "unwanted", "vanishes"]
+    assert listed(agent, "cause=LIMIT&phase=FAILED") == ["swells"]
+    assert listed(agent, "cause=LIMIT&sort_by.key=updated_at") == ["lasts", "swells"]
+    closures = {name: execution(agent.client, name, agent.project)["closure"] for name in ("swells", "works")}
+    assert (closures["swells"]["cause"], "cause" in closures["works"]) == ("LIMIT", False)
+
+
+def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: PlayedAgent) -> None:
+    assert listed(agent, "filters=gt(attempt,1)") == listed(agent, "filters=eq(attempt,2)") == ["again", "later"]
+    assert listed(agent, "filters=gte(attempt,3)") == []
+    assert listed(agent, "abort_principal=ada") == ["unwanted"]
+    assert len(listed(agent, "created_by=anonymous")) == len(ENDS) + 4
+
+
+def test_executions_are_counted_by_what_they_share(agent: PlayedAgent) -> None:
+    cluster = agent.cluster
+    assert counts(agent, "cause") == {
+        "": 4,
+        "EXIT_CODE": 2,
+        "LIMIT": 2,
+        "CANCELLED": 1,
+        "CLUSTER_LOST": 1,
+        "PLATFORM": 1,
+    }
+    assert counts(agent, "phase") == {"FAILED": 5, "QUEUED": 3, "ABORTED": 1, "SUCCEEDED": 1, "TIMED_OUT": 1}
+    assert counts(agent, "reason", "&phase=QUEUED") == {"RETRY": 2, "ASSIGNED": 1}
+    assert counts(agent, "reason", "&cause=LIMIT") == {"OUT_OF_MEMORY": 1, "TIME_LIMIT": 1}
+    assert counts(agent, "cluster") == {cluster: 11}
+    assert counts(agent, "pool") == counts(agent, "label") == counts(agent, "workflow") == {"": 11}
+    assert counts(agent, "project") == {agent.project: 11}
+    assert counts(agent, "domain", "&filters=gt(attempt,1)") == {"development": 2}
+    assert counts(agent, "creator", "&created_after=1h") == {"anonymous": 11}
+    assert counts(agent, "cause", "&domain=staging") == {}
+
+
+def test_what_is_archived_is_counted_when_asked_for(agent: PlayedAgent) -> None:
+    ok(agent.client.put(f"{API}/executions/{agent.project}/development/works", json={"state": "ARCHIVED"}))
+    assert counts(agent, "phase", "&phase=SUCCEEDED") == {}
+    assert counts(agent, "phase", "&phase=SUCCEEDED&state=ALL") == {"SUCCEEDED": 1}
+
+
+def test_a_group_tells_when_the_first_of_it_is_tried_again(agent: PlayedAgent, clock: Clock) -> None:
+    def times() -> dict[str, str | None]:
+        answer = get(agent.client, f"execution_counts?by=reason&project={agent.project}&phase=QUEUED")
+        return {group["value"]: group.get("not_before") for group in answer["counts"]}
+
+    again, later = (execution(agent.client, name, agent.project)["not_before"] for name in ("again", "later"))
+    assert again == (clock() + timedelta(seconds=60)).isoformat().replace("+00:00", "Z")
+    assert times() == {"RETRY": again, "ASSIGNED": None}
+    clock.advance(61)
+    assert times() == {"RETRY": later, "ASSIGNED": None}
+    clock.advance(300)
+    assert times() == {"RETRY": None, "ASSIGNED": None}
+
+
+@pytest.mark.usefixtures("small_answers")
+def test_an_answer_counts_a_limited_number_and_tells_how_to_go_on(agent: PlayedAgent) -> None:
+    path = f"execution_counts?by=phase&project={agent.project}"
+    pages = [get(agent.client, path)]
+    created(agent.client, "newer", project=agent.project)
+    while "token" in pages[-1]:
+        pages.append(get(agent.client, f"{path}&token={pages[-1]['token']}"))
+    assert [page["total"] for page in pages] == [3, 3, 3, 2]
+    token = pages[0]["token"]
+    refused(agent.client.get(f"{API}/execution_counts?by=cause&token={token}"), 400, "invalid_request", "token")
+    refused(agent.client.get(f"{API}/executions?token={token}"), 400, "invalid_request", "token")
+    assert get(agent.client, f"placement_counts?by=phase&project={agent.project}")["total"] == 12
+
+
+def test_wrong_words_are_refused_by_name_and_nothing_changes(agent: PlayedAgent, shared_context: Context) -> None:
+    with nothing_stored(shared_context):
+        for query, field, word in (
+            ("execution_counts?by=clusters", "by", "cluster"),
+            ("execution_counts?by=cause&cause=LIMITS", "cause", "LIMIT"),
+            ("executions?cause=canceled", "cause", "CANCELLED"),
+            ("executions?filters=eq(cause,PLATFROM)", "cause", "PLATFORM"),
+        ):
+            answer = refused(agent.client.get(f"{API}/{query}"), 400, "invalid_request", field)
+            assert word in answer["details"][0]["closest"], answer
+            assert f"Did you mean '{word}'" in answer["message"]
+        refused(agent.client.get(f"{API}/execution_counts"), 400, "invalid_request", "by")
+        refused(agent.client.get(f"{API}/executions?filters=gt(attempt,many)"), 400, "invalid_request", "filters")
+
+
+def test_a_list_tells_which_rung_decided_where_each_one_went(shared: FlaskClient, project: str) -> None:
+    created(shared, "everywhere", project=project)
+    put_attribute(shared, "project", "cluster_assignment", {"cluster_pool_name": "gpu"}, project=project)
+    created(shared, "by-project", project=project)
+    created(shared, "by-request", project=project, **pool("base"))
+    path = f"executions?project={project}"
+    answer = get(shared, f"{path}&with_origin=true")["executions"]
+    origins = {execution["id"]["name"]: execution["origin"] for execution in answer}
+    assert origins["everywhere"]["rung"] == "everywhere"
+    assert (origins["by-request"]["rung"], origins["by-request"]["name"]) == ("request", "base")
+    said = origins["by-project"]
+    assert (said["rung"], said["kind"], said["name"], said["project"]) == ("project", "pool", "gpu", project)
+    explained = get(shared, f"executions/{project}/development/by-project/explanation")["rungs"]
+    assert said == next(rung for rung in explained if rung["state"] == "wins")
+    assert not any("origin" in execution for execution in get(shared, path)["executions"])
