@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from ctl.client.answers import Attribute, Change, Document, Effective
 from ctl.client.calls.base import PutOptions, VersionOptions, non_empty
 from ctl.client.calls.kinds import KindCalls, KindLike
-from ctl.client.errors import InvalidRequest, NotFound
+from ctl.client.errors import NotFound
 from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope
 
@@ -129,14 +129,8 @@ class AttributeCalls(KindCalls):
         """
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}
-        if provenance:
-            try:
-                return self._read("effective_attributes", {**query, "provenance": "true"}, holding="values")
-            except InvalidRequest as error:
-                # An older admin refuses the parameter by its name.
-                if all(detail.get("field") != "provenance" for detail in error.details):
-                    raise
-        return self._read("effective_attributes", query, holding="values")
+        query |= {"provenance": "true"} if provenance else {}
+        return self._read_as_known("effective_attributes", query, "provenance", holding="values")
 
     def compare(
         self,

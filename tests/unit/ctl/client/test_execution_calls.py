@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ctl.client import Client, Transport
-from ctl.client.errors import NotFound, Unanswered
+from ctl.client.errors import InvalidRequest, NotFound, Unanswered
 from ctl.client.executions import ExecutionId
 
 ID = ExecutionId(project="p", domain="d", name="a1")
@@ -144,3 +144,12 @@ def test_counts_are_added_up_over_all_answers_with_the_earliest_next_attempt() -
         ("execution_counts", {"by": "reason", "project": "p"}),
         ("execution_counts", {"by": "reason", "project": "p", "token": "t"}),
     ]
+
+
+def test_an_older_admin_that_refuses_origins_lists_without_them() -> None:
+    unknown = InvalidRequest("with_origin: unknown field.", details=[{"field": "with_origin", "reason": "unknown."}])
+    client, admin = make(unknown, {"executions": [{"id": {}}]})
+    assert list(client.executions(with_origin="true", phase="QUEUED")) == [{"id": {}}]
+    queries = [call["query"] for _method, _path, call in admin.calls]
+    assert [query.get("with_origin") for query in queries] == ["true", None]
+    assert {query["phase"] for query in queries} == {"QUEUED"}
