@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from ctl.cli.output import Printer
 from ctl.client.answers import Document
-from ctl.client.times import age, to_second
 
 #: The author of what somebody does whom nothing identifies.
 ANONYMOUS = "anonymous"
@@ -32,6 +31,8 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
 
 def describe_provenance(printer: Printer, provenance: Document) -> str:
     """`revision 41, anonymous (says ana), 3d4h ago, 'cap memory'`; wide output has the time itself."""
+    from ctl.client.times import age, to_second
+
     at = str(provenance.get("at") or "")
     parts = [
         *(f"{noun} {provenance[noun]}" for noun in ("revision", "event") if provenance.get(noun)),

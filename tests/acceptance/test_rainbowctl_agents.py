@@ -428,7 +428,7 @@ def state(shell: Shell, name: str) -> list[str]:
 
 def test_a_cluster_is_shown_with_its_state_agent_and_engine(shell: Shell, agent: HttpAgent) -> None:
     header = ["NAME", "STATE", "LAST SYNC", "POOLS", "CAPACITY", "FREE", "LEASES", "WAITING", "ENGINE", "SOURCE"]
-    assert cells(shell.ok("rainbowctl get cluster"))[0] == header
+    assert cells(shell.ok("rainbowctl get cluster"))[0] == [*header, "SWITCHED BY"]
     agent.sync()
     row = state(shell, "local")
     assert row[1] == "ready"
