@@ -151,7 +151,8 @@ def rows_after(rows: Iterable[Row], changes: Iterable[RowChange]) -> dict[Scope,
         if change.after is None:
             after.pop(change.scope, None)
         else:
-            version = change.before_version or UNSTORED
+            # The revision that would set it does not exist yet.
+            version = UNSTORED if change.is_real else change.before_version or UNSTORED
             after[change.scope] = Row(kind=change.kind, scope=change.scope, payload=change.after, version=version)
     return after
 

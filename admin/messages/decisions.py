@@ -45,7 +45,7 @@ class SilenceAnswer(Answer):
     message: str
 
 
-class StatusAnswer(Answer):
+class ExecutionStatusAnswer(Answer):
     """Where an execution stands now."""
 
     phase: str
@@ -59,7 +59,7 @@ class StatusAnswer(Answer):
 
 class ExplanationAnswer(Answer):
     id: ExecutionIdAnswer
-    status: Annotated[StatusAnswer | None, Meta(description="Of the current decision of an execution.")] = None
+    status: Annotated[ExecutionStatusAnswer | None, Meta(description="Of the current decision of an execution.")] = None
     silence: Annotated[SilenceAnswer | None, Meta(description="While its cluster is silent.")] = None
     cluster: str | None = None
     reason: ReasonAnswer
@@ -86,7 +86,7 @@ class ExplanationAnswer(Answer):
         return cls.from_attributes(
             explanation,
             id=ExecutionIdAnswer.from_execution(explanation.id),
-            status=explanation.status and StatusAnswer.from_attributes(explanation.status),
+            status=explanation.status and ExecutionStatusAnswer.from_attributes(explanation.status),
             silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
             revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),

@@ -274,7 +274,7 @@ class ExecutionsAnswer(Answer):
     token: str | None = None
 
 
-class GroupAnswer(Answer):
+class ExecutionCountAnswer(Answer):
     value: Annotated[str, Meta(description="Empty for those that have none.")]
     count: int
     not_before: Annotated[Time | None, Meta(description="When the first of those in back-off may start.")] = None
@@ -282,18 +282,16 @@ class GroupAnswer(Answer):
 
 class ExecutionCountsAnswer(Answer):
     by: Annotated[str, one_of(*GROUPS)]
-    counts: list[GroupAnswer]
+    counts: list[ExecutionCountAnswer]
     total: int
-    token: Annotated[
-        str | None, Meta(description="There are executions that were not looked at; their counts are to be added.")
-    ] = None
+    token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
 
     @classmethod
     def from_page(cls, by: str, page: CountPage, token: str | None) -> ExecutionCountsAnswer:
         groups = sorted(page.groups, key=lambda group: (-group.count, group.value))
         return cls(
             by=by,
-            counts=[GroupAnswer.from_attributes(group) for group in groups],
+            counts=[ExecutionCountAnswer.from_attributes(group) for group in groups],
             total=sum(group.count for group in groups),
             token=token,
         )
@@ -308,7 +306,7 @@ class EventAnswer(Answer):
     cluster: str | None = None
     by: Annotated[str | None, Meta(description="The claimed name, or the author where none was claimed.")] = None
     author: str | None = None
-    claimed_by: Annotated[str | None, Meta(description="Who, by their own word.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
 
     @classmethod
     def from_event(cls, event: Event) -> EventAnswer:

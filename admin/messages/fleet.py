@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, cast
 from marshmallow import fields, validate
 from msgspec import Meta
 
+from admin.core.executions.switch_outcomes import Outcome
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.provenance import Provenance
@@ -30,7 +31,7 @@ from admin.messages.requests import (
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
 from admin.services.fleet import ClusterView, GroupView, Switched
-from admin.services.switch_previews import Fate
+from admin.services.switch_previews import SwitchEffect
 
 #: Executions that the answer to a dry run names; the counts are of all.
 _MOST_EFFECTS = 1000
@@ -279,10 +280,15 @@ class SwitchEffectAnswer(Answer):
 
     id: ExecutionIdAnswer
     phase: str
-    fate: Annotated[str, one_of(*(fate.value for fate in Fate))]
+    outcome: Annotated[str, one_of(*(outcome.value for outcome in Outcome))]
     cluster: Annotated[str | None, Meta(description="Where it would be; absent where none would take it.")] = None
     at: Annotated[Time | None, Meta(description="When it ends, where that is known.")] = None
     message: str
+
+    @classmethod
+    def from_effect(cls, effect: SwitchEffect) -> SwitchEffectAnswer:
+        id, outcome = ExecutionIdAnswer.from_execution(effect.id), effect.outcome
+        return cls.from_attributes(outcome, id=id, phase=effect.phase, outcome=outcome.outcome.value)
 
 
 class SwitchedAnswer(Answer):
@@ -293,7 +299,7 @@ class SwitchedAnswer(Answer):
         list[SwitchEffectAnswer] | None,
         Meta(description="Of a dry run: what would become of each execution that is affected."),
     ] = None
-    counts: Annotated[dict[str, int] | None, Meta(description="How many executions each fate has.")] = None
+    counts: Annotated[dict[str, int] | None, Meta(description="How many executions each outcome has.")] = None
     complete: Annotated[bool | None, Meta(description="Whether every execution was looked at.")] = None
 
     @classmethod
@@ -301,17 +307,12 @@ class SwitchedAnswer(Answer):
         cluster, preview = ClusterAnswer.from_view(switched.cluster), switched.preview
         if preview is None:
             return cls(cluster=cluster, changed=switched.is_change, dry_run=False)
-        counts = Counter(effect.fate.value for effect in preview.effects)
+        counts = Counter(effect.outcome.outcome.value for effect in preview.effects)
         return cls(
             cluster=cluster,
             changed=switched.is_change,
             dry_run=True,
-            effects=[
-                SwitchEffectAnswer.from_attributes(
-                    effect, id=ExecutionIdAnswer.from_execution(effect.id), fate=effect.fate.value
-                )
-                for effect in preview.effects[:_MOST_EFFECTS]
-            ],
+            effects=[SwitchEffectAnswer.from_effect(effect) for effect in preview.effects[:_MOST_EFFECTS]],
             counts=dict(counts),
             complete=preview.is_complete,
         )
@@ -326,7 +327,7 @@ class ClusterEventAnswer(Answer):
     type: str
     reason: str | None = None
     author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
-    claimed_by: Annotated[str | None, Meta(description="Who, by their own word.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
     number: int
 
 

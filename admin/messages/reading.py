@@ -82,7 +82,7 @@ UnreadText = Annotated[AnyJson, Meta(extra_json_schema={"type": "string"})]
 Name = Annotated[str, Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*(?!\n)$")]
 Text255 = Annotated[str, Meta(max_length=255)]
 #: Who changes something, and why.
-Claimant = Annotated[Name, Meta(description="Who, by their own word.")]
+Claimant = Annotated[Name, Meta(description="The name that the caller gave, unverified.")]
 Message = Annotated[
     str, Meta(max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$", description="Why, for the history.")
 ]

@@ -122,7 +122,7 @@ class AuthorshipFields(RequestSchema):
     message = fields.String(
         validate=[validate.Length(max=1000), PRINTABLE_LINES], metadata={"description": "Why, for the history."}
     )
-    claimed_by = fields.String(validate=NAME, metadata={"description": "Who, by their own word."})
+    claimed_by = fields.String(validate=NAME, metadata={"description": "The name that the caller gave, unverified."})
 
 
 class Flag(fields.Boolean):

@@ -47,7 +47,7 @@ class SelectorFields(RequestSchema):
 
     phase = fields.String()
     reason = fields.String()
-    cause = fields.String(metadata={"description": "What class of thing ended it: LIMIT,CLUSTER_LOST."})
+    cause = fields.String(metadata={"description": "Why it ended without success: LIMIT,CLUSTER_LOST."})
     cluster = fields.String(validate=NAME)
     pool = fields.String(validate=NAME)
     label = fields.String(validate=NAME)

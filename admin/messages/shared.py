@@ -103,7 +103,7 @@ class ProvenanceAnswer(Answer):
     revision: int | None = None
     event: Annotated[int | None, Meta(description="The number of a cluster's event.")] = None
     author: str
-    claimed_by: Annotated[str | None, Meta(description="Who, by their own word.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
     at: Time
     message: str | None = None
 

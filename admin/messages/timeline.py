@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import fields
+from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
+from admin.core.fleet.definitions import FleetKind
+from admin.core.settings.scopes import Scope
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import RowDifference
@@ -22,6 +24,17 @@ class TimelineQuery(ScopeQuery, PageQuery):
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
     after = fields.AwareDateTime(metadata={"description": "At this time or later (RFC 3339)."})
     before = fields.AwareDateTime(metadata={"description": "Before this time (RFC 3339)."})
+
+    @validates_schema
+    def check_cluster(self, query: Fields, **_: object) -> None:
+        """A cluster belongs to no scope, and what is told of it is of its own kind."""
+        if "cluster" not in query:
+            return
+        others = [key for key in Scope._fields if query.get(key)]
+        if query.get("resource_type", FleetKind.CLUSTER.value).upper() != FleetKind.CLUSTER.value:
+            others.append("resource_type")
+        if others:
+            raise ValidationError(f"belongs to no scope and no other kind: leave it out, or {others[0]}.", "cluster")
 
 
 def timeline_filter(query: Fields, kind: str | None) -> TimelineFilter:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from admin.core.changes import ANONYMOUS
 from admin.core.problems import Invalid
 from admin.core.provenance import explain_refusal, versions_of
@@ -105,8 +107,11 @@ def _explained(context: Context, results: list[Result]) -> list[Result]:
     versions = versions_of(result for result in results if isinstance(result, Exception))
     if not versions:
         return results
-    with context.database.reading() as connection:
-        provenance, now = revisions.provenance_of(connection, versions), context.clock()
+    try:
+        with context.database.reading() as connection:
+            provenance, now = revisions.provenance_of(connection, versions), context.clock()
+    except SQLAlchemyError:
+        return results  # what was stored is not to be lost for it
     return [explain_refusal(result, provenance, now) if isinstance(result, Invalid) else result for result in results]
 
 

@@ -51,6 +51,9 @@ def stale_text(context: Context, scope: Scope, only: Kind | None = None) -> Stal
         check_domain(context, scope.domain)
     stale = context.index.stale(scope)
     if stale is None:
+        context.index.catch_up()  # it may not have noticed yet that the database cannot be read
+        stale = context.index.stale(scope)
+    if stale is None:
         return None
     known, seconds = stale
     if scope.project and known.project is None:

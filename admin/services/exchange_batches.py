@@ -9,7 +9,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from admin.core.executions.attempts import NEED_DETAILS, waits_for_other
-from admin.core.fleet.clusters import ClusterState, Health, differs_only_in_load
+from admin.core.fleet.clusters import REPORTED, ClusterState, Health, differs_only_in_load
 from admin.core.placement.scores import looks_at_load_of
 from admin.core.problems import Invalid, invalid
 from admin.errors import AgentPresent, AgentReplaced
@@ -142,7 +142,7 @@ def _store_states(connection: Connection, exchanges: list[Exchange], now: dateti
         if (before.health, before.report) == (after.health, after.report):
             unchanged.append(after)
             continue
-        kind = "READY" if before.health != after.health else "REPORTED"
+        kind = "READY" if before.health != after.health else REPORTED
         event = ClusterEvent(cluster=after.name, at=now, type=kind)
         fleet.save(connection, after, event, may_change_decisions=exchange.changes_fleet)
     fleet.touch(connection, unchanged)

@@ -187,7 +187,9 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
         counts = Counter[str]()
         after: Place | None = None
         while True:
-            page = execution_lists.count_page(connection, selected, by=by, now=context.clock(), after=after)
+            page = execution_lists.count_page(
+                connection, selected, by=by, now=context.clock(), after=after, limits=context.list_limits
+            )
             counts.update({group.value: group.count for group in page.groups})
             after = page.last
             if after is None:

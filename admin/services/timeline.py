@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +55,9 @@ class TimelineFilter:
         )
 
     def events(self) -> ClusterEventFilter:
-        return ClusterEventFilter(cluster=self.cluster, claimed_by=self.actor, after=self.after, before=self.before)
+        return ClusterEventFilter(
+            cluster=self.cluster, actor=self.actor, after=self.after, before=self.before, without_reports=True
+        )
 
 
 class Position(NamedTuple):
@@ -85,14 +88,15 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
     """What was changed and what happened, newest first; of each source in the order in which it was stored."""
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
-        made = revisions.page(connection, conditions.revisions(), position.revision, limit + 1)
-        happened = (
+        changed = revisions.page(connection, conditions.revisions(), position.revision, limit + 1)
+        events = (
             fleet.events(connection, conditions.events(), position.event, limit + 1) if conditions.has_events else []
         )
-        merged = _merge(made, happened)
+        # Each in its own order: a clock that was set back reorders neither.
+        merged = list(heapq.merge(changed, events, key=_time, reverse=True))
         page = merged[:limit]
-        few = [item.number for item in page if isinstance(item, Revision) and item.change_count <= MOST_CHANGES]
-        changes = revisions.changes_of_many(connection, few)
+        small = [item.number for item in page if isinstance(item, Revision) and item.change_count <= MOST_CHANGES]
+        changes = revisions.changes_of_many(connection, small)
     entries = [
         Entry(revision=item, changes=changes.get(item.number, ())) if isinstance(item, Revision) else Entry(event=item)
         for item in page
@@ -100,16 +104,11 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
     return TimelinePage(entries=entries, next_position=_position_after(page, position) if len(merged) > limit else None)
 
 
-def _merge(made: Sequence[Revision], happened: Sequence[ClusterEvent]) -> list[Revision | ClusterEvent]:
-    """Both in their own order, the later one first; a clock that was set back reorders neither."""
-    merged: list[Revision | ClusterEvent] = []
-    first, second = list(reversed(made)), list(reversed(happened))
-    while first and second:
-        merged.append(first.pop() if first[-1].created_at >= second[-1].at else second.pop())
-    return [*merged, *reversed(first), *reversed(second)]
+def _time(item: Revision | ClusterEvent) -> datetime:
+    return item.created_at if isinstance(item, Revision) else item.at
 
 
 def _position_after(page: Sequence[Revision | ClusterEvent], before: Position) -> Position:
-    made = [item.number for item in page if isinstance(item, Revision)]
-    happened = [item.number for item in page if isinstance(item, ClusterEvent)]
-    return Position(made[-1] if made else before.revision, happened[-1] if happened else before.event)
+    numbers = [item.number for item in page if isinstance(item, Revision)]
+    events = [item.number for item in page if isinstance(item, ClusterEvent)]
+    return Position(numbers[-1] if numbers else before.revision, events[-1] if events else before.event)

@@ -75,6 +75,7 @@ class ListLimits:
     examined_first: int = 10  #: for each execution that is asked for; mostly that suffices
     sorted: int = 50_000
     counted: int = 50_000
+    previewed: int = 10_000  #: of those that wait, and of those that a cluster has, by a dry run of its switch
 
 
 LIST_LIMITS = ListLimits()
@@ -360,7 +361,7 @@ def _stored(field: str) -> tuple[str, ...]:
 
 
 def _cause(table: FromClause) -> AnyColumn:
-    """What class of thing ended an execution; "" where nothing did."""
+    """The cause of an execution that ended without success; "" for any other."""
     rules = [
         (
             and_(table.c.phase == rule.phase.value, *([table.c.reason.in_(rule.reasons)] if rule.reasons else [])),

@@ -21,13 +21,14 @@ from sqlalchemy import (
     delete,
     false,
     insert,
+    or_,
     select,
     true,
     update,
 )
 
 from admin.core.changes import ANONYMOUS, RowChange
-from admin.core.fleet.clusters import STATE_EVENTS, SWITCHES, ClusterState, Health
+from admin.core.fleet.clusters import REPORTED, STATE_EVENTS, SWITCHES, ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.core.provenance import Provenance
@@ -298,17 +299,23 @@ class ClusterEventFilter:
     """Which events of clusters a list contains; None for any."""
 
     cluster: str | None = None
-    claimed_by: str | None = None
+    actor: str | None = None  #: the author, verified or claimed
     after: datetime | None = None
     before: datetime | None = None
+    without_reports: bool = False  #: an agent makes one at each change of its load
 
 
 def events(connection: Connection, filters: ClusterEventFilter, below: int | None, limit: int) -> list[ClusterEvent]:
     """Events of clusters, newest first, below a number if one is given."""
     query = select(cluster_events)
-    for column in (cluster_events.c.cluster, cluster_events.c.claimed_by):
-        value = getattr(filters, column.name)
-        query = query if value is None else query.where(column == value)
+    if filters.cluster is not None:
+        query = query.where(cluster_events.c.cluster == filters.cluster)
+    if filters.actor == ANONYMOUS:
+        query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(SWITCHES)))
+    elif filters.actor is not None:
+        query = query.where(cluster_events.c.claimed_by == filters.actor)
+    if filters.without_reports:
+        query = query.where(cluster_events.c.type != REPORTED)
     if filters.after is not None:
         query = query.where(cluster_events.c.at >= filters.after)
     if filters.before is not None:

@@ -124,7 +124,7 @@ class Execution:
     phase: str
     reason: str  #: code
     message: str  #: of the reason
-    cause: str  #: what class of thing ended it; "" where nothing did
+    cause: str  #: the category of what ended it without success; "" for any other
     cluster: str
     pool: str
     label: str

@@ -17,7 +17,7 @@ _FACTS: Mapping[str, Any] = json.loads(Path(__file__).with_name("facts.json").re
 
 PHASES: tuple[str, ...] = tuple(_FACTS["phases"])
 FINISHED_PHASES: frozenset[str] = frozenset(_FACTS["finished_phases"])
-#: What class of thing ends an execution that does not succeed.
+#: The categories of what ends an execution without success.
 CAUSES: tuple[str, ...] = tuple(_FACTS["causes"])
 #: Of executions and of projects; the position is Flyte's number.
 EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])

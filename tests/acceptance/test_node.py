@@ -110,7 +110,7 @@ def test_a_cause_with_line_breaks_forges_no_line_of_an_agents_log(site: Site) ->
     site.create(name, "sleep", "600")
     site.running(name)
     path = f"{site.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}"
-    assert requests.delete(path, json={"cause": "enough\n12:00:00 ERROR   forged"}, timeout=20).status_code == 200
+    assert requests.delete(path, json={"cause": "enough\n12:00:00 ERROR   forged"}, timeout=60).status_code == 200
     assert site.ended(name)["closure"]["phase"] == "ABORTED"
     assert "enough\\n12:00:00 ERROR   forged" in site.log
     assert not any(line.startswith("12:00:00 ERROR   forged") for line in site.log.splitlines())

@@ -489,8 +489,10 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     answer = json.loads(shell.ok("rainbowctl drain quiet --deadline 1h --dryRun -o json"))
     posted = shell.rest("POST", "clusters/quiet/drain?dry_run=true", {"deadline": "1h"})
     assert answer.keys() == posted.keys()
+    assert [effect["id"] for effect in answer["effects"]] == [effect["id"] for effect in posted["effects"]]
+    assert answer["counts"] == posted["counts"] == {"ENDS": 1}
     [effect] = answer["effects"]
-    assert (effect["id"]["name"], effect["phase"], effect["fate"]) == ("last", "RUNNING", "ENDS")
+    assert (effect["id"]["name"], effect["phase"], effect["outcome"]) == ("last", "RUNNING", "ENDS")
     row = re.split(" {2,}", planned.out.strip())
     assert row[2:4] == ["last", "RUNNING"]
     ended = re.compile("Is ended at [^ ]*Z, unless it has ended by then; its retry allows no further attempt.")
@@ -498,7 +500,7 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     assert ended.fullmatch(effect["message"])
     assert state(shell, "quiet")[1] == "ready"
     assert shell.run("rainbowctl uncordon quiet --dryRun").err == (
-        "Would not uncordon cluster quiet: it is not cordoned already.\n"
+        "No changes: cluster quiet is not cordoned already.\n"
     )
     done = shell.run("rainbowctl drain cluster quiet --deadline 1h --reason 'new disks'")
     assert (done.status, done.out) == (0, "")

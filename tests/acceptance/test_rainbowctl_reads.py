@@ -37,7 +37,7 @@ def test_all_rows_are_listed_across_pages_and_names_lead_back_to_them(shell: She
         for name in names:
             body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
             url = f"{shell.admin.url}/api/v1/workflow_attributes/many/staging/{name}"
-            assert session.put(url, json=body, timeout=10).status_code == 200
+            assert session.put(url, json=body, timeout=60).status_code == 200
     get = "rainbowctl get execution-cluster-label -A -p many"
     expected = [f"execution-cluster-label/many/staging/{name}" for name in names]
     assert shell.ok(f"{get} -o name").splitlines() == expected

@@ -37,8 +37,8 @@ class Api:
 
         def is_answered() -> bool:
             try:
-                answers.append(requests.request(method, f"{self._base}/{path}", json=body, timeout=10))
-            except requests.ConnectionError:
+                answers.append(requests.request(method, f"{self._base}/{path}", json=body, timeout=60))
+            except (requests.ConnectionError, requests.Timeout):
                 return False
             return True
 

@@ -21,12 +21,12 @@ HERE = f"{EXECUTIONS}/flytesnacks/development"
 def create(admin: RunningAdmin, *names: str) -> None:
     for name in names:
         body = {"project": "flytesnacks", "domain": "development", "name": name, "spec": {"job": {"command": ["true"]}}}
-        assert requests.post(admin.url + EXECUTIONS, json=body, timeout=10).status_code == 200
+        assert requests.post(admin.url + EXECUTIONS, json=body, timeout=60).status_code == 200
 
 
 def end(admin: RunningAdmin, *names: str) -> None:
     for name in names:
-        assert requests.delete(f"{admin.url}{HERE}/{name}", timeout=10).status_code == 200
+        assert requests.delete(f"{admin.url}{HERE}/{name}", timeout=60).status_code == 200
 
 
 def names(admin: RunningAdmin) -> set[str]:

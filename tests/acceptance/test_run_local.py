@@ -90,7 +90,7 @@ def operators_token(local: Local) -> dict[str, str]:
 
 def tokens(local: Local) -> list[tuple[str, str]]:
     url = f"{local.url}/api/v1/clusters/local/tokens"
-    answer = requests.get(url, headers=operators_token(local), timeout=10).json()
+    answer = requests.get(url, headers=operators_token(local), timeout=60).json()
     return [(token["prefix"], token["state"]) for token in answer["tokens"]]
 
 
@@ -112,7 +112,7 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
             assert stat.S_IMODE((tmp_path / "run" / name).stat().st_mode) == 0o600
         token = (tmp_path / "run/local.token").read_text()
         secret = (tmp_path / "run/registration.secret").read_text()
-        assert requests.get(f"{local.url}/api/v1/executions", timeout=10).status_code == 401
+        assert requests.get(f"{local.url}/api/v1/executions", timeout=60).status_code == 401
         assert (tmp_path / "run/token").read_text().strip() not in output
         assert token.strip() not in output
         assert secret.strip() not in output
@@ -125,7 +125,7 @@ def test_a_newcomers_first_execution_runs_and_the_agent_is_known_again(tmp_path:
         assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- true").returncode == 0
         assert local.run("rainbowctl create execution -p flytesnacks -d development --logs -- false").returncode == 9
         revoked = f"{local.url}/api/v1/clusters/local/tokens/{prefix}"
-        requests.delete(revoked, headers=operators_token(local), timeout=10).raise_for_status()
+        requests.delete(revoked, headers=operators_token(local), timeout=60).raise_for_status()
         local.stop(signal.SIGTERM)
 
     # A token that was revoked is replaced, and the agent works again.
@@ -177,7 +177,7 @@ def test_neither_goes_on_without_the_other(tmp_path: Path) -> None:
             f"{local.url}/api/v1/clusters/local/sync",
             json={"agent": "another", "instance": "0123456789abcdef", "sequence": 1, "take_over": True},
             headers={"Authorization": f"Bearer {token}"},
-            timeout=10,
+            timeout=60,
         ).raise_for_status()
         assert local.process.wait(timeout=_SECONDS) == 1
         assert "error: rainbow-agent has ended with status 1. The end of" in local.log.read_text()

@@ -200,7 +200,7 @@ def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
                     {"Authorization": "Bearer wrong"},
                     {"Authorization": "correct-horse-battery-staple"},
                 ):
-                    answer = requests.request(method, url, headers=header, timeout=10)
+                    answer = requests.request(method, url, headers=header, timeout=60)
                     (refused if answer.status_code == 401 else open_paths).add(path)
         assert open_paths == {
             "/",  # which leads to the documentation
@@ -307,7 +307,7 @@ def test_two_replicas_on_one_postgresql_set_it_up_once_and_see_each_others_write
         running_admin(tmp_path, database=database) as first,
         running_admin(tmp_path, database=database) as other,
     ):
-        assert requests.put(first.url + PATH, json=LABEL, timeout=10).json()["revision"] == 1
+        assert requests.put(first.url + PATH, json=LABEL, timeout=60).json()["revision"] == 1
         assert other.get(f"{PATH}?resource_type=3").json()["version"] == 1
 
 
@@ -432,7 +432,7 @@ def test_the_operators_token_is_replaced_while_the_admin_runs(tmp_path: Path) ->
         url = f"{admin.url}/api/v1/projects"
 
         def status(token: str) -> int:
-            return requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=10).status_code
+            return requests.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=60).status_code
 
         return {(status(old), status(new)) for _ in range(20)}
 
@@ -448,32 +448,32 @@ def test_the_operators_token_is_replaced_while_the_admin_runs(tmp_path: Path) ->
 
 
 def test_a_page_in_a_browser_cannot_use_an_admin_on_loopback(admin: RunningAdmin) -> None:
-    requests.put(f"{admin.url}/api/v1/clusters/east", json={"cluster": {}}, timeout=10).raise_for_status()
+    requests.put(f"{admin.url}/api/v1/clusters/east", json={"cluster": {}}, timeout=60).raise_for_status()
     cordon = f"{admin.url}/api/v1/clusters/east/cordon"
     body = {"project": "flytesnacks", "domain": "development", "name": "x", "spec": {"job": {"command": ["true"]}}}
     refused = [
-        requests.post(cordon, data={"reason": "a form"}, timeout=10),
-        requests.post(cordon, headers={"Content-Type": "text/plain"}, timeout=10),
-        requests.post(cordon, headers={"Origin": "http://evil.example"}, timeout=10),
-        requests.post(cordon, headers={"Sec-Fetch-Site": "cross-site"}, timeout=10),
-        requests.post(f"{admin.url}/api/v1/executions", json=body, headers={"Host": "evil.example:8088"}, timeout=10),
-        requests.get(f"{admin.url}/api/v1/projects", headers={"Host": "evil.example"}, timeout=10),
-        requests.get(f"{admin.url}/api/v1/effective_attributes?domain=staging", headers={"Host": "x.y"}, timeout=10),
-        requests.get(f"{admin.url}/healthz", headers={"Origin": "null"}, timeout=10),
+        requests.post(cordon, data={"reason": "a form"}, timeout=60),
+        requests.post(cordon, headers={"Content-Type": "text/plain"}, timeout=60),
+        requests.post(cordon, headers={"Origin": "http://evil.example"}, timeout=60),
+        requests.post(cordon, headers={"Sec-Fetch-Site": "cross-site"}, timeout=60),
+        requests.post(f"{admin.url}/api/v1/executions", json=body, headers={"Host": "evil.example:8088"}, timeout=60),
+        requests.get(f"{admin.url}/api/v1/projects", headers={"Host": "evil.example"}, timeout=60),
+        requests.get(f"{admin.url}/api/v1/effective_attributes?domain=staging", headers={"Host": "x.y"}, timeout=60),
+        requests.get(f"{admin.url}/healthz", headers={"Origin": "null"}, timeout=60),
     ]
     names = [(answer.status_code, answer.json()["error"]) for answer in refused]
     form, foreign, host = (415, "unsupported_media_type"), (403, "foreign_origin"), (421, "unknown_host")
     assert names == [form, form, foreign, foreign, host, host, host, foreign]
     assert "cordoned" not in admin.get("/api/v1/clusters/east").text.replace('"cordoned":false', "")
     assert admin.get("/api/v1/executions").json()["executions"] == []
-    assert requests.post(cordon, timeout=10).status_code == 200, "without body, type and origin, as curl sends it"
+    assert requests.post(cordon, timeout=60).status_code == 200, "without body, type and origin, as curl sends it"
 
 
 def test_a_name_that_is_configured_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "rainbow.yaml").write_text("server: {allowedHosts: [rainbow.example.org]}\n")
     with running_admin(tmp_path, "--config", "rainbow.yaml") as admin:
         for host, status in (("rainbow.example.org:8088", 200), ("localhost", 200), ("other.example.org", 421)):
-            answer = requests.get(f"{admin.url}/api/v1/projects", headers={"Host": host}, timeout=10)
+            answer = requests.get(f"{admin.url}/api/v1/projects", headers={"Host": host}, timeout=60)
             assert answer.status_code == status, host
 
 

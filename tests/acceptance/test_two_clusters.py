@@ -144,7 +144,7 @@ def _create_in_both(admin: RunningAdmin, name: str, command: str) -> None:
         "job": {"command": ["sh", "-c", command], "resources": {"requests": {"cpu": "1"}}},
     }
     body = {"project": PROJECT, "domain": DOMAIN, "name": name, "spec": spec}
-    answer = requests.post(f"{admin.url}/api/v1/executions", json=body, timeout=20)
+    answer = requests.post(f"{admin.url}/api/v1/executions", json=body, timeout=60)
     assert answer.status_code == 200, answer.text
     assert answer.json()["execution"]["cluster"] == "first"
 

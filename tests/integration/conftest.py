@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
-from tests.support.agents import Clock, own_clock
+from tests.support.agents import Clock, own_clock, set_clock
 from tests.support.apps import context_of
 from tests.support.placing import new_project
 
@@ -25,6 +25,14 @@ def clock(shared_app: Flask) -> Iterator[Clock]:
     """A clock of the test's own."""
     with own_clock(shared_app) as clock:
         yield clock
+
+
+@pytest.fixture
+def app_clock(app: Flask) -> Clock:
+    """A clock of an admin that is the test's own."""
+    clock = Clock()
+    set_clock(app, clock)
+    return clock
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from admin.core.settings.scopes import Scope
 from admin.store import attributes, execution_lists, executions, leases, statistics
 from admin.store.attributes import Filter
 from admin.store.database import Database
+from admin.store.dialects.postgresql import unlimited
 from admin.store.execution_lists import ListLimits
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
@@ -139,7 +140,7 @@ def _planned(
         url = SqliteDatabases().empty(directory)
     engine = create_engine(url)
     database = Database(engine)
-    with database.writing() as connection:
+    with database.writing() as connection, unlimited(connection):
         let_wait(connection)
     if request.param.endswith("analyzed"):
         with database.writing() as connection:

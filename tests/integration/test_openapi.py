@@ -60,6 +60,10 @@ def operations(document: Document) -> list[tuple[str, str, Document]]:
     return sorted(listed, key=place)
 
 
+def test_no_two_messages_have_the_same_name(document: Document) -> None:
+    assert [name for name in document["components"]["schemas"] if "." in name] == []
+
+
 def test_every_operation_has_an_id_of_its_own(document: Document) -> None:
     ids = Counter(item["operationId"] for _method, _path, item in operations(document))
     assert [id for id, count in ids.items() if count > 1] == []

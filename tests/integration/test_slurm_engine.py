@@ -455,7 +455,7 @@ def test_a_controller_that_does_not_answer_or_has_forgotten_jobs(slurm_clusters:
     del slurm_clusters  # where Slurm is missing, this is skipped like the others
     scripts = ("exit 5", "sleep 1", "kill -9 $PPID; sleep 9", "echo ready; sleep 60", "echo ready; sleep 60")
     with running_slurm("green", remembered=2) as green:
-        engine = engine_of(green, tmp_path, timeoutSeconds=1)
+        engine = engine_of(green, tmp_path)
         handles = [engine.submit(task_of(engine, script)) for script in scripts]
         ended, _, _, cancelled, ended_by_others = handles
         for handle in (cancelled, ended_by_others):
@@ -464,7 +464,8 @@ def test_a_controller_that_does_not_answer_or_has_forgotten_jobs(slurm_clusters:
         green.run("scancel", ended_by_others.native_id)
         finished(engine, ended)
         green.stop_controller()
-        for call in (lambda: engine.states([ended]), lambda: engine.find("k"), engine.capacity):
+        impatient = engine_of(green, tmp_path, timeoutSeconds=1)
+        for call in (lambda: impatient.states([ended]), lambda: impatient.find("k"), impatient.capacity):
             with pytest.raises(EngineUnavailable, match=r"in 1 s;|a moment ago"):
                 call()
         green.start_controller()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,24 +10,18 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from admin.services import switch_previews
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from tests.support.agents import Clock, PlayedAgent, played_agent, set_clock
+from admin.store.execution_lists import ListLimits
+from tests.support.agents import Clock, PlayedAgent, played_agent
+from tests.support.apps import context_of
 from tests.support.placing import API, created, execution, get, nothing_stored, ok, pool, put_pool, refused, switch
 
-Effects = dict[str, tuple[str, str | None]]  #: the fate of each execution, and where it would be
+Effects = dict[str, tuple[str, str | None]]  #: the outcome of each execution, and where it would be
 
 
 @pytest.fixture
-def clock(app: Flask) -> Clock:
-    clock = Clock()
-    set_clock(app, clock)
-    return clock
-
-
-@pytest.fixture
-def east(api: FlaskClient, context: Context, clock: Clock) -> PlayedAgent:
+def east(api: FlaskClient, context: Context, app_clock: Clock) -> PlayedAgent:
     return played_agent(api, context, "east")
 
 
@@ -44,7 +39,7 @@ def preview(api: FlaskClient, word: str, cluster: str = "east", **body: Any) -> 
 
 
 def effects(answer: Any) -> Effects:
-    return {effect["id"]["name"]: (effect["fate"], effect.get("cluster")) for effect in answer["effects"]}
+    return {effect["id"]["name"]: (effect["outcome"], effect.get("cluster")) for effect in answer["effects"]}
 
 
 def add(api: FlaskClient, route: str, *names: str, **spec: Any) -> None:
@@ -72,7 +67,7 @@ def test_what_waits_moves_or_waits_on_as_the_preview_says(api: FlaskClient, cont
 
 
 def test_a_drain_tells_what_runs_until_when_and_what_then(
-    api: FlaskClient, context: Context, clock: Clock, east: PlayedAgent, west: PlayedAgent
+    api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent, west: PlayedAgent
 ) -> None:
     long = {"command": ["true"], "resources": {"duration": "1h"}}
     short = {"command": ["true"], "resources": {"duration": "5m"}}
@@ -93,12 +88,12 @@ def test_a_drain_tells_what_runs_until_when_and_what_then(
         "taken": ("MOVES", "west"),
     }
     times = {effect["id"]["name"]: effect.get("at") for effect in answer["effects"]}
-    deadline = (clock() + timedelta(minutes=10)).isoformat().replace("+00:00", "Z")
+    deadline = (app_clock() + timedelta(minutes=10)).isoformat().replace("+00:00", "Z")
     assert times["ends"] == times["again"] == deadline
     assert times["taken"] is None
     assert times["short"] < deadline
     without = effects(preview(api, "drain"))
-    assert {name: fate for name, (fate, _) in without.items()} == {
+    assert {name: outcome for name, (outcome, _) in without.items()} == {
         "ends": "RUNS_ON",
         "again": "RUNS_ON",
         "stuck": "RUNS_ON",
@@ -138,8 +133,8 @@ def test_a_switch_that_would_change_nothing_has_no_effects(api: FlaskClient) -> 
 
 
 @pytest.mark.usefixtures("west")
-def test_more_than_is_looked_at_is_said(api: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(switch_previews, "_MOST", 1)
+def test_an_answer_that_has_not_looked_at_everything_says_so(app: Flask, api: FlaskClient) -> None:
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(previewed=1))
     add(api, "both", "first", "second")
     answer = preview(api, "cordon")
     assert (list(effects(answer)), answer["complete"]) == (["first"], False)

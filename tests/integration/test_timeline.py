@@ -5,31 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 
-from tests.support.agents import Clock, set_clock
-from tests.support.placing import API, get, ok, put_attribute, put_cluster, put_pool, refused, switch
+from tests.support.agents import Clock
+from tests.support.placing import API, get, ok, put_attribute, put_cluster, put_pool, refused, report, switch
 
 
 @pytest.fixture
-def clock(app: Flask) -> Clock:
-    clock = Clock()
-    set_clock(app, clock)
-    return clock
-
-
-@pytest.fixture
-def told(api: FlaskClient, clock: Clock) -> FlaskClient:
+def eventful(api: FlaskClient, app_clock: Clock) -> FlaskClient:
     """An admin to which five things happened, a minute apart."""
     put_cluster(api, "east")
-    clock.advance(60)
+    app_clock.advance(60)
     switch(api, "east", "cordon", reason="new disks", claimed_by="otto")
-    clock.advance(60)
+    app_clock.advance(60)
     put_pool(api, "gpu", ["east"])
-    clock.advance(60)
+    app_clock.advance(60)
     switch(api, "east", "uncordon", claimed_by="otto")
-    clock.advance(60)
+    app_clock.advance(60)
     body = {"attributes": {"matching_attributes": {"workflow_priority": {"priority": 7}}}, "claimed_by": "ana"}
     ok(api.put(f"{API}/domain_attributes/staging", json={**body, "message": "urgent"}))
     return api
@@ -45,8 +37,8 @@ def described(listed: list[Any]) -> list[str]:
     return [entry.get("type") or entry["changes"][0]["resource_type"] for entry in listed]
 
 
-def test_revisions_and_events_come_in_one_list_newest_first(told: FlaskClient) -> None:
-    listed = entries(told)
+def test_revisions_and_events_come_in_one_list_newest_first(eventful: FlaskClient) -> None:
+    listed = entries(eventful)
     assert described(listed) == ["WORKFLOW_PRIORITY", "UNCORDONED", "POOL", "CORDONED", "CLUSTER"]
     assert [entry["at"] for entry in listed] == sorted((entry["at"] for entry in listed), reverse=True)
     newest, _, _, cordoned, _ = listed
@@ -60,12 +52,18 @@ def test_revisions_and_events_come_in_one_list_newest_first(told: FlaskClient) -
     )
 
 
-def test_pages_join_without_gaps_whatever_their_size(told: FlaskClient) -> None:
-    whole = entries(told)
+def test_reports_of_load_are_left_out(eventful: FlaskClient) -> None:
+    before = entries(eventful)
+    report(eventful, "east", free={"cpu": "1"})
+    assert entries(eventful) == before
+
+
+def test_pages_join_without_gaps_whatever_their_size(eventful: FlaskClient) -> None:
+    whole = entries(eventful)
     for size in (1, 2, 3, 4):
         paged, token = [], ""
         while True:
-            answer = get(told, f"timeline?limit={size}{token}")
+            answer = get(eventful, f"timeline?limit={size}{token}")
             paged += answer["entries"]
             if "token" not in answer:
                 break
@@ -79,20 +77,21 @@ def test_pages_join_without_gaps_whatever_their_size(told: FlaskClient) -> None:
         ("&cluster=east", ["UNCORDONED", "CORDONED", "CLUSTER"]),
         ("&actor=otto", ["UNCORDONED", "CORDONED"]),
         ("&actor=ana", ["WORKFLOW_PRIORITY"]),
+        ("&actor=anonymous", ["WORKFLOW_PRIORITY", "UNCORDONED", "POOL", "CORDONED", "CLUSTER"]),
         ("&domain=staging", ["WORKFLOW_PRIORITY"]),
         ("&resource_type=pool", ["POOL"]),
         ("&resource_type=cluster", ["UNCORDONED", "CORDONED", "CLUSTER"]),
         ("&cluster=nobody", []),
     ],
 )
-def test_entries_are_selected(told: FlaskClient, query: str, expected: list[str]) -> None:
-    assert described(entries(told, query)) == expected
+def test_entries_are_selected(eventful: FlaskClient, query: str, expected: list[str]) -> None:
+    assert described(entries(eventful, query)) == expected
 
 
-def test_entries_are_selected_by_time(told: FlaskClient) -> None:
-    listed = entries(told)
+def test_entries_are_selected_by_time(eventful: FlaskClient) -> None:
+    listed = entries(eventful)
     after, before = listed[3]["at"].replace("+", "%2B"), listed[1]["at"].replace("+", "%2B")
-    assert described(entries(told, f"&after={after}&before={before}")) == ["POOL", "CORDONED"]
+    assert described(entries(eventful, f"&after={after}&before={before}")) == ["POOL", "CORDONED"]
 
 
 def test_a_revision_of_many_rows_has_only_their_number(api: FlaskClient) -> None:
@@ -113,6 +112,16 @@ def test_an_attribute_shows_its_value_before_and_after(api: FlaskClient) -> None
     assert (change["before"], change["after"]) == ({"priority": 3}, {"priority": 5})
 
 
-@pytest.mark.parametrize(("query", "field"), [("token=x", "token"), ("after=soon", "after"), ("who=me", "who")])
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("token=x", "token"),
+        ("after=soon", "after"),
+        ("who=me", "who"),
+        ("cluster=east&project=flytesnacks", "cluster"),
+        ("cluster=east&resource_type=pool", "cluster"),
+        ("cluster=east&resource_type=cluster&domain=staging", "cluster"),
+    ],
+)
 def test_what_cannot_be_read_is_refused(api: FlaskClient, query: str, field: str) -> None:
     refused(api.get(f"{API}/timeline?{query}"), 400, "invalid_request", field)

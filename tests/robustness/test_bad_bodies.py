@@ -173,7 +173,7 @@ def test_a_body_in_pieces_is_read_as_a_whole_or_refused_and_never_cut_off(admin:
     """A body that announces no length is counted as it comes."""
     url, headers = admin.url + PROJECT, {"Content-Type": "application/json"}
     too_large = iter([LABEL.encode().ljust(2**20), b"this is not JSON"])
-    answer = requests.put(url, data=too_large, headers=headers, timeout=10)
+    answer = requests.put(url, data=too_large, headers=headers, timeout=60)
     assert (answer.status_code, answer.json().get("error")) == (413, "body_too_large")
-    whole = requests.put(url, data=iter([LABEL[:10].encode(), LABEL[10:].encode()]), headers=headers, timeout=10)
+    whole = requests.put(url, data=iter([LABEL[:10].encode(), LABEL[10:].encode()]), headers=headers, timeout=60)
     assert (whole.status_code, whole.json()["changed"]) == (200, True)

@@ -54,7 +54,7 @@ def creation() -> dict[str, Any]:
 
 def create(admin: RunningAdmin) -> requests.Response:
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    return requests.post(f"{admin.url}/api/v1/executions", json=creation(), headers=headers, timeout=10)
+    return requests.post(f"{admin.url}/api/v1/executions", json=creation(), headers=headers, timeout=60)
 
 
 class Watch:

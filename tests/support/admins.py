@@ -26,7 +26,7 @@ class RunningAdmin:
     log: Path
 
     def get(self, path: str, **kwargs: object) -> requests.Response:
-        return requests.get(self.url + path, timeout=10, **kwargs)  # type: ignore[arg-type]
+        return requests.get(self.url + path, timeout=60, **kwargs)  # type: ignore[arg-type]
 
     def stop(self) -> int:
         """Ask it to stop, and answer its exit status."""
@@ -72,7 +72,7 @@ def running_admin(
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(timeout=20)
+                process.wait(timeout=60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -82,8 +82,8 @@ def _wait_until_ready(process: Process, url: str, log: Path, verify: str | bool)
     def is_ready() -> bool:
         assert process.poll() is None, f"the admin ended with {process.returncode}:\n{log.read_text()}"
         try:
-            return requests.get(f"{url}/readyz", timeout=5, verify=verify).status_code == 200
-        except requests.ConnectionError:
+            return requests.get(f"{url}/readyz", timeout=60, verify=verify).status_code == 200
+        except (requests.ConnectionError, requests.Timeout):
             return False
 
     wait_until(is_ready, 180, 0.05, explain=lambda: f"the admin is not ready:\n{log.read_text()}")

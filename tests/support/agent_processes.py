@@ -147,13 +147,13 @@ class Site:
             "name": name,
             "spec": {"cluster": self.cluster, "job": {"command": list(command), **job}, **(spec or {})},
         }
-        answer = requests.post(f"{self.admin.url}/api/v1/executions", json=body, timeout=20)
+        answer = requests.post(f"{self.admin.url}/api/v1/executions", json=body, timeout=60)
         assert answer.status_code == 200, answer.text
 
     def get(self, name: str, part: str = "", **query: Any) -> dict[str, Any]:
         """An execution, or a part of it such as /logs."""
         path = f"{self.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}{part}"
-        answer = requests.get(path, params=query, timeout=20)
+        answer = requests.get(path, params=query, timeout=60)
         assert answer.status_code == 200, answer.text
         document: dict[str, Any] = answer.json()
         return document
@@ -178,7 +178,7 @@ class Site:
 
     def cancel(self, name: str) -> None:
         path = f"{self.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}"
-        assert requests.delete(path, json={"cause": "enough"}, timeout=20).status_code == 200
+        assert requests.delete(path, json={"cause": "enough"}, timeout=60).status_code == 200
 
     def printed(self, name: str, stream: str = "stdout") -> dict[str, Any]:
         return self.get(name, "/logs", stream=stream, limit=2**20)
@@ -256,7 +256,7 @@ class Wire:
         for connection in self._sockets:
             connection.close()
         for thread in self._threads:
-            thread.join(timeout=10)
+            thread.join(timeout=60)
 
     def _accept(self) -> None:
         while not self._closed:

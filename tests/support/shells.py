@@ -190,7 +190,7 @@ class Shell:
 
     def rest(self, method: str, path: str, body: Any = None) -> Any:
         """The answer of the API, which must be a good one."""
-        answer = requests.request(method, f"{self.admin.url}/api/v1/{path}", json=body, timeout=10)
+        answer = requests.request(method, f"{self.admin.url}/api/v1/{path}", json=body, timeout=60)
         assert answer.status_code == 200, answer.text
         return answer.json()
 

@@ -10,7 +10,8 @@ lifecycle           the phases, and which may follow which
 attempts            how an attempt begins, ends, or goes back to the queue, and the reports that change it
 retries             whether another attempt follows
 silences            what the silence of a cluster means for what it may still run
-causes              what class of thing ended an execution
+causes              the category of what ended an execution without success
+switch_outcomes     what becomes of it if its cluster is cordoned, drained or switched otherwise
 statuses            where an execution stands now, why, and what happens next
 adoptions           what a restored database learns from an agent that has a newer attempt
 selectors           which executions a list holds

@@ -1,4 +1,4 @@
-"""Causes: what class of thing ended an execution that did not succeed, by its phase and reason."""
+"""Causes: the category of what ended an execution without success, by its phase and reason."""
 
 from __future__ import annotations
 

@@ -42,6 +42,8 @@ def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     return all(before.get(name) == after.get(name) for name in {*before, *after} - _LOAD_FIELDS)
 
 
+#: The type of the event of a report, which agents make at each change of their load.
+REPORTED = "REPORTED"
 #: The types of events by which operators switch a cluster.
 SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING", "UNDRAINED", "ADMITTED"})
 

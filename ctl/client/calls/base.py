@@ -119,25 +119,39 @@ class Calls:
         try:
             return self._read(path, query, holding=holding)
         except InvalidRequest as error:
-            if parameter not in query or all(detail.get("field") != parameter for detail in error.details):
-                raise
-        return self._read(path, {name: query[name] for name in query if name != parameter}, holding=holding)
+            return self._read(path, _without(query, parameter, error), holding=holding)
 
-    def _pages(self, path: str, key: str, query: Mapping[str, Any] | None = None) -> Iterator[Document]:
-        """The entries of every page under a key; filters without a value are left out."""
-        for page in self._answers(path, key, {"limit": _PAGE, **non_empty(query or {})}):
+    def _pages(
+        self, path: str, key: str, query: Mapping[str, Any] | None = None, *, optional: str = ""
+    ) -> Iterator[Document]:
+        """The entries of every page under a key; filters without a value are left out.
+
+        `optional` names a parameter that an older admin may not know, and is then asked without.
+        """
+        for page in self._answers(path, key, {"limit": _PAGE, **non_empty(query or {})}, optional=optional):
             yield from page[key]
 
-    def _answers(self, path: str, key: str, query: Document) -> Iterator[Document]:
+    def _answers(self, path: str, key: str, query: Document, *, optional: str = "") -> Iterator[Document]:
         """Every page, as it comes."""
         while True:
-            page = self._read_as_known(path, query, "with_origin", holding=key)
+            try:
+                page = self._read(path, query, holding=key)
+            except InvalidRequest as error:
+                query = _without(query, optional, error)
+                continue
             yield page
             token = page.get("token")
             # A token that repeats would make this loop endless.
             if not token or token == query.get("token"):
                 return
             query = {**query, "token": token}
+
+
+def _without(query: Document, parameter: str, refusal: InvalidRequest) -> Document:
+    """A query without a parameter that was refused by its name; any other refusal is raised again."""
+    if parameter not in query or all(detail.get("field") != parameter for detail in refusal.details):
+        raise refusal
+    return {name: query[name] for name in query if name != parameter}
 
 
 def resource_path(start: str, **names: str) -> str:

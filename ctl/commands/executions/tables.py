@@ -39,24 +39,24 @@ def _nodes(execution: Execution) -> str:
 
 
 def rung_origin(rung: Document, revision: str = "") -> str:
-    """A column: the scope or the configuration key that says what a rung asks for; `revision` tells of its version."""
+    """A column: the scope or the configuration key that says what a rung asks for; `revision` describes its version."""
     scope = Scope.from_document(rung)
     if scope.level != "platform":
-        told = revision or (f"version {rung['version']}" if rung.get("version") else "")
-        return f"{scope.describe()} ({told})" if told else scope.describe()
+        version = revision or (f"version {rung['version']}" if rung.get("version") else "")
+        return f"{scope.describe()} ({version})" if version else scope.describe()
     return f"configuration ({rung['key']})" if rung.get("key") else ""
 
 
 def _origin(execution: Execution) -> str:
     """Which rung decided where an execution went, and who set it."""
     rung = execution.document.get("origin") or {}
-    said_by = rung_origin(rung)
-    return f"{rung.get('rung', '')}: {said_by}" if said_by else str(rung.get("rung", ""))
+    origin = rung_origin(rung)
+    return f"{rung.get('rung', '')}: {origin}" if origin else str(rung.get("rung", ""))
 
 
-def _aborted_by(execution: Execution) -> str | None:
+def _aborted_by(execution: Execution) -> str:
     closure = execution.document.get("closure") or {}
-    return (closure.get("abort_metadata") or {}).get("principal")
+    return show_author(closure.get("abort_metadata") or {}, "principal")
 
 
 _PLACE: Columns = {"PROJECT": attrgetter("id.project"), "DOMAIN": attrgetter("id.domain")}

@@ -24,8 +24,8 @@ class _Switch:
     state: str  #: of a cluster that was so already
 
 
-#: What each fate means for so many executions.
-_FATES = {
+#: What each outcome means for so many executions.
+_OUTCOMES = {
     "MOVES": "would move",
     "WAITS": "would wait",
     "RUNS_ON": "would run on",
@@ -120,12 +120,12 @@ def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
 def _show_preview(session: Session, action: str, state: str, answer: Document) -> None:
     """Each execution that would be affected, with what would become of it, and how many there are of each."""
     if not answer["changed"]:
-        session.printer.note(f"Would not {action}: it is {state} already.")
+        session.printer.note(f"No changes: cluster {answer['cluster']['name']} is {state} already.")
         return
     effects, counts = answer["effects"], answer["counts"]
     if effects:
         session.printer.rows(effects, {**ID_COLUMNS, "PHASE": "phase", "WHAT WOULD HAPPEN": "message"})
-    parts = [f"{number} {_FATES.get(fate, fate)}" for fate, number in counts.items()]
+    parts = [f"{number} {_OUTCOMES.get(outcome, outcome)}" for outcome, number in counts.items()]
     summary = ", ".join(parts) if parts else "no execution would move or be ended"
     more = "" if answer["complete"] else " There are more executions than were looked at."
     shown = f" The first {len(effects)} are shown." if len(effects) < sum(counts.values()) else ""

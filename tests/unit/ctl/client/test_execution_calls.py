@@ -148,8 +148,8 @@ def test_counts_are_added_up_over_all_answers_with_the_earliest_next_attempt() -
 
 def test_an_older_admin_that_refuses_origins_lists_without_them() -> None:
     unknown = InvalidRequest("with_origin: unknown field.", details=[{"field": "with_origin", "reason": "unknown."}])
-    client, admin = make(unknown, {"executions": [{"id": {}}]})
-    assert list(client.executions(with_origin="true", phase="QUEUED")) == [{"id": {}}]
+    client, admin = make(unknown, {"executions": [{"id": {}}], "token": "next"}, {"executions": [{"id": {}}]})
+    assert list(client.executions(with_origin="true", phase="QUEUED")) == [{"id": {}}] * 2
     queries = [call["query"] for _method, _path, call in admin.calls]
-    assert [query.get("with_origin") for query in queries] == ["true", None]
+    assert [query.get("with_origin") for query in queries] == ["true", None, None]
     assert {query["phase"] for query in queries} == {"QUEUED"}

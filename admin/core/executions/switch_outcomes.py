@@ -1,0 +1,94 @@
+"""Switch outcomes: what becomes of an execution if its cluster is cordoned, drained or switched otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Protocol
+
+from admin.core.executions.attempts import Repeatable, seconds_until_retry, time_limit_ends_at
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import CLUSTER_LOST
+from admin.core.placement.decisions import Decision
+from admin.core.times import show_time
+
+
+class Outcome(Enum):
+    """What becomes of an execution."""
+
+    MOVES = "MOVES"  # to another cluster
+    WAITS = "WAITS"  # no cluster would take it
+    RUNS_ON = "RUNS_ON"
+    RUNS_AGAIN = "RUNS_AGAIN"  # it is ended at the deadline, and another attempt follows
+    ENDS = "ENDS"  # it is ended at the deadline
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchOutcome:
+    """What becomes of an execution, and where it would be then."""
+
+    outcome: Outcome
+    message: str
+    cluster: str | None  #: None where none would take it
+    at: datetime | None = None  #: when it ends, where that is known
+
+
+class LeasedAttempt(Repeatable, Protocol):
+    """The fields of an execution that an agent has, by which a drain affects it."""
+
+    @property
+    def phase(self) -> str: ...
+
+    @property
+    def cluster(self) -> str | None: ...
+
+    @property
+    def started_at(self) -> datetime | None: ...
+
+
+def of_placement(cluster: str | None, reason: str) -> SwitchOutcome:
+    """The outcome for an execution in the queue, which goes to a cluster or waits for a reason."""
+    if cluster is None:
+        return SwitchOutcome(outcome=Outcome.WAITS, message=reason, cluster=None)
+    return SwitchOutcome(outcome=Outcome.MOVES, message=f"Moves to {cluster}.", cluster=cluster)
+
+
+def returns_to_queue(attempt: LeasedAttempt, deadline: datetime | None) -> bool:
+    """Whether a drain takes an execution from its cluster while it still has attempts."""
+    if attempt.phase == Phase.QUEUED.value:
+        return True  # its agent gives it back, unless it is about to start it
+    return _is_cut_short(attempt, deadline) and seconds_until_retry(attempt, CLUSTER_LOST) is not None
+
+
+def _is_cut_short(attempt: LeasedAttempt, deadline: datetime | None) -> bool:
+    """Whether the deadline of a drain ends an execution that its time limit would not have ended before."""
+    if deadline is None or attempt.phase == Phase.ABORTING.value:
+        return False
+    ends_at = time_limit_ends_at(attempt.started_at, attempt.content)
+    return ends_at is None or ends_at > deadline
+
+
+def of_drain(attempt: LeasedAttempt, deadline: datetime | None, decision: Decision | None) -> SwitchOutcome:
+    """The outcome of a drain for an execution that the agent has; `decision` places one that returns to the queue."""
+    if decision is not None and attempt.phase == Phase.QUEUED.value:
+        return of_placement(decision.cluster, decision.message)
+    if deadline is not None and _is_cut_short(attempt, deadline):
+        return _at_deadline(attempt, deadline, decision)
+    if attempt.phase == Phase.ABORTING.value:
+        return SwitchOutcome(outcome=Outcome.RUNS_ON, message="It is being ended already.", cluster=attempt.cluster)
+    ends_at = time_limit_ends_at(attempt.started_at, attempt.content)
+    limit = "" if ends_at is None else f", at the latest at {show_time(ends_at)} by its time limit"
+    message = f"Runs on until it ends{limit}."
+    return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=ends_at)
+
+
+def _at_deadline(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None) -> SwitchOutcome:
+    ended = f"Is ended at {show_time(deadline)}, unless it has ended by then"
+    if decision is None:
+        message = f"{ended}; its retry allows no further attempt."
+        return SwitchOutcome(outcome=Outcome.ENDS, message=message, cluster=attempt.cluster, at=deadline)
+    cluster = decision.cluster
+    then = f"runs again at {cluster}." if cluster is not None else f"waits to run again. {decision.message}"
+    message = f"{ended}, and {then}"
+    return SwitchOutcome(outcome=Outcome.RUNS_AGAIN, message=message, cluster=cluster, at=deadline)
