@@ -41,6 +41,7 @@ from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import conditions_of, scope_of, time_of
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
+from admin.services.explanations import explain
 from admin.services.logs import read_log, read_output, read_outputs
 
 operations = creations.operations  # of the same noun
@@ -143,7 +144,7 @@ def get_execution_output(query: Fields, **key: str) -> OutputPieceAnswer:
 @operations.add("GET", f"{_PATH}/explanation", query=ExplanationQuery, errors=(404,), for_agents=True)
 def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     """Why an execution is where it is."""
-    explanation = executions.explain(context(), execution_id(**key), query.get("decision"))
+    explanation = explain(context(), execution_id(**key), query.get("decision"))
     return ExplanationAnswer.from_explanation(explanation)
 
 

@@ -26,10 +26,12 @@ stand the revision that set it, who made that, when and why; -o wide shows the t
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision, with the
 platform's current configuration.
 
-explain execution NAME says how it stands now, what happens next, and why it is where it is: what each rung asks for,
-most specific first, and the revision that set it; every candidate with the result of each filter, its score, and why it
-was not chosen. -o wide adds the rungs that say nothing and each setting with its trail; --decision shows an earlier
-decision.
+explain execution NAME says how it stands now and why, and what happens next; each attempt with its native id, when it
+ended and by what; the lease, and when its agent was last heard; the rule that decided, what each rung asks for, most
+specific first, and the revision that set it; every candidate and why it was not chosen; the clusters that were no
+candidates and why; what its job gets, and the settings that reached it. -o wide adds the rungs that say nothing, the
+result of each filter, every cluster and attempt, each setting with its trail, and the times themselves; --decision
+shows an earlier decision.
 """
 
 

@@ -154,7 +154,11 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     agent.report(lease, "RUNNING")
     assert "silent" not in shell.ok(f"rainbowctl explain execution e {HERE}")
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
-    [first, second, *_] = shell.ok(f"rainbowctl explain execution e {HERE}").splitlines()
+    folded = shell.ok(f"rainbowctl explain execution e {HERE}")
+    assert all(len(line) <= 100 for line in folded.partition("\n\n")[0].splitlines())
+    assert "Cluster 'local' has been silent for " in folded
+    wide = shell.ok(f"rainbowctl explain execution e {HERE} -o wide")
+    [first, second, *_] = re.sub(r"\n {10}", " ", wide).splitlines()
     assert first == "execution flytesnacks/development/e"
     assert "`rainbowctl delete execution flytesnacks/development/e --giveUp` ends it without the agent" in second
     silence = json.loads(shell.ok(f"rainbowctl explain execution e {HERE} -o json"))["silence"]
