@@ -357,10 +357,14 @@ class EndedAnswer(Answer):
     id: ExecutionIdAnswer
     phase: str
     changed: bool
+    message: Annotated[str | None, Meta(description="Why it may take long, while its cluster is silent.")] = None
 
     @classmethod
-    def from_execution(cls, execution: Execution | ListedExecution, *, changed: bool) -> EndedAnswer:
-        return cls(id=ExecutionIdAnswer.from_execution(execution), phase=execution.phase, changed=changed)
+    def from_execution(
+        cls, execution: Execution | ListedExecution, *, changed: bool, message: str | None = None
+    ) -> EndedAnswer:
+        id = ExecutionIdAnswer.from_execution(execution)
+        return cls(id=id, phase=execution.phase, changed=changed, message=message)
 
 
 class ManyEndedAnswer(Answer):

@@ -14,7 +14,7 @@ from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import Silence
 from admin.core.fleet.clusters import Health
 from admin.services.context import Context
-from admin.store import clock_checks, reconciliations
+from admin.store import clock_checks, fleet, reconciliations
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 
@@ -57,6 +57,12 @@ def view_silence(
         next_at=silence.next_at,
         message=" ".join([silence.describe(now), *_suspensions(connection, now)]),
     )
+
+
+def find_silence(context: Context, execution: Execution) -> SilenceView | None:
+    """The same in a transaction of its own."""
+    with context.database.reading() as connection:
+        return view_silence(context, connection, execution, fleet.heard(connection).get(execution.cluster or ""))
 
 
 def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from admin.core.jobs.job import capped
 from admin.core.json_text import JsonObject
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 
@@ -36,11 +37,11 @@ def source_of_amount(
     if any(resource in given.get(part, {}) for part in ("requests", "limits")):
         return None
     effective = setting_of(settings, TASK_RESOURCE.name)
-    for part in ("defaults", "limits"):
-        if effective["value"].get(part, {}).get(resource) == amount:
-            setting = f"{part}.{resource}"
-            return AmountSource(setting, effective["origins"][setting])
-    return None
+    default, limit = (effective["value"].get(part, {}).get(resource) for part in ("defaults", "limits"))
+    if default is None or amount != capped(default, limit):
+        return None
+    setting = f"{'defaults' if amount == default else 'limits'}.{resource}"
+    return AmountSource(setting, effective["origins"][setting])
 
 
 def received(
@@ -67,7 +68,7 @@ def _resources(
             else:
                 yield entry | ({"overrides": f"defaults.{resource}"} if resource in defaults else {})
     for name in ("nodes", "tasks", "duration", "exclusive"):
-        if name in resources:
+        if resources.get(name, 1) != 1:  # of which there is one unless the job says otherwise
             yield {"field": f"resources.{name}", "value": str(resources[name])}
 
 

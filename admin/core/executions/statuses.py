@@ -128,10 +128,10 @@ class Circumstances:
         """What decides about it next, and when."""
         if self.phase.is_finished:
             return None, None
-        if self.silence is not None and self.judged_at is None:
-            return "It is decided again any moment now.", None
         if self.silence is not None:
-            return "It is judged if the agent that has it stays away.", self.judged_at
+            if self.judged_at is None:
+                return "It is decided again any moment now.", None
+            return f"It is judged at {show_time(self.judged_at)} if the agent that has it stays away.", self.judged_at
         if self.phase is Phase.ABORTING:
             return "Its agent ends it and says so.", None
         if self.phase is Phase.RUNNING:

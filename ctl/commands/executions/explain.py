@@ -161,12 +161,13 @@ def _attempts(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _attempt(printer: Printer, attempt: Document) -> str:
-    """`FAILED on east by exit 1; native id 4711, started 3m5s ago, ended 2m1s ago`."""
+    """`FAILED on east: exit 1; native id 4711, started 3m5s ago, ended 2m1s ago`."""
     where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
-    by = f" by {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
+    by = f": {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
     ended = f"ended {when(printer, attempt['ended_at'])}" if attempt.get("ended_at") else ""
     if attempt.get("reported_at") and not ended and attempt.get("started_at"):
-        ended = f"reported {when(printer, attempt['reported_at'])} without the time of its end"
+        is_lost = reason_code(attempt) == "CLUSTER_LOST"
+        ended = "end not confirmed" if is_lost else f"end reported {when(printer, attempt['reported_at'])}"
     facts = [
         f"native id {attempt['native_id']}" if attempt.get("native_id") else "",
         f"started {when(printer, attempt['started_at'])}" if attempt.get("started_at") else "",
@@ -272,7 +273,8 @@ def _place(printer: Printer, origin: Document, explanation: Document) -> str:
     """Where a value comes from, with the revision that set it; never as seen from one scope."""
     if origin.get("level") in BEYOND:
         return BEYOND[origin["level"]]
-    return rung_origin(origin, describe_revision(printer, origin.get("version"), explanation.get("revisions")))
+    revisions = explanation.get("revisions") if printer.is_wide else None  # else they stand below, once each
+    return rung_origin(origin, describe_revision(printer, origin.get("version"), revisions))
 
 
 def _show_settings(session: Session, explanation: Document) -> None:
@@ -294,3 +296,5 @@ def _show_settings(session: Session, explanation: Document) -> None:
     if rows:
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)
+        for version in explanation.get("revisions") or {}:
+            printer.line(describe_revision(printer, int(version), explanation["revisions"]))

@@ -36,7 +36,7 @@ def test_what_the_job_itself_says_wins_over_settings() -> None:
         "environment": {"A": "own", "B": "settings", "C": "own"},
         "labels": {"a.b/team": "ml"},
         "identity": {"iam_role": "r"},
-        "resources": {"nodes": 2, "requests": {"cpu": "4", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+        "resources": {"nodes": 2, "tasks": 1, "requests": {"cpu": "4", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
     }
     assert received(job, None, SETTINGS) == [
         {"field": "resources.requests.cpu", "value": "4", "overrides": "defaults.cpu"},
@@ -48,6 +48,13 @@ def test_what_the_job_itself_says_wins_over_settings() -> None:
         {"field": "environment.C", "value": "own"},
         {"field": "labels.a.b/team", "value": "ml", "origin": REQUEST},
         {"field": "identity", "value": {"iam_role": "r"}, "origin": PROJECT},
+    ]
+
+
+def test_an_amount_that_happens_to_be_the_limit_is_the_jobs_own() -> None:
+    settings = [{**SETTINGS[0], "value": {"defaults": {"cpu": "1"}, "limits": {"cpu": "2"}}}, SETTINGS[1]]
+    assert received({"resources": {"requests": {"cpu": "2"}}}, None, settings) == [
+        {"field": "resources.requests.cpu", "value": "2", "overrides": "defaults.cpu"}
     ]
 
 

@@ -126,7 +126,7 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         (replace(RUNS, ends_at=LATER), "It ends by itself, or for its time limit at 2026-03-01T12:04:10Z.", LATER),
         (
             replace(RUNS, silence="Silent.", judged_at=LATER),
-            "It is judged if the agent that has it stays away.",
+            "It is judged at 2026-03-01T12:04:10Z if the agent that has it stays away.",
             LATER,
         ),
         (replace(WAITS, silence="Silent.", not_before=LATER), "It is decided again any moment now.", None),
