@@ -347,6 +347,12 @@ def test_names_are_found_by_their_key_as_soon_as_the_database_knows_its_tables(c
     assert uses(crowded.of(BY_NAME[name]), "uq_executions_project_domain_name")
 
 
+def test_the_attempts_of_an_execution_are_read_from_its_own_events(plans: Plans) -> None:
+    plan = plans.of(lambda c: executions.attempt_events(c, 7, 100))
+    assert re.search("SEARCH execution_events USING INDEX|Index Cond: .execution_id = '7'", plan), plan
+    assert not re.search("SCAN execution_events|Seq Scan", plan), plan
+
+
 @pytest.mark.parametrize("name", COUNTS)
 def test_what_has_not_ended_is_counted_without_what_has(plans: Plans, name: str) -> None:
     call, indexes = COUNTS[name]
