@@ -14,11 +14,14 @@ from admin.core.settings.scopes import Scope, check_scope
 from admin.messages.changes import read_changes
 from admin.messages.comparisons import ComparisonAnswer, ComparisonQuery
 from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBody
+from admin.messages.pages import key_of, token_of
 from admin.messages.reach import ReachAnswer, ReachQuery, scope_of_token
 from admin.messages.requests import Fields
+from admin.messages.uses import UsesAnswer, UsesQuery, question_of
 from admin.services.comparisons import ScopeAt, compare_scopes
 from admin.services.effective import effective_attributes, stale_text
 from admin.services.reach import find_reach
+from admin.services.uses import find_uses
 
 #: The header of an answer from before the database went away: how many seconds ago it was true.
 STALE = "Rainbow-Stale"
@@ -71,6 +74,14 @@ def get_reach(query: Fields) -> ReachAnswer:
     [kind] = _kinds(query)
     reach = find_reach(context(), kind, _scope(query), scope_of_token(query.get("token")), query["limit"])
     return ReachAnswer.from_reach(reach)
+
+
+@operations.add("GET", "/uses", query=UsesQuery, errors=(404,))
+def get_uses(query: Fields) -> UsesAnswer:
+    """Where a pool, label, cluster, queue, kind or value is used, and what would be refused without it."""
+    question = question_of(context(), query)
+    found = find_uses(context(), question, key_of(query.get("token"), 9), query["limit"])
+    return UsesAnswer.from_uses(found, token_of(found.next_key), with_scopes=query["reach"])
 
 
 def _scope(fields: Fields) -> Scope:

@@ -101,3 +101,64 @@ def test_the_nearest_row_and_a_command_that_sets_the_same_here(
     [value] = shell.rest("GET", f"effective_attributes?{query}")["values"]
     assert value["value"] == nearest["value"] == payload
     assert "Nearest" not in shell.ok(command)
+
+
+def test_settings_without_effect(shell: Shell) -> None:
+    project = shell.project("unfelt")
+    shell.put(f"project_domain_attributes/{project}/staging", **{LABEL: {"value": "nowhere"}})
+    shell.put(f"workflow_attributes/{project}/staging/lost", quality_of_service={"tier": "LOW"})
+    command = f"rainbowctl get no-effect -p {project}"
+    answer = shell.rest("GET", f"matchable_attributes/no_effect?project={project}")
+    assert [entry["code"] for entry in answer["warnings"]] == ["unknown_label", "unknown_workflow"]
+    assert json.loads(shell.ok(f"{command} -o json")) == answer["warnings"]
+    header, *rows = shell.ok(command).splitlines()
+    assert cells(header) == ["KIND", "LEVEL", "SCOPE", "FIELD", "REASON"]
+    nouns = {"EXECUTION_CLUSTER_LABEL": "execution-cluster-label"}
+    nouns["QUALITY_OF_SERVICE_SPECIFICATION"] = "quality-of-service"
+    assert [cells(row) for row in rows] == [
+        [nouns[entry["resource_type"]], entry["level"], place_of(entry), entry["field"], entry["message"]]
+        for entry in answer["warnings"]
+    ]
+    assert len(json.loads(shell.ok(f"{command} execution-cluster-label -o json"))) == 1
+    assert len(json.loads(shell.ok(f"{command} --filter.fieldSelector code=unknown_workflow -o json"))) == 1
+    assert "Every setting has an effect." in shell.run(f"{command} -d development").err
+
+
+def test_where_a_pool_is_used(shell: Shell) -> None:
+    project = shell.project("using")
+    place = f"{project}/staging"
+    shell.rest("PUT", "pools/used", {"pool": {"members": [{"id": "somewhere"}]}})
+    shell.put(f"project_domain_attributes/{place}", cluster_assignment={"cluster_pool_name": "used"})
+    shell.put(f"launch_plan_attributes/{place}/fit/nightly", quality_of_service={"tier": "LOW"})
+    shell.put(f"workflow_attributes/{place}/fit", **{LABEL: {"value": "somewhere"}})
+    shell.ok(f"rainbowctl create execution waits -p {project} -d staging -q -- true")
+    command = "rainbowctl where-used pool used"
+    answer = shell.rest("GET", "uses?pool=used")
+    assert json.loads(shell.ok(f"{command} -o json")) == answer
+    reach = shell.rest("GET", "uses?pool=used&reach=true")
+    assert json.loads(shell.ok(f"{command} --reach --all -o json")) == reach
+    assert answer["reach"] == {"scopes": 3, "launch_plans": 1, "refused": 1}
+    lines = [cells(line) for line in shell.ok(f"{command} --reach").splitlines() if line]
+    [use] = answer["uses"]
+    said = f"project {project}, domain staging (version {use['version']})"
+    assert lines == [
+        [f"pool used, as of revision {answer['revision']}"],
+        ["SAID BY", "KIND", "FIELDS"],
+        [said, "CLUSTER_ASSIGNMENT", "cluster_pool_name=used"],
+        ["Said 1 time; 3 scopes have it, 1 launch plan among them."],
+        ["Without it executions would be refused at 1 scope."],
+        ["SCOPE", "KIND", "WITHOUT IT"],
+        *(
+            [place_of(entry), "CLUSTER_ASSIGNMENT", "refused" if entry["refused"] else "goes on"]
+            for entry in reach["scopes"]
+        ),
+        ["Executions that have not ended: 1 QUEUED."],
+        ["EXECUTION", "PHASE"],
+        [f"{project}/staging/waits", "QUEUED"],
+    ]
+    done = shell.run("rainbowctl where-used pool usde")
+    assert (done.status, "No pool is called 'usde'. Did you mean used?" in done.err) == (0, True), done.err
+    assert "Which pool?" in shell.refused(2, "rainbowctl where-used pool")
+    assert "limits" in shell.refused(2, "rainbowctl where-used task-resource-attribute limit.cpu=2")
+    value = shell.ok("rainbowctl where-used cluster-pool-attribute cluster_pool_name=used -o json")
+    assert json.loads(value)["uses"] == answer["uses"]

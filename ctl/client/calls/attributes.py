@@ -170,6 +170,27 @@ class AttributeCalls(KindCalls):
             reach = {**page, "counts": counts, "scopes": reach["scopes"] + page["scopes"]}
         return reach
 
+    def no_effect(self, kind: KindLike | None = None, **scope: str) -> Iterator[Document]:
+        """The reasons why stored rows have no effect, page by page: of one kind or all, filtered by scope keys."""
+        query = {"resource_type": None if kind is None else self.kind(kind).name, **scope}
+        return self._pages("matchable_attributes/no_effect", "warnings", query)
+
+    def uses(self, query: Mapping[str, str], *, reach: bool = False, everything: bool = False) -> Document:
+        """
+        Where something is used: what says it, how many scopes have it from there, and the executions decided by it.
+
+        The query is `{"pool": name}`, or the same of a label, cluster, queue or queue_tag, or a resource_type with
+        perhaps a field and a value of it. With `reach` the scopes are listed too. It is of the first page, and has a
+        `token` where there is more; with `everything`, of all pages.
+        """
+        pages = self._answers("uses", "uses", {**query, **({"reach": "true"} if reach else {})})
+        answer = next(pages)
+        for page in pages if everything else ():
+            counts = {key: number + page["reach"][key] for key, number in answer["reach"].items()}
+            lists: Document = {key: answer[key] + page[key] for key in ("uses", "scopes") if key in answer}
+            answer = {**page, **lists, "reach": counts, "executions": answer["executions"]}
+        return answer
+
     def warnings(self) -> list[Document]:
         """The warnings about stored rows that still apply."""
         return list(self._read("warnings", holding="warnings")["warnings"])
