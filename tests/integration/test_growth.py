@@ -17,7 +17,7 @@ from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import Scope
-from admin.store import attributes, execution_lists, executions, leases, statistics
+from admin.store import attributes, execution_lists, executions, leases, registrations, scopes, statistics
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
@@ -367,6 +367,23 @@ def test_a_list_of_attributes_follows_the_key(plans: Plans, after: tuple[str, ..
     kinds = ("CLUSTER_ASSIGNMENT", "EXECUTION_QUEUE", "TASK_RESOURCE")
     plan = plans.of(lambda c: list(attributes.page(c, Filter(kinds=kinds), after, 100)))
     assert not re.search("TEMP B-TREE|SCAN attributes", plan), plan
+
+
+ANSWERS: dict[str, Call] = {
+    "kinds-in-use": attributes.kinds_in_use,
+    "examined": lambda c: attributes.examine(c, Filter(kinds=("EXECUTION_QUEUE",), domain="staging"), None, 100),
+    "containing": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], None, 100),
+    "containing-later": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], PLACE, 100),
+    "known-scopes": lambda c: scopes.below(c, "staging", ["team-1"], 100, after=("w", "l")),
+    "active-plans": lambda c: registrations.active_plans_of(c, [("team-1", "staging", "l")]),
+    "newest-workflows": lambda c: registrations.newest_workflows(c, [("team-1", "staging", "w")]),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_about_settings_follow_a_key(plans: Plans, name: str) -> None:
+    plan = plans.of(ANSWERS[name])
+    assert not re.search("SCAN (attributes|workflows|launch_plans)(?! USING)", plan), plan
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,13 @@ def show_values(
     chosen: Kind | None = None,
     *,
     revisions: Mapping[str, Document] | None = None,
+    nearest: Mapping[str, Document] | None = None,
 ) -> None:
-    """What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given."""
+    """
+    What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given.
+
+    `nearest` are the rows of other scopes by the names of the kinds that have no value here.
+    """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
         effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
@@ -49,6 +54,13 @@ def show_values(
             printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
         else:
             printer.line("No value: no level sets one.")
+        if row := (nearest or {}).get(kind.name):
+            _show_nearest(printer, kind, row)
+
+
+def _show_nearest(printer: Printer, kind: Kind, row: Document) -> None:
+    printer.line(f"Nearest: {summary(kind.schema, row['value'])} at {describe_place(row)}.")
+    printer.line(f"To set the same here: {row['command']}")
 
 
 def _origin(origin: Document, scope: Scope | None) -> str:
