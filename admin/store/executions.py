@@ -240,6 +240,7 @@ _IS_UNFINISHED = and_(_OPEN, _columns.phase.in_([phase.value for phase in UNFINI
 LEASED = _columns.lease_expires_at.is_not(None)
 
 _SELECT_EXECUTION = select(*(_columns[name] for name in Execution._fields))
+_SELECT_LISTED = select(*(_columns[name] for name in ListedExecution._fields))
 _SELECT_WAITING = select(*(_columns[name] for name in WaitingExecution._fields))
 _SELECT_EVENT = select(*(_event_columns[field.name] for field in fields(Event)))
 
@@ -304,6 +305,19 @@ def leased_at(connection: Connection, cluster: str, limit: int) -> list[Executio
     """Executions that the agent of a cluster has, by id."""
     query = _SELECT_EXECUTION.where(_columns.cluster == cluster, LEASED).order_by(_columns.id).limit(limit)
     return list(map(Execution._make, connection.execute(query)))
+
+
+def leases_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
+    """The oldest executions that the agent of a cluster has."""
+    query = _SELECT_LISTED.where(_columns.cluster == cluster, LEASED).order_by(_columns.id).limit(limit)
+    return list(map(ListedExecution._make, connection.execute(query)))
+
+
+def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
+    """The executions that wait at a cluster and that its agent does not have, the first to be leased first."""
+    order = (_columns.tier, _columns.priority.desc(), _columns.id)
+    query = _SELECT_LISTED.where(*UNLEASED, _columns.cluster == cluster).order_by(*order).limit(limit)
+    return list(map(ListedExecution._make, connection.execute(query)))
 
 
 def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
