@@ -33,6 +33,7 @@ BENCHES = {
 LARGE = {
     "memory": "bench.memory",
     "waiting": "bench.waiting",
+    "answers": "bench.answers",
     "growth": "bench.growth",
 }
 
