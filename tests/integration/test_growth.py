@@ -372,8 +372,8 @@ def test_a_list_of_attributes_follows_the_key(plans: Plans, after: tuple[str, ..
 ANSWERS: dict[str, Call] = {
     "kinds-in-use": attributes.kinds_in_use,
     "examined": lambda c: attributes.examine(c, Filter(kinds=("EXECUTION_QUEUE",), domain="staging"), None, 100),
-    "containing": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], None, 100),
-    "containing-later": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], PLACE, 100),
+    "containing": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], None, most=100, limit=10),
+    "containing-later": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], PLACE, most=100, limit=10),
     "known-scopes": lambda c: scopes.below(c, "staging", ["team-1"], 100, after=("w", "l")),
     "active-plans": lambda c: registrations.active_plans_of(c, [("team-1", "staging", "l")]),
     "newest-workflows": lambda c: registrations.newest_workflows(c, [("team-1", "staging", "w")]),
