@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
 from admin.core.fleet.clusters import Cluster, ClusterState, describe_silence, read_report
-from admin.core.fleet.definitions import Definition, FleetKind
+from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
 from admin.core.problems import closest, did_you_mean, shorten
@@ -22,10 +22,11 @@ from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
+from admin.services.cluster_provenance import cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.switch_previews import SwitchPreview, preview_switch
-from admin.store import executions, fleet, revisions, tokens
+from admin.store import executions, fleet, tokens
 from admin.store.executions import ListedExecution
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
@@ -97,14 +98,14 @@ def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
 
 def _group_views(connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
     shown = list(groups)
-    defined_by = _defined_by(connection, (group.definition for group in shown))
+    defined = defined_by(connection, (group.definition for group in shown))
     capacities = _capacities(connection, current, shown)
     return [
         GroupView(
             group=group,
             fleet=current,
             capacity=capacity,
-            provenance=defined_by.get(group.definition.version or 0),
+            provenance=defined.get(group.definition.version or 0),
         )
         for group, capacity in zip(shown, capacities, strict=True)
     ]
@@ -122,11 +123,6 @@ def _with_states(connection: Connection, clusters: Sequence[Cluster]) -> dict[st
     """Clusters with their states as they are stored: a sync alone is no new generation of the cached fleet."""
     states = fleet.states(connection, [cluster.name for cluster in clusters])
     return {cluster.name: cluster.with_state(states.get(cluster.name, cluster.state)) for cluster in clusters}
-
-
-def _defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
-    """The revisions of definitions, by number."""
-    return revisions.provenance_of(connection, (definition.version for definition in definitions if definition.version))
 
 
 def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
@@ -197,7 +193,7 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             for member in group.members:
                 if member.cluster in groups:
                     groups[member.cluster][index].append(name)
-    provenance = _provenance(context, connection, clusters)
+    provenance = cluster_provenance(context, connection, clusters)
     return [
         ClusterView(
             cluster=cluster,
@@ -213,29 +209,6 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
         )
         for cluster in clusters
     ]
-
-
-def _provenance(
-    context: Context, connection: Connection, clusters: Iterable[Cluster]
-) -> Mapping[str, Mapping[str, Provenance]]:
-    """By which revisions clusters were defined, and by which events or revisions they came to their states."""
-    known = list(clusters)
-    defined_by = _defined_by(connection, (cluster.definition for cluster in known))
-    in_state = {
-        "disabled": [cluster.name for cluster in known if cluster.state.enabled is False],
-        "cordoned": [cluster.name for cluster in known if cluster.state.cordoned],
-        "draining": [cluster.name for cluster in known if cluster.state.draining],
-    }
-    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in known}
-    for cluster in known:
-        definition = defined_by.get(cluster.definition.version or 0)
-        if definition is not None:
-            provenance[cluster.name]["definition"] = definition
-            if not cluster.enabled and cluster.state.enabled is None:
-                provenance[cluster.name]["disabled"] = definition
-    for (name, state), event in fleet.switched_by(connection, in_state, context.clock()).items():
-        provenance[name][state] = event
-    return provenance
 
 
 def create_definition(

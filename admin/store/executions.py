@@ -21,6 +21,7 @@ from sqlalchemy import (
     true,
 )
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.fleet.clusters import Cluster
@@ -109,6 +110,7 @@ class Execution(NamedTuple):
     nodes: list[str] | None = None
     exit_code: int | None = None
     avoid: Sequence[str] = ()
+    last_failure: JsonObject | None = None
 
     @property
     def key(self) -> ExecutionId:
@@ -165,6 +167,7 @@ class ListedExecution(NamedTuple):
     native_id: str | None
     nodes: list[str] | None
     exit_code: int | None
+    last_failure: JsonObject | None
 
     @property
     def key(self) -> ExecutionId:
@@ -220,6 +223,7 @@ class Event:
     message: str | None = None
     cluster: str | None = None
     by: str | None = None
+    attempt: JsonObject | None = None  #: the record of the attempt that was over with it
 
 
 def _demand(execution: Execution | WaitingExecution) -> dict[str, int]:
@@ -274,11 +278,14 @@ def change(
     values: Mapping[str, object],
     kind: str,
     now: datetime,
+    *,
+    attempt: AttemptRecord | None = None,
     **details: str | None,
 ) -> None:
     """Change columns of an execution whose row this transaction has locked, and store an event with some details."""
     number, phase = execution.events + 1, str(values.get("phase", execution.phase))
-    event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, **details)
+    record = None if attempt is None else attempt.as_json()
+    event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, attempt=record, **details)
     change_many(connection, [{"id": execution.id, **values, "updated_at": now, "events": number}])
     add_events(connection, [(execution.id, event)])
 
@@ -410,6 +417,13 @@ def events_of(connection: Connection, execution_id: int, above: int, limit: int)
     """The events of an execution above a number, oldest first."""
     query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.number > above)
     rows = connection.execute(query.order_by(_event_columns.number).limit(limit))
+    return [Event(**row._mapping) for row in rows]
+
+
+def attempt_events(connection: Connection, execution_id: int, limit: int) -> list[Event]:
+    """The last events of an execution that were the end of an attempt, newest first."""
+    query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.attempt.is_not(None))
+    rows = connection.execute(query.order_by(_event_columns.number.desc()).limit(limit))
     return [Event(**row._mapping) for row in rows]
 
 
