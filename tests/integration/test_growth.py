@@ -253,6 +253,8 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "overdue": (lambda c: executions.overdue(c, NOW, 1), "deadline"),
     "offered": (lambda c: leases.offered(c, "cluster-1", NOW, 50), "offered"),
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
+    "leased at": (lambda c: executions.leased_at(c, ["cluster-1"], 50), "held"),
+    "leased by": (lambda c: executions.leased_by(c, [("pool", "gpu")], 50), "held"),
     "expired": (lambda c: leases.expired(c, "cluster-1", SILENT, NOW, 50), "held"),
     "given up": (lambda c: leases.clusters_with_expired(c, SILENT._replace(clusters=[]), NOW), "silent"),
     "next not before": (lambda c: leases.next_not_before(c, ["cluster-1"], NOW), "backing_off"),
