@@ -172,6 +172,8 @@ class State:
     executions: Sequence[tuple[str, str, str, str, str, str, int]]  #: unfinished, by the labels of their gauge
     clusters: Mapping[str, bool]  #: whether each may get work
     sync_ages: Mapping[str, float]  #: seconds since the last sync of each cluster that has synced
+    capacities: Mapping[str, Mapping[str, float]]  #: what each cluster has, by resource
+    free: Mapping[str, Mapping[str, float]]  #: what of it is free for new work
 
 
 class StateCollector(Collector):
@@ -208,6 +210,18 @@ class StateCollector(Collector):
             ["cluster"],
             [([name], age) for name, age in state.sync_ages.items()],
         )
+        yield _resource_gauge("rainbow_cluster_capacity", "What a cluster has of a resource.", state.capacities)
+        yield _resource_gauge(
+            "rainbow_cluster_free",
+            "What of a resource is free for new work; 0 where the cluster may get none.",
+            state.free,
+        )
+
+
+def _resource_gauge(name: str, help_text: str, amounts: Mapping[str, Mapping[str, float]]) -> Metric:
+    """A gauge of amounts by cluster and resource, in cores, bytes or pieces."""
+    samples = [([cluster, resource], amount) for cluster, of in amounts.items() for resource, amount in of.items()]
+    return _gauge(name, help_text, ["cluster", "resource"], samples)
 
 
 def _gauge(name: str, help_text: str, labels: list[str], samples: Sequence[tuple[list[str], float]]) -> Metric:

@@ -17,6 +17,7 @@ from bench.databases import Backend
 from bench.figures import Figure, Figures
 from bench.load import QUICK, Pace
 from bench.promises import judged
+from bench.stolen_time import STOLEN
 
 #: The benches, in the order of the table; each runs on both databases.
 BENCHES = {
@@ -60,6 +61,7 @@ def main() -> None:
     tables.show_promises([promise for promise in promises if promise.kept is not None])
     if not (options.names or options.quick or options.database or failed):
         results.save(results.LARGE if options.large else results.STANDARD, figures, promises)
+    print(f"Time stolen by other machines: {STOLEN}.", file=sys.stderr)
     for line in failed:
         print(line, file=sys.stderr)
     sys.exit(1 if failed else 0)

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from bench.stolen_time import STOLEN, StolenTime
+
 CONNECTIONS = 16
 _SCRIPT = Path(__file__).with_name("load.lua")
 _DRAWN = re.compile("<([a-z]+)>")
@@ -85,7 +87,7 @@ QUICK = Pace(seconds=2, rounds=1)
 Measure = Callable[[int], Rate]
 
 
-def measure_in_turns(measures: Mapping[str, Measure], pace: Pace) -> dict[str, Rate]:
+def measure_in_turns(measures: Mapping[str, Measure], pace: Pace, stolen_time: StolenTime = STOLEN) -> dict[str, Rate]:
     """Several rates, measured in turns, so that other load on the machine affects all of them alike."""
 
     def measure_and_rest(measure: Measure, seconds: int) -> Rate:
@@ -93,10 +95,13 @@ def measure_in_turns(measures: Mapping[str, Measure], pace: Pace) -> dict[str, R
         time.sleep(_REST_SECONDS)
         return rate
 
+    def measure_undisturbed(measure: Measure, seconds: int) -> Rate:
+        return stolen_time.measure(lambda: measure_and_rest(measure, seconds))
+
     for measure in measures.values():
         measure_and_rest(measure, pace.warm_up)
     rounds = [
-        {name: measure_and_rest(measure, pace.seconds) for name, measure in measures.items()}
+        {name: measure_undisturbed(measure, pace.seconds) for name, measure in measures.items()}
         for _ in range(pace.rounds)
     ]
     return {name: _median([rates[name] for rates in rounds]) for name in measures}

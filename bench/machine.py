@@ -10,6 +10,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
+from bench.stolen_time import STOLEN
 from tests.support.postgresql import binaries
 
 _PACKAGES = ("flask", "granian", "marshmallow", "psycopg", "sqlalchemy")
@@ -27,6 +28,7 @@ def described() -> dict[str, str]:
         "postgresql": _postgresql(),
         "wrk": _first_number(["wrk", "-v"]),
         **{name: version(name) for name in _PACKAGES},
+        "stolen time": str(STOLEN),
     }
 
 

@@ -52,6 +52,7 @@ def root() -> Group:
             "rollback": Entry(summary="Undo a change, or go back to a revision", place="changes.rollback"),
             "explain": Entry(summary="Show what applies, and where it comes from", place="explain"),
             "compare": Entry(summary="Show what differs between two scopes or revisions", place="compare"),
+            "where-used": Entry(summary="Show what says a name or value, and what that reaches", place="where_used"),
             "place": Entry(summary="Show where something would run, and why", place="placement.place"),
             "simulate": Entry(summary="Show which executions a change would move", place="placement.simulate"),
             "redecide": Entry(

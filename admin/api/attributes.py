@@ -21,6 +21,8 @@ from admin.messages.attributes import (
     DeleteQuery,
     ListAnswer,
     ListQuery,
+    NoEffectAnswer,
+    NoEffectQuery,
     PatchBody,
     PatchQuery,
     PutBody,
@@ -32,7 +34,8 @@ from admin.messages.attributes import (
 from admin.messages.pages import key_of, token_of
 from admin.messages.reading import present_fields
 from admin.messages.requests import Fields, WriteQuery
-from admin.services import attributes
+from admin.messages.shared import WarningAnswer
+from admin.services import attributes, no_effect
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changes import Changed
 from admin.services.context import Context
@@ -132,6 +135,19 @@ def list_attributes(query: Fields) -> ListAnswer:
     )
     return ListAnswer(
         configurations=[ConfigurationAnswer.from_row(kinds[row.kind], row) for row in page.rows],
+        token=token_of(page.next_key),
+    )
+
+
+@operations.add("GET", "/matchable_attributes/no_effect", query=NoEffectQuery, errors=(404,))
+def list_no_effect(query: Fields) -> NoEffectAnswer:
+    """List the stored attributes that no execution can feel, each with the reason."""
+    conditions = attribute_filter(query, context().settings.kinds)
+    page = no_effect.list_no_effect(context(), conditions, key_of(query.get("token"), 5), query["limit"])
+    return NoEffectAnswer(
+        warnings=[WarningAnswer.from_warning(warning) for warning in page.warnings],
+        revision=page.revision,
+        examined=page.examined,
         token=token_of(page.next_key),
     )
 

@@ -8,14 +8,20 @@ from sqlalchemy.exc import SQLAlchemyError
 from admin.api.changes import MOST_BYTES
 from admin.api.current import context
 from admin.api.operations import Operations
+from admin.core.problems import invalid
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope, check_scope
 from admin.messages.changes import read_changes
 from admin.messages.comparisons import ComparisonAnswer, ComparisonQuery
 from admin.messages.effective import EffectiveAnswer, EffectiveQuery, ProposalBody
+from admin.messages.pages import key_of, token_of
+from admin.messages.reach import ReachAnswer, ReachQuery, scope_of_token
 from admin.messages.requests import Fields
+from admin.messages.uses import UsesAnswer, UsesQuery, question_of
 from admin.services.comparisons import ScopeAt, compare_scopes
 from admin.services.effective import effective_attributes, stale_text
+from admin.services.reach import find_reach
+from admin.services.uses import find_uses
 
 #: The header of an answer from before the database went away: how many seconds ago it was true.
 STALE = "Rainbow-Stale"
@@ -25,9 +31,16 @@ operations = Operations("effective attributes")
 @operations.add("GET", "/effective_attributes", query=EffectiveQuery, errors=(404,))
 def get_effective_attributes(query: Fields) -> EffectiveAnswer | Response:
     """What applies at a scope, and why."""
+    if query["nearest"] and "at" in query:
+        raise invalid("nearest", "is about the rows of today, `at` about the past: leave out one of the two.")
     try:
         effective = effective_attributes(
-            context(), _scope(query), _kinds(query), at=query.get("at"), with_provenance=query["provenance"]
+            context(),
+            _scope(query),
+            _kinds(query),
+            at=query.get("at"),
+            with_provenance=query["provenance"],
+            with_nearest=query["nearest"],
         )
     except SQLAlchemyError:
         kind = _kinds(query)[0] if "resource_type" in query else None
@@ -53,6 +66,22 @@ def compare_effective_attributes(query: Fields) -> ComparisonAnswer:
     first = ScopeAt(scope=_scope(query), at=query.get("at"))
     second = ScopeAt(scope=_scope({**query, **other}), at=query.get("other_at"))
     return ComparisonAnswer.from_comparison(compare_scopes(context(), first, second, _kinds(query)))
+
+
+@operations.add("GET", "/effective_attributes/reach", query=ReachQuery, errors=(404,))
+def get_reach(query: Fields) -> ReachAnswer:
+    """Which scopes below a row follow it, and which say otherwise or the same again."""
+    [kind] = _kinds(query)
+    reach = find_reach(context(), kind, _scope(query), scope_of_token(query.get("token")), query["limit"])
+    return ReachAnswer.from_reach(reach)
+
+
+@operations.add("GET", "/uses", query=UsesQuery, errors=(404,))
+def get_uses(query: Fields) -> UsesAnswer:
+    """Where a pool, label, cluster, queue, kind or value is used, and what would be refused without it."""
+    question = question_of(context(), query)
+    found = find_uses(context(), question, key_of(query.get("token"), 9), query["limit"])
+    return UsesAnswer.from_uses(found, token_of(found.next_key), with_scopes=query["reach"])
 
 
 def _scope(fields: Fields) -> Scope:

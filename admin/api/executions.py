@@ -41,7 +41,9 @@ from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import conditions_of, scope_of, time_of
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
+from admin.services.explanations import explain
 from admin.services.logs import read_log, read_output, read_outputs
+from admin.services.silences import find_silence
 
 operations = creations.operations  # of the same noun
 
@@ -143,7 +145,7 @@ def get_execution_output(query: Fields, **key: str) -> OutputPieceAnswer:
 @operations.add("GET", f"{_PATH}/explanation", query=ExplanationQuery, errors=(404,), for_agents=True)
 def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     """Why an execution is where it is."""
-    explanation = executions.explain(context(), execution_id(**key), query.get("decision"))
+    explanation = explain(context(), execution_id(**key), query.get("decision"))
     return ExplanationAnswer.from_explanation(explanation)
 
 
@@ -165,7 +167,10 @@ def terminate_execution(body: Fields, **key: str) -> EndedAnswer:
     """End an execution, or give it up at a silent cluster."""
     end = abandonments.give_up if body["give_up"] else executions.terminate
     execution, is_change = end(context(), execution_id(**key), body.get("cause"), body.get("claimed_by"))
-    return EndedAnswer.from_execution(execution, changed=is_change)
+    silence = find_silence(context(), execution)
+    return EndedAnswer.from_execution(
+        execution, changed=is_change, message=None if silence is None else silence.message
+    )
 
 
 @operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody)

@@ -13,6 +13,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
 from admin.messages.fleet import (
     ClusterAnswer,
+    ClusterDetailsAnswer,
     ClusterEventAnswer,
     ClusterEventsAnswer,
     ClusterListAnswer,
@@ -44,7 +45,7 @@ operations = Operations("fleet")
 
 def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
     if kind is FleetKind.CLUSTER:
-        return ClusterAnswer.from_view(fleet.get_cluster(context(), name))
+        return ClusterDetailsAnswer.from_details(fleet.get_cluster(context(), name))
     return GroupAnswer.from_view(fleet.get_group(context(), kind, name))
 
 
@@ -133,7 +134,7 @@ def _operations_of(
         return answer_write(name, changed)
 
 
-_operations_of(FleetKind.CLUSTER, ClusterAnswer, ClusterListAnswer, ClusterWritten)
+_operations_of(FleetKind.CLUSTER, ClusterDetailsAnswer, ClusterListAnswer, ClusterWritten)
 _operations_of(FleetKind.POOL, GroupAnswer, PoolListAnswer, PoolWritten)
 _operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
 

@@ -71,6 +71,11 @@ def format_amount(resource: str, amount: int) -> str | int:
     return str(amount)
 
 
+def in_units(amounts: Amounts) -> dict[str, float]:
+    """Amounts in cores, bytes and pieces."""
+    return {resource: amount / _PER_UNIT.get(resource, 1) for resource, amount in amounts.items()}
+
+
 def subtract(amounts: Amounts, taken: Amounts) -> dict[str, int]:
     """What is left of some amounts; never below 0."""
     left = {**amounts}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, ClassVar, Literal
 
 from marshmallow import fields, validate
@@ -46,6 +46,15 @@ class RotateBody(RequestSchema):
 def _clean(text: str | UnsetType) -> str | None:
     """What an agent passes on; a character that no database can store must not keep a report from arriving."""
     return None if isinstance(text, UnsetType) else text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _time(text: object) -> datetime | None:
+    """A time by an agent's clock; one that cannot be read must not keep a report from arriving."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        return moment and (moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _decode(text: str, path: str) -> bytes:
@@ -98,8 +107,8 @@ class EventBody(HeldBody):
     signal: Annotated[int, Meta(ge=0, le=256)] | UnsetType = UNSET
     reason: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
     message: Annotated[str, Meta(max_length=4000)] | UnsetType = UNSET
-    started_at: UnreadText | UnsetType = UNSET
-    finished_at: UnreadText | UnsetType = UNSET
+    started_at: Annotated[UnreadText, Meta(description="Of the native job, by the agent's clock.")] | UnsetType = UNSET
+    finished_at: Annotated[UnreadText, Meta(description="The same of its end.")] | UnsetType = UNSET
     duration: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
     outputs: Annotated[list[OutputBody], Meta(max_length=MOST_OUTPUTS)] = field(default_factory=list)
 
@@ -119,6 +128,8 @@ class EventBody(HeldBody):
             exit_code=or_none(self.exit_code),
             signal=or_none(self.signal),
             duration=or_none(self.duration),
+            started_at=_time(self.started_at),
+            finished_at=_time(self.finished_at),
             outputs=list(outputs.values()),
         )
 

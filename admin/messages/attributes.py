@@ -117,8 +117,12 @@ class ListQuery(ScopeQuery, PageQuery):
     at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
+class NoEffectQuery(ScopeQuery, PageQuery):
+    resource_type = ResourceType(load_default="all")
+
+
 def attribute_filter(query: Fields, kinds: Kinds) -> Filter:
-    """The rows that a `ListQuery` asks for; of every kind where it says so."""
+    """The rows that a query asks for; of every kind where it says so."""
     word = query["resource_type"]
     chosen = tuple(kinds) if word == "all" else (kinds.find(word),)
     return Filter(
@@ -243,6 +247,15 @@ class ConfigurationAnswer(ScopeAnswer):
             updated_by=stored and stored.updated_by,
             claimed_by=(stored and stored.claimed_by) or None,
         )
+
+
+class NoEffectAnswer(Answer):
+    warnings: Annotated[
+        list[WarningAnswer], Meta(description="One for each reason; perhaps none before the last page.")
+    ]
+    revision: int
+    examined: Annotated[int, Meta(description="Rows that this page has looked at.")]
+    token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
 
 class ListAnswer(Answer):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, field
 
+from admin.core.executions.causes import Cause
+from admin.core.executions.statuses import Status
 from admin.core.problems import shorten
-from admin.messages.executions import MOST_SHOWN, ExecutionIdAnswer, ReasonAnswer
+from admin.messages.executions import MOST_SHOWN, ExecutionIdAnswer, FailureAnswer, ReasonAnswer
 from admin.messages.requests import Number, RequestSchema
-from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as
-from admin.services.executions import Explanation
+from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
+from admin.services.attempts import MOST_ATTEMPTS, AttemptView
+from admin.services.explanations import Explanation
 from admin.services.redecisions import Redecided
 from admin.store.decisions import StoredDecision
 
@@ -55,12 +58,79 @@ class ExecutionStatusAnswer(Answer):
     message: str
     next: Annotated[str | None, Meta(description="What decides about it next.")] = None
     next_at: Time | None = None
+    last_failure: Annotated[
+        FailureAnswer | None, Meta(description="While it waits or runs again after an attempt that failed.")
+    ] = None
+
+    @classmethod
+    def from_status(cls, status: Status) -> ExecutionStatusAnswer:
+        failure = status.last_failure
+        return cls.from_attributes(status, last_failure=failure and FailureAnswer.from_record(failure))
+
+
+class AttemptAnswer(Answer):
+    """One attempt of an execution."""
+
+    number: int
+    cluster: str | None = None
+    phase: Annotated[str, Meta(description="Or how it ended; DECLINED, RELEASED or EVICTED where it never began.")]
+    reason: ReasonAnswer
+    cause: Annotated[str, one_of(*(cause.value for cause in Cause))] | None = None
+    ended_by: Annotated[str | None, Meta(description="In words, such as `exit 1`.")] = None
+    native_id: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    started_at: Time | None = None
+    ended_at: Annotated[
+        Time | None, Meta(description="Of the native job, by the agent's clock; left out where nobody has told.")
+    ] = None
+    reported_at: Annotated[Time | None, Meta(description="When the admin heard of its end, or ended it.")] = None
+
+    @classmethod
+    def from_attempt(cls, attempt: AttemptView) -> AttemptAnswer:
+        reason = ReasonAnswer(code=attempt.reason, message=attempt.message)
+        return cls.from_attributes(attempt, reason=reason, cause=attempt.cause and attempt.cause.value)
+
+
+class HeldLeaseAnswer(Answer):
+    """The lease of an execution, and when its agent was heard."""
+
+    expires_at: Time
+    confirmed: Annotated[bool, Meta(description="Its agent is known to have it, and may have started it.")]
+    heard_at: Annotated[Time | None, Meta(description="When the agent that has it was last heard.")] = None
+    health: Annotated[str | None, Meta(description="Of its cluster.")] = None
+
+
+class NonCandidateAnswer(Answer):
+    """A cluster of the fleet that was no candidate."""
+
+    cluster: str
+    why_not: str
+    provenance: Annotated[Json | None, described_as("ProvenanceAnswer")] = None
+
+
+class ReceivedAnswer(Answer):
+    """Something that a job gets."""
+
+    field: str
+    value: Any
+    origin: Annotated[
+        Json | None,
+        described_as("OriginAnswer"),
+        Meta(description="Of the setting; none where the job says so."),
+    ] = None
+    overrides: Annotated[str | None, Meta(description="The setting that the job itself overrides.")] = None
 
 
 class ExplanationAnswer(Answer):
     id: ExecutionIdAnswer
     status: Annotated[ExecutionStatusAnswer | None, Meta(description="Of the current decision of an execution.")] = None
     silence: Annotated[SilenceAnswer | None, Meta(description="While its cluster is silent.")] = None
+    attempts: Annotated[
+        list[AttemptAnswer] | None, Meta(description=f"The last {MOST_ATTEMPTS} that an agent has or had.")
+    ] = None
+    unrecorded_attempts: Annotated[int | None, Meta(description="How many are not among them.")] = None
+    lease: Annotated[HeldLeaseAnswer | None, Meta(description="While an agent has it.")] = None
     cluster: str | None = None
     reason: ReasonAnswer
     pool: str | None = None
@@ -71,10 +141,15 @@ class ExplanationAnswer(Answer):
     decided_at: Time | None = None
     decision: int | None = None
     because: str | None = None
+    rule: Annotated[str, Meta(description="Which rung decided, and over which others, in words.")]
     rungs: list[Json]
     candidates: list[Json]
+    not_candidates: Annotated[
+        list[NonCandidateAnswer] | None, Meta(description="The other clusters of the fleet as it is now.")
+    ] = None
     settings: list[Annotated[Json, described_as("ValueAnswer")]]
     job: Json
+    received: Annotated[list[ReceivedAnswer], Meta(description="What the job gets, and where that comes from.")]
     queue: str | None = None
     warnings: list[NoticeAnswer]
     history: list[DecisionAnswer] | None = None
@@ -82,11 +157,16 @@ class ExplanationAnswer(Answer):
     @classmethod
     def from_explanation(cls, explanation: Explanation) -> ExplanationAnswer:
         decision, history, silence = explanation.decision, explanation.history, explanation.silence
-        provenance = explanation.provenance
+        provenance, attempts, others = explanation.provenance, explanation.attempts, explanation.not_candidates
         return cls.from_attributes(
             explanation,
             id=ExecutionIdAnswer.from_execution(explanation.id),
-            status=explanation.status and ExecutionStatusAnswer.from_attributes(explanation.status),
+            status=explanation.status and ExecutionStatusAnswer.from_status(explanation.status),
+            attempts=attempts and [AttemptAnswer.from_attempt(attempt) for attempt in attempts.attempts],
+            unrecorded_attempts=(attempts and attempts.unrecorded) or None,
+            received=[ReceivedAnswer(**entry) for entry in explanation.received],
+            lease=explanation.lease and HeldLeaseAnswer.from_attributes(explanation.lease),
+            not_candidates=others and [NonCandidateAnswer(**entry) for entry in others],
             silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
             revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),

@@ -7,6 +7,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from admin.core.settings import trails
+from admin.core.settings.kinds import Kind
+from admin.core.settings.nearest import update_command
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Scope
 from admin.messages.requests import Fields, Flag, Number, ResourceType, ScopeQuery, changes_field
 from admin.messages.shared import (
     LEVELS,
@@ -27,6 +31,10 @@ class EffectiveQuery(ScopeQuery):
     at = Number(metadata={"description": "As of this revision; today's configuration applies."})
     provenance = Flag(
         load_default=False, metadata={"description": "With the revisions that the values were set by: who, when, why."}
+    )
+    nearest = Flag(
+        load_default=False,
+        metadata={"description": "With the nearest row one scope over, for each kind that has no value here."},
     )
 
 
@@ -65,16 +73,40 @@ class ValueAnswer(Answer):
     trail: list[StepAnswer]
 
 
+class NearestAnswer(ScopeAnswer):
+    """A row one scope over from one at which nothing applies."""
+
+    level: Annotated[str, one_of(*LEVELS)]
+    version: int
+    value: Json
+    command: Annotated[str, Meta(description="Sets the same at the scope that was asked about.")]
+
+    @classmethod
+    def from_row(cls, kind: Kind, scope: Scope, row: Row) -> NearestAnswer:
+        command = update_command(kind, scope, row)
+        return cls.from_attributes(row, level=row.scope.level.value, value=row.payload, command=command)
+
+
 class EffectiveAnswer(Answer):
     values: list[Annotated[Json, described_as("ValueAnswer")]]
     revision: int
     revisions: Revisions = None
+    nearest: Annotated[
+        dict[str, NearestAnswer] | None, Meta(description="By the kinds that have no value here; if it was asked for.")
+    ] = None
 
     @classmethod
     def from_effective(cls, effective: Effective) -> EffectiveAnswer:
-        provenance = effective.provenance
+        provenance, nearest = effective.provenance, effective.nearest
+        resolved = {value.kind.name: value for value in effective.values}
         return cls(
             values=[trails.resolved(value) for value in effective.values],
             revision=effective.revision,
             revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),
+            nearest=None
+            if nearest is None
+            else {
+                name: NearestAnswer.from_row(resolved[name].kind, resolved[name].scope, row)
+                for name, row in nearest.items()
+            },
         )

@@ -10,6 +10,7 @@ from marshmallow import ValidationError, fields, validate
 from msgspec import Meta
 from msgspec.structs import asdict
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import GROUPS, parse_value
@@ -185,6 +186,32 @@ def _abort_metadata(execution: Execution | ListedExecution) -> Json:
     return abort | {key: name for key, name in names.items() if name is not None}
 
 
+class FailureAnswer(Answer):
+    """How the last attempt ended that another one follows."""
+
+    attempt: int
+    phase: str
+    reason: str
+    cause: Annotated[str, one_of(*(cause.value for cause in Cause))] | None = None
+    ended_by: Annotated[str, Meta(description="In words, such as `exit 1`.")]
+    exit_code: int | None = None
+    signal: int | None = None
+    ended_at: Annotated[Time | None, Meta(description="Of the native job, by the agent's clock.")] = None
+
+    @classmethod
+    def from_record(cls, record: AttemptRecord) -> FailureAnswer:
+        cause = record.cause
+        return cls.from_attributes(
+            record, attempt=record.number, phase=record.outcome, cause=None if cause is None else cause.value
+        )
+
+
+def _last_failure(execution: Execution | ListedExecution) -> FailureAnswer | None:
+    if execution.last_failure is None or execution.finished_at is not None:
+        return None
+    return FailureAnswer.from_record(AttemptRecord.from_json(execution.last_failure))
+
+
 class ListedAnswer(Answer):
     id: ExecutionIdAnswer
     uid: Annotated[str | None, Meta(description="Random; another one when the name is used again.")] = None
@@ -205,6 +232,9 @@ class ListedAnswer(Answer):
     native_id: str | None = None
     nodes: list[str] | None = None
     exit_code: int | None = None
+    last_failure: Annotated[
+        FailureAnswer | None, Meta(description="While it waits or runs again after an attempt that failed.")
+    ] = None
     lease_expires_at: Annotated[Time | None, Meta(description="Until when its agent need not be heard.")] = None
     decisions: int
     events: int
@@ -235,6 +265,7 @@ class ListedAnswer(Answer):
             native_id=execution.native_id,
             nodes=execution.nodes,
             exit_code=execution.exit_code,
+            last_failure=_last_failure(execution),
             lease_expires_at=execution.lease_expires_at,
             decisions=execution.decisions,
             events=execution.events,
@@ -307,6 +338,7 @@ class EventAnswer(Answer):
     by: Annotated[str | None, Meta(description="The claimed name, or the author where none was claimed.")] = None
     author: str | None = None
     claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    attempt: Annotated[Json | None, Meta(description="How the attempt ended that was over with it.")] = None
 
     @classmethod
     def from_event(cls, event: Event) -> EventAnswer:
@@ -325,10 +357,14 @@ class EndedAnswer(Answer):
     id: ExecutionIdAnswer
     phase: str
     changed: bool
+    message: Annotated[str | None, Meta(description="Why it may take long, while its cluster is silent.")] = None
 
     @classmethod
-    def from_execution(cls, execution: Execution | ListedExecution, *, changed: bool) -> EndedAnswer:
-        return cls(id=ExecutionIdAnswer.from_execution(execution), phase=execution.phase, changed=changed)
+    def from_execution(
+        cls, execution: Execution | ListedExecution, *, changed: bool, message: str | None = None
+    ) -> EndedAnswer:
+        id = ExecutionIdAnswer.from_execution(execution)
+        return cls(id=id, phase=execution.phase, changed=changed, message=message)
 
 
 class ManyEndedAnswer(Answer):

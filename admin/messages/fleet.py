@@ -10,9 +10,11 @@ from msgspec import Meta
 
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
+from admin.core.placement.capacity import GroupCapacity
 from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.previews import EffectCounts, Effects, IsComplete, PreviewAnswer, Users, users_of
 from admin.messages.requests import (
     NAME,
@@ -28,7 +30,8 @@ from admin.messages.requests import (
 )
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
-from admin.services.fleet import ClusterView, GroupView, Switched
+from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, GroupView, Switched
+from admin.store.executions import ListedExecution
 
 
 class DeleteQuery(WriteQuery):
@@ -106,6 +109,27 @@ class MemberAnswer(Answer):
     expected: bool
 
 
+#: Amounts by resource, as people write them.
+AmountsAnswer = dict[str, str | int]
+
+
+class GroupCapacityAnswer(Answer):
+    """What the members of a pool or label have together, as far as that is known."""
+
+    capacity: AmountsAnswer
+    free: Annotated[
+        AmountsAnswer,
+        Meta(description="On the able members. What is reported free of a cluster that is silent does not count."),
+    ]
+    able: Annotated[int, Meta(description="How many members may get work and have been seen.")]
+    members: int
+
+    @classmethod
+    def from_capacity(cls, capacity: GroupCapacity) -> GroupCapacityAnswer:
+        total, free = format_amounts(capacity.total), format_amounts(capacity.free)
+        return cls(capacity=total, free=free, able=capacity.able, members=capacity.members)
+
+
 class GroupAnswer(Answer):
     """A pool or a label."""
 
@@ -113,6 +137,7 @@ class GroupAnswer(Answer):
     members: list[MemberAnswer]
     strategy: str | None = None
     description: str | None = None
+    total: GroupCapacityAnswer
     source: str
     version: int | None = None
     provenance: StatesProvenance = None
@@ -133,6 +158,7 @@ class GroupAnswer(Answer):
             ],
             strategy=group.strategy if definition.kind is FleetKind.POOL else None,
             description=definition.payload.get("description"),
+            total=GroupCapacityAnswer.from_capacity(view.capacity),
             source=definition.source.value,
             version=definition.version,
             provenance=_states_provenance({"definition": view.provenance} if view.provenance else {}),
@@ -145,6 +171,23 @@ def _agent_version(report: Mapping[str, Any]) -> str | None:
     return version if isinstance(version, str) else None
 
 
+class ClusterExecutionAnswer(Answer):
+    """An execution at a cluster."""
+
+    id: ExecutionIdAnswer
+    phase: str
+    reason: ReasonAnswer
+    attempt: int
+    created_at: Time
+    started_at: Time | None = None
+    lease_expires_at: Time | None = None
+
+    @classmethod
+    def from_execution(cls, execution: ListedExecution) -> ClusterExecutionAnswer:
+        reason = ReasonAnswer(code=execution.reason, message=execution.reason_message)
+        return cls.from_attributes(execution, id=ExecutionIdAnswer.from_execution(execution), reason=reason)
+
+
 class ClusterAnswer(Answer):
     name: str
     endpoint: str | None = None
@@ -155,6 +198,10 @@ class ClusterAnswer(Answer):
     draining: bool
     drain_deadline: Time | None = None
     last_sync_at: Time | None = None
+    unreachable_since: Annotated[
+        Time | None, Meta(description="The last sync of an agent that is silent; absent where it was never heard.")
+    ] = None
+    unreachable_reason: str | None = None
     agent: Annotated[str | None, Meta(description="The process that synced last.")] = None
     agent_instance: Annotated[str | None, Meta(description="The id of its state directory.")] = None
     agent_host: Annotated[str | None, Meta(description="The machine that it runs on.")] = None
@@ -163,8 +210,15 @@ class ClusterAnswer(Answer):
     leases: int
     state: Annotated[str, one_of("pending", *(health.value for health in Health))]
     cost: float | None = None
-    capacity: Json | None = None
-    free: Json | None = None
+    capacity: AmountsAnswer | None = None
+    reported_free: Annotated[AmountsAnswer | None, Meta(description="What was free by the last report.")] = None
+    assigned: Annotated[
+        AmountsAnswer | None, Meta(description="What is taken by what waits there, which no report may have yet.")
+    ] = None
+    free: Annotated[
+        AmountsAnswer | None,
+        Meta(description="What is free for new work: the two before; nothing where its agent is silent or expected."),
+    ] = None
     waiting: int
     running: int
     pools: list[str]
@@ -181,7 +235,7 @@ class ClusterAnswer(Answer):
     provenance: StatesProvenance = None
 
     @classmethod
-    def from_view(cls, view: ClusterView) -> ClusterAnswer:
+    def from_view(cls, view: ClusterView, **more: object) -> Self:
         cluster = view.cluster
         definition, state = cluster.definition, cluster.state
         payload, report = definition.payload, state.report
@@ -195,6 +249,8 @@ class ClusterAnswer(Answer):
             draining=state.draining,
             drain_deadline=state.drain_deadline,
             last_sync_at=state.last_sync_at,
+            unreachable_since=state.last_sync_at if cluster.is_silent else None,
+            unreachable_reason=view.silence,
             agent=state.agent,
             agent_instance=state.agent_instance or None,
             agent_host=state.agent_host or None,
@@ -204,6 +260,8 @@ class ClusterAnswer(Answer):
             state=cluster.health.value if state.admitted else "pending",
             cost=cluster.cost,
             capacity=None if cluster.capacity is None else format_amounts(cluster.capacity),
+            reported_free=None if cluster.unused is None else format_amounts(cluster.unused),
+            assigned=format_amounts({name: amount for name, amount in view.assigned.items() if amount}) or None,
             free=None if view.free is None else format_amounts(view.free),
             waiting=view.waiting,
             running=view.running,
@@ -219,6 +277,30 @@ class ClusterAnswer(Answer):
             source=definition.source.value,
             version=definition.version,
             provenance=_states_provenance(view.provenance),
+            **more,
+        )
+
+
+class ClusterDetailsAnswer(ClusterAnswer):
+    """A cluster with its first executions, and with what the pools have that it is in."""
+
+    leased_executions: Annotated[
+        list[ClusterExecutionAnswer],
+        Meta(description=f"The oldest that its agent has, up to {MOST_EXECUTIONS}; `leases` counts all."),
+    ]
+    next_executions: Annotated[
+        list[ClusterExecutionAnswer],
+        Meta(description=f"The first {MOST_EXECUTIONS} that wait and that its agent does not have, in lease order."),
+    ]
+    by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
+
+    @classmethod
+    def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
+        return cls.from_view(
+            details,
+            leased_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.leased],
+            next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
+            by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
         )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from admin.core.changes import ANONYMOUS
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
+from admin.core.executions.silences import unconfirmed
 from admin.core.fleet.clusters import Health
 from admin.core.provenance import show_name
 from admin.core.settings.scopes import Scope
@@ -37,7 +39,15 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
             raise NotSilent(_refusal(before, health))
         message = f"Given up by {show_name(ANONYMOUS, by)}: {cause or 'no cause was given'}"
         details = {"reason": CLUSTER_LOST, "message": message, "by": by or ANONYMOUS}
-        executions.change(connection, before, _given_up(before, message, now), "GIVEN_UP", now, **details)
+        values = _given_up(before, message, now)
+        record = AttemptRecord(
+            number=before.attempt,
+            outcome=str(values["phase"]),
+            reason=CLUSTER_LOST,
+            native_id=before.native_id,
+            started_at=before.started_at,
+        )
+        executions.change(connection, before, values, "GIVEN_UP", now, attempt=record, **details)
         after = find_execution(context, connection, key)
     count_finished(after, now)
     return after, True
@@ -98,6 +108,6 @@ def _given_up(execution: Execution, message: str, now: datetime) -> dict[str, ob
         "lease_expires_at": None,
         "silent_since": None,
     }
-    if not is_aborting:
-        values |= {"reason": CLUSTER_LOST, "reason_message": message}
-    return values
+    if is_aborting:
+        return values | {"reason_message": f"{unconfirmed(execution.reason_message)} {message}"}
+    return values | {"reason": CLUSTER_LOST, "reason_message": unconfirmed(message)}

@@ -18,6 +18,7 @@ from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
 from admin.store import executions, fleet, registrations
 from admin.store.database import is_writing
+from admin.store.decision_basis import DecisionBasis
 
 _FIELDS = {
     FleetKind.POOL: (builtin_kinds.CLUSTER_ASSIGNMENT, "cluster_pool_name"),
@@ -25,6 +26,8 @@ _FIELDS = {
     FleetKind.CLUSTER: (builtin_kinds.EXECUTION_CLUSTER_LABEL, "value"),
 }
 
+
+NAMES = "names"  #: the key of what `Context.known_names` keeps
 
 #: Managed definitions by kind and name, None for those that go.
 ChangedDefinitions = Mapping[tuple[FleetKind, str], Definition | None]
@@ -99,6 +102,20 @@ def names_known(context: Context, connection: Connection, current: Fleet) -> Kno
         NameList.WORKFLOW: frozenset(registrations.all_names(connection, registrations.workflows)),
         NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, registrations.launch_plans)),
     }
+
+
+def names_known_at(context: Context, connection: Connection, basis: DecisionBasis) -> KnownNames:
+    """The same at a transaction's basis, from memory where they are known."""
+
+    def read() -> KnownNames:
+        return names_known(context, connection, current_fleet(context, connection))
+
+    return context.known_names.find(NAMES, read, names_version(basis))
+
+
+def names_version(basis: DecisionBasis) -> tuple[int, int]:
+    """What the names that are known depend on."""
+    return basis.registrations, basis.fleet
 
 
 def check_managed(context: Context, kind: FleetKind, name: str) -> None:

@@ -14,6 +14,7 @@ from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
+from admin.services.nearest import find_nearest
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_domain, check_existed, check_readable
 from admin.store import attributes, history, revisions
@@ -26,6 +27,7 @@ class Effective:
     values: tuple[Resolved, ...]
     revision: int
     provenance: Mapping[int, Provenance] | None = None  #: of the rows that apply, by their versions; None if not asked
+    nearest: Mapping[str, Row] | None = None  #: of the kinds without a value, by their names; None if not asked
 
 
 def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> bytes | None:
@@ -70,11 +72,13 @@ def effective_attributes(
     at: int | None = None,
     proposed: Sequence[RowWrite] | None = None,
     with_provenance: bool = False,
+    with_nearest: bool = False,
 ) -> Effective:
     """The effective value of each kind at a scope, with its trail.
 
     `at` reads the rows as they were at a revision, `proposed` as they would be after a change. `with_provenance` looks
-    up who made the revisions that the rows are of.
+    up who made the revisions that the rows are of, `with_nearest` which row of today one scope over could serve where
+    no value applies.
     """
     chosen = list(kinds)
     names = [kind.name for kind in chosen]
@@ -96,7 +100,16 @@ def effective_attributes(
         changes_of_kind = [change for change in changes if change.kind == kind.name]
         after = rows_after([row for row in rows if row.kind == kind.name], changes_of_kind)
         values.append(resolve(kind, scope, after, platform.at(kind, scope.domain)))
-    return Effective(values=tuple(values), revision=revision, provenance=provenance)
+    nearest = _nearest(context, scope, values) if with_nearest else None
+    return Effective(values=tuple(values), revision=revision, provenance=provenance, nearest=nearest)
+
+
+def _nearest(context: Context, scope: Scope, values: Iterable[Resolved]) -> dict[str, Row]:
+    """The nearest row of each kind that has no value at a scope, and may be set there."""
+    missing = [value.kind for value in values if not value.value and scope.level in value.kind.levels]
+    with context.database.reading() as connection:
+        rows = {kind.name: find_nearest(context, connection, kind, scope) for kind in missing}
+    return {name: row for name, row in rows.items() if row is not None}
 
 
 def _proposed(context: Context, scope: Scope, proposed: Sequence[RowWrite]) -> list[RowChange]:

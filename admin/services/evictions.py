@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import DRAINED, cancel, judge_silence, may_have_started, requeue
+from admin.core.executions.attempts import cancel, judge_silence, may_have_started, requeue
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import DRAINED
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.metrics import count_finished
 from admin.services.context import Context

@@ -1,4 +1,4 @@
-"""Executions: read, listed, ended, repeated and explained."""
+"""Executions: read, listed, ended and repeated."""
 
 from __future__ import annotations
 
@@ -13,28 +13,21 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import ANONYMOUS
-from admin.core.executions.attempts import DRAINED
-from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.executions.retries import DRAINED
 from admin.core.executions.selectors import GROUPS, Condition, equals
-from admin.core.executions.spec import EXECUTION_NAME, request_warnings
-from admin.core.executions.statuses import Status
+from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.json_text import JsonObject
-from admin.core.placement import decisions as placement_decisions
 from admin.core.placement.routes import winner_of
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
-from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
-from admin.services.silences import SilenceView, view_silence
-from admin.services.statuses import view_status
 from admin.services.waiting import Wait
-from admin.store import decisions, execution_lists, executions, fleet, revisions
-from admin.store.decisions import StoredDecision
+from admin.store import decisions, execution_lists, executions
 from admin.store.execution_lists import CountPage, Item, Page, Place, TooManyToSort
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 
@@ -276,79 +269,6 @@ def repeat_request(
         raise Invalid(Problem(field="name", reason=f"'{shorten(name)}' is not an execution's name."))
     run = replace(first, spec=spec, inputs=inputs, mode=mode, reference=execution.key._asdict())
     return CreationRequest(run, name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
-    """Where an execution is or would be, and why; steps as JSON of their trails."""
-
-    id: ExecutionId
-    cluster: str | None
-    reason: str
-    reason_message: str
-    pool: str | None
-    label: str | None
-    strategy: str
-    revision: int
-    rungs: list[JsonObject]
-    candidates: list[JsonObject]
-    settings: list[JsonObject]
-    job: JsonObject
-    queue: str | None
-    warnings: list[dict[str, str]]
-    provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions; None where some are assumed
-    decision: StoredDecision | None = None  #: None where nothing was decided yet
-    history: list[StoredDecision] | None = None
-    silence: SilenceView | None = None  #: of its cluster, while it waits or runs there
-    status: Status | None = None  #: where it stands now; None for what was not created
-
-
-def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
-    """Why an execution is where it is; or was, by an earlier decision."""
-    with context.database.reading() as connection:
-        execution = find_execution(context, connection, key)
-        history = decisions.of(connection, execution.id)
-        if number is not None and not 1 <= number <= len(history):
-            raise beyond_last("decision", execution, len(history))
-        decision = history[(number or len(history)) - 1]
-        settings = decisions.trail(connection, decision.settings_trail)
-        trail = decisions.trail(connection, decision.placement_trail)
-        provenance = revisions.provenance_of(connection, versions_in(settings))
-        switched = placement_decisions.switched_candidates(trail)
-        switched_by = fleet.switched_by(connection, switched, decision.decided_at)
-        is_current = decision is history[-1]
-        silence = view_silence(context, connection, execution) if is_current else None
-        status = view_status(context, connection, execution, settings, provenance, silence) if is_current else None
-    message = decision.reason_message
-    is_chosen = decision.reason in placement_decisions.CHOSEN
-    is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
-    has_left = not is_waiting_there or execution.not_before is not None
-    if decision.cluster and is_chosen and has_left:
-        message = placement_decisions.describe_choice(decision.cluster, decision.reason, is_past=True)
-    winner = winner_of(settings["rungs"])
-    return Explanation(
-        id=execution.key,
-        cluster=decision.cluster,
-        reason=decision.reason,
-        reason_message=message,
-        pool=winner["name"] if winner["kind"] == "pool" else None,
-        label=winner["name"] if winner["kind"] == "label" else None,
-        strategy=trail["strategy"],
-        revision=decision.revision,
-        rungs=settings["rungs"],
-        candidates=placement_decisions.render_candidates(
-            trail, decision.scores, str(key), decision.cluster, switched_by, context.clock()
-        ),
-        settings=settings["settings"],
-        job=execution.content["job"],
-        queue=execution.content["queue"],
-        warnings=request_warnings(execution.request["spec"]),
-        provenance=provenance,
-        decision=decision,
-        history=history,
-        silence=silence,
-        status=status,
-    )
 
 
 def beyond_last(field: str, execution: Execution, last: int) -> Invalid:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster, read_report
-from admin.core.fleet.definitions import Definition, FleetKind
+from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster, describe_silence, read_report
+from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
-from admin.core.placement.candidates import free_amounts
+from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
@@ -22,10 +22,12 @@ from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
+from admin.services.cluster_provenance import cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.previews import ExecutionPreview, preview_switch
-from admin.store import executions, fleet, revisions
+from admin.store import executions, fleet, tokens
+from admin.store.executions import ListedExecution
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
 _NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
@@ -53,8 +55,19 @@ class ClusterView:
     waiting: int
     running: int
     leases: int
-    free: Amounts | None
+    assigned: Amounts  #: what is taken by what waits there, which its agent may not have reported yet
+    free: Amounts | None  #: for new work
+    silence: str | None  #: why its agent does not sync
     provenance: Mapping[str, Provenance]  #: of its `definition`, and of `disabled`, `cordoned` and `draining` if it is
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterDetails(ClusterView):
+    """A cluster with its first executions, and with what the pools have that it is in."""
+
+    leased: Sequence[ListedExecution]
+    queue: Sequence[ListedExecution]  #: what its agent does not have yet, the first to be leased first
+    by_pool: Mapping[str, GroupCapacity]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +76,7 @@ class GroupView:
 
     group: Group
     fleet: Fleet
+    capacity: GroupCapacity
     provenance: Provenance | None  #: None for one of configuration, and where the revision is no longer kept
 
 
@@ -84,16 +98,33 @@ def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
 
 def _group_views(connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
     shown = list(groups)
-    defined_by = _defined_by(connection, (group.definition for group in shown))
+    defined = defined_by(connection, (group.definition for group in shown))
+    capacities = _capacities(connection, current, shown)
     return [
-        GroupView(group=group, fleet=current, provenance=defined_by.get(group.definition.version or 0))
-        for group in shown
+        GroupView(
+            group=group,
+            fleet=current,
+            capacity=capacity,
+            provenance=defined.get(group.definition.version or 0),
+        )
+        for group, capacity in zip(shown, capacities, strict=True)
     ]
 
 
-def _defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
-    """The revisions of definitions, by number."""
-    return revisions.provenance_of(connection, (definition.version for definition in definitions if definition.version))
+def _capacities(connection: Connection, current: Fleet, groups: Sequence[Group]) -> list[GroupCapacity]:
+    """What the members of each group have together."""
+    names = {member.cluster for group in groups for member in group.members}
+    clusters = _with_states(connection, [current.clusters[name] for name in names])
+    waiting = executions.taken_by_waiting(connection, clusters)
+    return [group_capacity(group, clusters, waiting) for group in groups]
+
+
+def _with_states(connection: Connection, clusters: Sequence[Cluster]) -> dict[str, Cluster]:
+    """Clusters with their states as they are stored: a sync alone is no new generation of the cached fleet."""
+    states = fleet.states(connection, [cluster.name for cluster in clusters])
+    return {
+        cluster.name: build_cluster(cluster.definition, states.get(cluster.name, cluster.state)) for cluster in clusters
+    }
 
 
 def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
@@ -127,11 +158,22 @@ def list_clusters(context: Context, *, pool: str | None = None, label: str | Non
         return _views(context, connection, current, clusters)
 
 
-def get_cluster(context: Context, name: str) -> ClusterView:
+#: Executions that the answer about one cluster shows of those that its agent has, and of those that wait there.
+MOST_EXECUTIONS = 10
+
+
+def get_cluster(context: Context, name: str) -> ClusterDetails:
     """One cluster."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        return _views(context, connection, current, [_find_cluster(current, name)])[0]
+        [view] = _views(context, connection, current, [_find_cluster(current, name)])
+        pools = [current.pools[pool] for pool in view.pools]
+        return ClusterDetails(
+            **vars(view),
+            leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
+            queue=executions.next_at(connection, name, MOST_EXECUTIONS),
+            by_pool=dict(zip(view.pools, _capacities(connection, current, pools), strict=True)),
+        )
 
 
 def _find_cluster(current: Fleet, name: str) -> Cluster:
@@ -143,16 +185,17 @@ def _find_cluster(current: Fleet, name: str) -> Cluster:
 def _views(context: Context, connection: Connection, current: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
     counts = executions.counts_by_cluster(connection)
     leases = executions.leases_by_cluster(connection)
-    states = fleet.states(connection)  # the cached fleet may hold an older sync time: a sync alone is no new generation
-    clusters = [build_cluster(cluster.definition, states.get(cluster.name, cluster.state)) for cluster in clusters]
-    waiting = executions.taken_by_waiting(connection, {cluster.name: cluster for cluster in clusters})
+    by_name = _with_states(connection, clusters)
+    clusters = list(by_name.values())
+    waiting = executions.taken_by_waiting(connection, by_name)
+    with_token = tokens.with_live(connection, [name for name in by_name if by_name[name].is_silent], context.clock())
     groups: dict[str, tuple[list[str], list[str]]] = {cluster.name: ([], []) for cluster in clusters}
     for index, groups_of_kind in enumerate((current.pools, current.labels)):
         for name, group in groups_of_kind.items():
             for member in group.members:
                 if member.cluster in groups:
                     groups[member.cluster][index].append(name)
-    provenance = _provenance(context, connection, clusters)
+    provenance = cluster_provenance(context, connection, clusters)
     return [
         ClusterView(
             cluster=cluster,
@@ -161,34 +204,13 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             waiting=counts.get((cluster.name, "QUEUED"), 0),
             running=counts.get((cluster.name, "RUNNING"), 0) + counts.get((cluster.name, "ABORTING"), 0),
             leases=leases.get(cluster.name, 0),
-            free=free_amounts(cluster, waiting),
+            assigned=waiting.get(cluster.name, {}),
+            free=usable_amounts(cluster, waiting),
+            silence=describe_silence(cluster, has_token=cluster.name in with_token),
             provenance=provenance[cluster.name],
         )
         for cluster in clusters
     ]
-
-
-def _provenance(
-    context: Context, connection: Connection, clusters: Iterable[Cluster]
-) -> Mapping[str, Mapping[str, Provenance]]:
-    """By which revisions clusters were defined, and by which events or revisions they came to their states."""
-    known = list(clusters)
-    defined_by = _defined_by(connection, (cluster.definition for cluster in known))
-    in_state = {
-        "disabled": [cluster.name for cluster in known if cluster.state.enabled is False],
-        "cordoned": [cluster.name for cluster in known if cluster.state.cordoned],
-        "draining": [cluster.name for cluster in known if cluster.state.draining],
-    }
-    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in known}
-    for cluster in known:
-        definition = defined_by.get(cluster.definition.version or 0)
-        if definition is not None:
-            provenance[cluster.name]["definition"] = definition
-            if not cluster.enabled and cluster.state.enabled is None:
-                provenance[cluster.name]["disabled"] = definition
-    for (name, state), event in fleet.switched_by(connection, in_state, context.clock()).items():
-        provenance[name][state] = event
-    return provenance
 
 
 def create_definition(

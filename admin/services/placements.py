@@ -13,9 +13,11 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite
 from admin.core.executions.effective_settings import versions_in
+from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import render_candidates, switched_candidates
+from admin.core.placement.routes import describe_rungs
 from admin.core.problems import Invalid
 from admin.core.provenance import Provenance, explain_refusal, versions_of
 from admin.core.settings.scopes import Scope
@@ -23,7 +25,9 @@ from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.decision_views import StoredView, prepare
-from admin.services.executions import Explanation, matching_in
+from admin.services.executions import matching_in
+from admin.services.explanations import Explanation
+from admin.services.non_candidates import not_candidates
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
@@ -41,7 +45,8 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
         try:
-            preparation = prepare(context, StoredView(context, connection, proposed=changes), named)
+            view = StoredView(context, connection, proposed=changes)
+            preparation = prepare(context, view, named)
         except Invalid as refusal:
             set_by = _set_by(connection, versions_of([refusal]), changes)
             raise explain_refusal(refusal, set_by or {}, context.clock()) from refusal
@@ -52,6 +57,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         evaluation = decision.evaluation
         candidates = evaluation.trail.body
         switched_by = fleet.switched_by(connection, switched_candidates(candidates), now)
+        others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
     return Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -66,8 +72,11 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
+        received=received(run_plan.job, request.run.spec.get("job"), steps["settings"]),
+        rule=describe_rungs(steps["rungs"]),
         warnings=preparation.warnings(decision.cluster),
         provenance=provenance,
+        not_candidates=others,
     )
 
 

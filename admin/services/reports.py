@@ -50,6 +50,8 @@ class Report:
     exit_code: int | None = None
     signal: int | None = None
     duration: float | None = None
+    started_at: datetime | None = None  #: of the native job, by the agent's clock
+    finished_at: datetime | None = None
     outputs: list[OutputFile] = field(default_factory=list)
 
 
@@ -79,6 +81,9 @@ class Reported:
             native_id=report.native_id,
             nodes=report.nodes,
             duration=report.duration,
+            signal=report.signal or None,
+            started_at=report.started_at,
+            ended_at=report.finished_at,
         )
         change = apply_report(execution, report.type, outcome, now, takes_work=takes_work)
         if change is None:

@@ -8,14 +8,15 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import DRAINED, may_have_started
+from admin.core.executions.attempts import may_have_started
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.retries import CLUSTER_LOST, Retries
+from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import Silence
 from admin.core.fleet.clusters import Health
 from admin.services.context import Context
 from admin.store import clock_checks, fleet, reconciliations
 from admin.store.executions import Execution
+from admin.store.fleet import HeardCluster
 
 _SILENT = (Health.UNREACHABLE.value, Health.LOST.value)
 
@@ -31,12 +32,16 @@ class SilenceView:
     message: str
 
 
-def view_silence(context: Context, connection: Connection, execution: Execution) -> SilenceView | None:
-    """What is to be said of an unfinished execution whose cluster is silent; None for any other."""
+def view_silence(
+    context: Context, connection: Connection, execution: Execution, heard: HeardCluster | None
+) -> SilenceView | None:
+    """What is to be said of an unfinished execution whose cluster is silent; None for any other.
+
+    `heard` is when the agent of its cluster was heard last.
+    """
     cluster = execution.cluster
     if cluster is None or Phase(execution.phase).is_finished:
         return None
-    heard = fleet.heard(connection).get(cluster)
     if heard is None or heard.last_sync_at is None:
         return None
     is_silent = heard.health in _SILENT
@@ -52,6 +57,12 @@ def view_silence(context: Context, connection: Connection, execution: Execution)
         next_at=silence.next_at,
         message=" ".join([silence.describe(now), *_suspensions(connection, now)]),
     )
+
+
+def find_silence(context: Context, execution: Execution) -> SilenceView | None:
+    """The same in a transaction of its own."""
+    with context.database.reading() as connection:
+        return view_silence(context, connection, execution, fleet.heard(connection).get(execution.cluster or ""))
 
 
 def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:

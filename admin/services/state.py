@@ -10,6 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.fleet import expected_warnings
+from admin.core.placement.capacity import usable_amounts
+from admin.core.resources import in_units
 from admin.metrics import State
 from admin.services.context import Context
 from admin.services.database_failures import explain
@@ -72,8 +74,8 @@ class StateSummary:
             head = revisions.head(connection)
             moment = head, registrations.number(connection)
             unfinished = list(executions.unfinished_counts(connection))
-            fleet_now = current_fleet(self._context, connection)
-            heard = fleet.heard(connection)
+            fleet_now = current_fleet(self._context, connection).with_states(fleet.states(connection))
+            taken = executions.taken_by_waiting(connection, fleet_now.clusters)
             about_admin = admin_warnings(self._context, connection)
         waiting = Counter[str]()
         for phase, _reason, _domain, cluster, _pool, _label, count in unfinished:
@@ -93,8 +95,14 @@ class StateSummary:
                 executions=unfinished,
                 clusters={name: cluster.is_able for name, cluster in clusters.items()},
                 sync_ages={
-                    name: max(0.0, (now - cluster.last_sync_at).total_seconds())
-                    for name, cluster in heard.items()
-                    if cluster.last_sync_at is not None and name in clusters
+                    name: max(0.0, (now - cluster.state.last_sync_at).total_seconds())
+                    for name, cluster in clusters.items()
+                    if cluster.state.last_sync_at is not None
+                },
+                capacities={name: in_units(cluster.capacity or {}) for name, cluster in clusters.items()},
+                free={
+                    name: in_units(dict.fromkeys(free, 0) if not cluster.is_able else free)
+                    for name, cluster in clusters.items()
+                    if (free := usable_amounts(cluster, taken)) is not None
                 },
             )

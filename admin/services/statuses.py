@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import time_limit_ends_at
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
@@ -23,6 +25,30 @@ from admin.services.definitions import current_fleet
 from admin.services.silences import SilenceView
 from admin.store import fleet, statuses
 from admin.store.executions import Execution
+from admin.store.fleet import HeardCluster
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseView:
+    """The lease of an execution, and when the agent that has it was heard."""
+
+    expires_at: datetime
+    confirmed: bool  #: the agent is known to have it, and may have started it
+    heard_at: datetime | None  #: None where nothing was ever heard of its cluster
+    health: str | None  #: of its cluster
+
+
+def view_lease(execution: Execution, heard: HeardCluster | None) -> LeaseView | None:
+    """The lease of an execution; None where no agent has one."""
+    if execution.lease_expires_at is None:
+        return None
+    return LeaseView(
+        expires_at=execution.lease_expires_at,
+        confirmed=execution.confirmed,
+        # Of the agent that has it, where another one serves the cluster now.
+        heard_at=execution.silent_since or (heard and heard.last_sync_at),
+        health=heard and heard.health,
+    )
 
 
 def view_status(
@@ -48,6 +74,7 @@ def view_status(
         cluster=execution.cluster,
         attempt=max(1, execution.attempt - execution.unstarted),
         attempts=Retries.of(execution.content.get("retry")).attempts,
+        failure=None if execution.last_failure is None else AttemptRecord.from_json(execution.last_failure),
         route=describe_rungs(settings_trail["rungs"]),
         limit=describe_limit(
             execution.reason,

@@ -16,7 +16,9 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    cast,
     delete,
+    or_,
     select,
     tuple_,
 )
@@ -79,6 +81,20 @@ class Filter:
         keys = (getattr(self, key) in (None, getattr(row.scope, key)) for key in SCOPE_KEYS)
         return row.kind in self.kinds and all(keys) and self.level in (None, row.scope.level)
 
+    @property
+    def is_everything(self) -> bool:
+        """Whether it contains all scopes."""
+        return all(getattr(self, key) is None for key in (*SCOPE_KEYS, "level"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPage:
+    """Some rows of a list. There may be fewer than were examined, even none, before the last page."""
+
+    rows: list[StoredAttribute]
+    examined: int
+    last: tuple[str, ...] | None  #: the key that the next page begins after; None for the last page
+
 
 def _stored(row: AnyRow) -> StoredAttribute:
     return build(StoredAttribute, row, scope=scope_of(row))
@@ -123,6 +139,34 @@ def page(
             return
 
 
+def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | None, most: int) -> RowPage:
+    """The rows of a list among so many that follow a key.
+
+    Only conditions that the key begins with are left to the database, so that rare rows do not make it read on.
+    """
+    project, domain = filters.project, filters.project and filters.domain
+    leading = Filter(kinds=filters.kinds, project=project, domain=domain, workflow=domain and filters.workflow)
+    examined = list(page(connection, leading, after, most + 1))
+    last = page_key(examined[most - 1]) if len(examined) > most else None
+    rows = examined[:most]
+    return RowPage(rows=[row for row in rows if filters.has(row)], examined=len(rows), last=last)
+
+
+def containing(connection: Connection, kind: str, texts: Sequence[str], after: Scope | None, most: int) -> RowPage:
+    """The rows of a kind, among so many that follow a scope, whose payloads contain one of some texts; all without."""
+    query = select(attributes).where(attributes.c.kind == kind)
+    if after is not None:
+        query = query.where(tuple_(*_SCOPE_COLUMNS) > after.sort_key)
+    ahead = query.order_by(*_SCOPE_COLUMNS).limit(most)
+    examined = ahead.subquery("examined")
+    text = cast(examined.c.payload, Text)
+    conditions = [or_(*(text.contains(part, autoescape=True) for part in texts))] if texts else []
+    # Both databases return the rows of a subquery in its order.
+    rows = [_stored(row) for row in connection.execute(select(examined).where(*conditions))]
+    last = connection.execute(ahead.with_only_columns(*_KEY).offset(most - 1)).first()
+    return RowPage(rows=rows, examined=most, last=None if last is None else tuple(last))
+
+
 def page_key(row: Row) -> tuple[str, ...]:
     """The key that `page` goes on after."""
     return _place(row.kind, row.scope)
@@ -144,7 +188,13 @@ def every(connection: Connection, kind: str) -> list[Row]:
 
 def kinds_in_use(connection: Connection) -> list[str]:
     """The names of the kinds that have rows."""
-    return list(connection.execute(select(attributes.c.kind).distinct()).scalars())
+    names: list[str] = []
+    while True:  # each is found by one step along the key
+        query = select(attributes.c.kind).where(attributes.c.kind > (names or [""])[-1])
+        name = connection.execute(query.order_by(attributes.c.kind).limit(1)).scalar()
+        if name is None:
+            return names
+        names.append(name)
 
 
 def exactly(connection: Connection, keys: Iterable[tuple[str, Scope]]) -> list[StoredAttribute]:

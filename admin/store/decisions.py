@@ -100,10 +100,19 @@ def _digests(connection: Connection, keys: Iterable[tuple[int, int]], column: Co
 
 def rungs(connection: Connection, digests: Iterable[str]) -> dict[str, list[JsonObject]]:
     """The rungs of some settings trails, by their digests; the rest of a trail is not read."""
+    return _parts(connection, "rungs", digests)
+
+
+def settings(connection: Connection, digests: Iterable[str]) -> dict[str, list[JsonObject]]:
+    """The effective values of some settings trails, by their digests; the rungs are not read."""
+    return _parts(connection, "settings", digests)
+
+
+def _parts(connection: Connection, part: str, digests: Iterable[str]) -> dict[str, list[JsonObject]]:
     requested = sorted(set(digests))
     if not requested:
         return {}
-    query = select(trails.c.digest, trails.c.body["rungs"]).where(trails.c.digest.in_(requested))
+    query = select(trails.c.digest, trails.c.body[part]).where(trails.c.digest.in_(requested))
     return {row[0]: row[1] for row in connection.execute(query)}
 
 

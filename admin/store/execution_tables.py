@@ -79,6 +79,7 @@ executions = Table(
     Column("nodes", JSON(none_as_null=True)),
     Column("exit_code", Integer),
     Column("avoid", JSON, nullable=False, server_default="[]"),  # clusters that declined it
+    Column("last_failure", JSON(none_as_null=True)),  # the record of the attempt that another one follows
     UniqueConstraint("project", "domain", "name"),
 )
 _columns = executions.c
@@ -131,5 +132,6 @@ execution_events = Table(
     Column("message", Text),
     Column("cluster", Text),
     Column("by", Text),
+    Column("attempt", JSON(none_as_null=True)),  # the record of the attempt that is over with it
     UniqueConstraint("execution_id", "number"),
 )

@@ -23,6 +23,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.fleet.clusters import Cluster
@@ -111,6 +112,7 @@ class Execution(NamedTuple):
     nodes: list[str] | None = None
     exit_code: int | None = None
     avoid: Sequence[str] = ()
+    last_failure: JsonObject | None = None
 
     @property
     def key(self) -> ExecutionId:
@@ -167,6 +169,7 @@ class ListedExecution(NamedTuple):
     native_id: str | None
     nodes: list[str] | None
     exit_code: int | None
+    last_failure: JsonObject | None
 
     @property
     def key(self) -> ExecutionId:
@@ -222,6 +225,7 @@ class Event:
     message: str | None = None
     cluster: str | None = None
     by: str | None = None
+    attempt: JsonObject | None = None  #: the record of the attempt that was over with it
 
 
 def _demand(execution: Execution | WaitingExecution) -> dict[str, int]:
@@ -238,6 +242,7 @@ _IS_UNFINISHED = and_(_OPEN, _columns.phase.in_([phase.value for phase in UNFINI
 LEASED = _columns.lease_expires_at.is_not(None)
 
 _SELECT_EXECUTION = select(*(_columns[name] for name in Execution._fields))
+_SELECT_LISTED = select(*(_columns[name] for name in ListedExecution._fields))
 _SELECT_WAITING = select(*(_columns[name] for name in WaitingExecution._fields))
 _SELECT_EVENT = select(*(_event_columns[field.name] for field in fields(Event)))
 
@@ -275,11 +280,14 @@ def change(
     values: Mapping[str, object],
     kind: str,
     now: datetime,
+    *,
+    attempt: AttemptRecord | None = None,
     **details: str | None,
 ) -> None:
     """Change columns of an execution whose row this transaction has locked, and store an event with some details."""
     number, phase = execution.events + 1, str(values.get("phase", execution.phase))
-    event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, **details)
+    record = None if attempt is None else attempt.as_json()
+    event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, attempt=record, **details)
     change_many(connection, [{"id": execution.id, **values, "updated_at": now, "events": number}])
     add_events(connection, [(execution.id, event)])
 
@@ -310,6 +318,19 @@ def leased_by(connection: Connection, routes: Collection[tuple[str, str]], limit
 def _leased(connection: Connection, condition: ColumnElement[bool], limit: int) -> list[Execution]:
     query = _SELECT_EXECUTION.where(condition, LEASED).order_by(_columns.cluster, _columns.id).limit(limit)
     return list(map(Execution._make, connection.execute(query)))
+
+
+def leases_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
+    """The oldest executions that the agent of a cluster has."""
+    query = _SELECT_LISTED.where(_columns.cluster == cluster, LEASED).order_by(_columns.id).limit(limit)
+    return list(map(ListedExecution._make, connection.execute(query)))
+
+
+def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
+    """The executions that wait at a cluster and that its agent does not have, the first to be leased first."""
+    order = (_columns.tier, _columns.priority.desc(), _columns.id)
+    query = _SELECT_LISTED.where(*UNLEASED, _columns.cluster == cluster).order_by(*order).limit(limit)
+    return list(map(ListedExecution._make, connection.execute(query)))
 
 
 def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
@@ -417,6 +438,13 @@ def events_of(connection: Connection, execution_id: int, above: int, limit: int)
     """The events of an execution above a number, oldest first."""
     query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.number > above)
     rows = connection.execute(query.order_by(_event_columns.number).limit(limit))
+    return [Event(**row._mapping) for row in rows]
+
+
+def attempt_events(connection: Connection, execution_id: int, limit: int) -> list[Event]:
+    """The last events of an execution that were the end of an attempt, newest first."""
+    query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.attempt.is_not(None))
+    rows = connection.execute(query.order_by(_event_columns.number.desc()).limit(limit))
     return [Event(**row._mapping) for row in rows]
 
 

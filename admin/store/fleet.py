@@ -186,9 +186,12 @@ def write(connection: Connection, changes: list[RowChange], version: int) -> Non
         bump_generation(connection)
 
 
-def states(connection: Connection) -> dict[str, ClusterState]:
-    """The state of every cluster that has one."""
-    return {row.name: ClusterState(**row._mapping) for row in connection.execute(select(cluster_states))}
+def states(connection: Connection, names: Iterable[str] | None = None) -> dict[str, ClusterState]:
+    """The states of some clusters, or of all, that have one."""
+    query = select(cluster_states)
+    if names is not None:
+        query = query.where(cluster_states.c.name.in_(list(names)))
+    return {row.name: ClusterState(**row._mapping) for row in connection.execute(query)}
 
 
 def hold_state(connection: Connection, name: str) -> ClusterState:

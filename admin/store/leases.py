@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, and_, bindparam, func, or_, select
 
 from admin.core.clock_checks import JUMP
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import Change, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS, Retries
@@ -47,6 +48,7 @@ class LeasedExecution:
     lease_instance: str  #: of the agent that confirmed it
     silent_since: datetime | None  #: the last sync of its cluster, where that is silent and the lease over
     unstarted: int  #: attempts that were given back before they began
+    native_id: str | None
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
 
@@ -74,13 +76,28 @@ class LeasedExecution:
         cluster = self.cluster
         self.set(**change.values, updated_at=now)
         message = change.message or change.values.get("reason_message")
-        self.note(change.kind, self.reason, message, cluster, now)
+        self.note(change.kind, self.reason, message, cluster, now, change.attempt)
 
-    def note(self, kind: str, reason: str, message: str | None, cluster: str | None, now: datetime) -> None:
+    def note(
+        self,
+        kind: str,
+        reason: str,
+        message: str | None,
+        cluster: str | None,
+        now: datetime,
+        attempt: AttemptRecord | None = None,
+    ) -> None:
         """Add an event that changes nothing else."""
         self.set(events=self.events + 1)
         event = Event(
-            number=self.events, at=now, type=kind, phase=self.phase, reason=reason, message=message, cluster=cluster
+            number=self.events,
+            at=now,
+            type=kind,
+            phase=self.phase,
+            reason=reason,
+            message=message,
+            cluster=cluster,
+            attempt=None if attempt is None else attempt.as_json(),
         )
         self._new_events.append(event)
 

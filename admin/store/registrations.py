@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,8 +14,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    cast,
     func,
+    or_,
     select,
+    true,
     tuple_,
     update,
 )
@@ -23,6 +26,7 @@ from sqlalchemy import (
 from admin.core.json_text import JsonObject
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
+from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnyRow, TableColumn, build
 
 _KEY = ("project", "domain", "name", "version")
@@ -50,6 +54,17 @@ launch_plans = Table(
     Column("state", Text, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint(*_KEY),
+)
+
+
+PlaceKey = tuple[str, str, str]  #: a project, a domain and a name
+_NAMED = ("project", "domain", "name")
+_ACTIVE_OF = KeyedQuery(
+    select(launch_plans).where(launch_plans.c.state == ACTIVE), [launch_plans.c[name] for name in _NAMED]
+)
+_NEWEST_OF = KeyedQuery(
+    select(func.max(workflows.c.id)).group_by(*(workflows.c[name] for name in _NAMED)),
+    [workflows.c[name] for name in _NAMED],
 )
 
 
@@ -176,6 +191,31 @@ def set_state(connection: Connection, identifier: Identifier, state: str, now: d
     this = (*_named(launch_plans, identifier), launch_plans.c.version == identifier.version)
     connection.execute(update(launch_plans).where(*this).values(state=state, updated_at=now))
     _bump_number(connection)
+
+
+def active_plans_of(connection: Connection, keys: Iterable[PlaceKey]) -> dict[PlaceKey, Registered]:
+    """The active launch plans among those of some projects, domains and names."""
+    return {(row.project, row.domain, row.name): _registered(row) for row in _ACTIVE_OF.execute(connection, keys)}
+
+
+def newest_workflows(connection: Connection, keys: Iterable[PlaceKey]) -> dict[PlaceKey, Registered]:
+    """The workflows of some projects, domains and names, each in the version that was registered last."""
+    ids = [row[0] for row in _NEWEST_OF.execute(connection, keys)]
+    rows = connection.execute(select(workflows).where(workflows.c.id.in_(ids))) if ids else ()
+    return {(row.project, row.domain, row.name): _registered(row) for row in rows}
+
+
+def active_plans_containing(
+    connection: Connection, texts: Sequence[str], after: PlaceKey | None, limit: int
+) -> list[Registered]:
+    """Active launch plans whose definitions contain one of some texts, by project, domain and name."""
+    named = [launch_plans.c[name] for name in _NAMED]
+    text = cast(launch_plans.c.spec, Text)
+    contains = or_(*(text.contains(part, autoescape=True) for part in texts)) if texts else true()
+    query = select(launch_plans).where(launch_plans.c.state == ACTIVE, contains).order_by(*named).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(*named) > after)
+    return [_registered(row) for row in connection.execute(query)]
 
 
 def active_plans(connection: Connection) -> list[Registered]:

@@ -88,9 +88,14 @@ def of(connection: Connection, cluster: str) -> list[StoredToken]:
 
 def has_live(connection: Connection, cluster: str, now: datetime) -> bool:
     """Whether a cluster has a token that is neither revoked nor expired."""
+    return cluster in with_live(connection, [cluster], now)
+
+
+def with_live(connection: Connection, clusters: Iterable[str], now: datetime) -> set[str]:
+    """Those of some clusters that have a token which is neither revoked nor expired."""
     live = (_columns.revoked_at.is_(None), or_(_columns.expires_at.is_(None), _columns.expires_at > now))
-    query = select(_columns.prefix).where(_columns.cluster == cluster, *live).limit(1)
-    return connection.execute(query).first() is not None
+    query = select(_columns.cluster).where(_columns.cluster.in_(list(clusters)), *live).distinct()
+    return set(connection.execute(query).scalars())
 
 
 def expire(connection: Connection, prefixes: Iterable[str], at: datetime) -> None:

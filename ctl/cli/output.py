@@ -135,13 +135,22 @@ class Printer:
         self.table(list(table), [[cell_text(row, column) for column in table.values()] for row in rows])
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """A table: drawn on a terminal, plain aligned columns anywhere else."""
+        """
+        A table: on a terminal as wide as that, plain aligned columns of one line a row anywhere else.
+
+        On a terminal a long last column is folded; where that is not enough, the widest columns are lines below
+        each row, unless the table was asked to be wide.
+        """
         cells = [[printable(cell) for cell in row] for row in rows]
         header = list(columns) if self.has_headers else None
-        if sys.stdout.isatty() and _has_room(columns, cells):
-            _draw(columns, cells, bool(header))
-        else:
+        if not sys.stdout.isatty() or not cells:
             sys.stdout.write(plain_table(header, cells))
+        elif _has_room(columns, cells):
+            _draw(columns, cells, bool(header))
+        elif header is None or self.is_wide:
+            sys.stdout.write(plain_table(header, cells))
+        else:
+            sys.stdout.write(stacked_table(header, cells, _terminal_width()))
 
 
 def cell_text(row: Any, column: Column) -> str:
@@ -169,12 +178,43 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
     )
 
 
-def _has_room(columns: Sequence[str], rows: list[list[str]]) -> bool:
-    """Whether the terminal is wide enough to fold only the last column; else lines that run over read better."""
+def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
+    """A plain table whose widest columns are lines below each row, until the others fit a width."""
+    lines = [header, *([cell or "-" for cell in row] for row in rows)]
+    widths = {index: max(len(line[index]) for line in lines) for index in range(len(header))}
+    while len(widths) > 1 and sum(widths.values()) + 2 * (len(widths) - 1) > width:
+        widths.pop(max(list(widths)[1:], key=lambda index: (widths[index], index)))
+    table = plain_table([header[index] for index in widths], [[row[index] for index in widths] for row in rows])
+    if len(widths) == len(header):
+        return table
+    first, *others = table.splitlines(keepends=True)
+    below = [index for index in range(len(header)) if index not in widths]
+    stacked = (
+        line + "".join(_below(header[index], row[index], width) for index in below if row[index])
+        for line, row in zip(others, rows, strict=True)
+    )
+    return first + "".join(stacked)
+
+
+def _below(name: str, cell: str, width: int) -> str:
+    from textwrap import fill
+
+    return fill(
+        f"{name}: {cell}", width, initial_indent="  ", subsequent_indent="    ", break_long_words=False,
+        break_on_hyphens=False,
+    ) + "\n"  # fmt: skip
+
+
+def _terminal_width() -> int:
     from shutil import get_terminal_size
 
+    return get_terminal_size().columns
+
+
+def _has_room(columns: Sequence[str], rows: list[list[str]]) -> bool:
+    """Whether the terminal is wide enough to fold only the last column."""
     widths = [max(len(line[index]) for line in [columns, *rows]) + 2 for index in range(len(columns) - 1)]
-    return sum(widths) <= get_terminal_size().columns * 2 // 3
+    return sum(widths) <= _terminal_width() * 2 // 3
 
 
 def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:

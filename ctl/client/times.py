@@ -85,3 +85,10 @@ def age(moment: str | None) -> str:
     """How long ago something was: `3m5s ago`; empty where that is not known."""
     time = parse_timestamp(moment)
     return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
+
+
+def distance(moment: str) -> str:
+    """How far from now something is that may be to come: `in 20s`, else its age."""
+    time = parse_timestamp(moment)
+    seconds = (time - datetime.now(UTC)).total_seconds() if time else 0.0
+    return f"in {format_duration(seconds)}" if seconds > 0 else age(moment)

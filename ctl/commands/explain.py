@@ -14,22 +14,28 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind
-from ctl.client.scopes import Scope
+from ctl.client.scopes import Scope, check_level
 from ctl.commands.attributes.explain import kinds_of, show_values
 
 _HELP = """Show what applies at a scope, and where it comes from, level by level.
 
 KIND is a noun, a name or a number, or `all`, the default. The trail runs from the platform down to the scope; levels
 that set nothing are shown too. For each field the most specific level that sets it wins. Beside what a level sets
-stand the revision that set it, who made that, when and why; -o wide shows the time itself.
+stand the revision that set it, who made that, when and why; -o wide shows the time itself. Where nothing is set, the
+nearest row of another scope is shown, with the command that sets the same here.
 
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision, with the
 platform's current configuration.
 
-explain execution NAME says how it stands now, what happens next, and why it is where it is: what each rung asks for,
-most specific first, and the revision that set it; every candidate with the result of each filter, its score, and why it
-was not chosen. -o wide adds the rungs that say nothing and each setting with its trail; --decision shows an earlier
-decision.
+--reach shows which scopes below the row that is set at this scope follow it, which say otherwise, and which say the
+same again: workflows and launch plans that are registered or have settings, and projects in their domains.
+
+explain execution NAME says how it stands now and why, and what happens next; each attempt with its native id, when it
+ended and by what; the lease, and when its agent was last heard; the rule that decided, what each rung asks for, most
+specific first, and the revision that set it; every candidate and why it was not chosen; the clusters that were no
+candidates and why; what its job gets, and the settings that reached it. -o wide adds the rungs that say nothing, the
+result of each filter, every cluster and attempt, each setting with its trail, and the times themselves; --decision
+shows an earlier decision.
 """
 
 
@@ -40,6 +46,8 @@ decision.
         *SCOPE_PARAMETERS,
         assumed_files_option(),
         at_option("As of this revision."),
+        Option(["--reach"], is_flag=True, help="Show which scopes below follow what is set here."),
+        Option(["--all", "everything"], is_flag=True, help="With --reach: every scope, not only the first 1000."),
         Option(["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."),
     ],
     examples=[
@@ -48,10 +56,13 @@ decision.
         "rainbowctl explain all -d production -o json",
         "rainbowctl explain task-resource-attribute -p flyteexamples -d development --with limits.yaml",
         "rainbowctl explain all -p flyteexamples -d development --at 12",
+        "rainbowctl explain task-resource-attribute -d production --reach",
         "rainbowctl explain execution nightly -p flyteexamples -d development",
     ],
 )
 def explain(session: Session, kind: str | None, **flags: Any) -> None:
+    if flags["everything"] and not flags["reach"]:
+        raise InvalidInput("--all goes with --reach: leave it out.")
     if kind in {"execution", "executions"}:
         from ctl.commands.executions.explain import explain_execution
 
@@ -61,9 +72,30 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
         raise InvalidInput("--decision goes with `rainbowctl explain execution NAME`: leave it out.")
     scope = resolve_scope(session, flags)
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
+    if flags["reach"]:
+        _show_reach(session, scope, chosen, flags)
+        return
     document = _document(session, scope, chosen, flags)
     if not session.printer.machine_output(_names(session, scope, chosen, document["values"]), document):
-        show_values(session, scope, document["values"], chosen, revisions=document.get("revisions"))
+        show_values(
+            session,
+            scope,
+            document["values"],
+            chosen,
+            revisions=document.get("revisions"),
+            nearest=document.get("nearest"),
+        )
+
+
+def _show_reach(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[str, Any]) -> None:
+    from ctl.commands.attributes.reach import show_reach
+
+    if kind is None:
+        raise InvalidInput("Whose reach? Name one kind: rows of each kind have their own.")
+    if flags["files"] or flags["at"] is not None:
+        raise InvalidInput("--reach shows what follows a row now: leave out --with and --at.")
+    check_level(scope, kind.noun, kind.levels)
+    show_reach(session, kind, scope, everything=flags["everything"])
 
 
 def _names(session: Session, scope: Scope, chosen: Kind | None, values: Sequence[Document]) -> Iterator[str]:
@@ -74,7 +106,8 @@ def _names(session: Session, scope: Scope, chosen: Kind | None, values: Sequence
 
 def _document(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[str, Any]) -> Document:
     if not flags["files"]:
-        return session.client.effective_document(scope, kind, at=flags["at"], provenance=True)
+        is_now = flags["at"] is None
+        return session.client.effective_document(scope, kind, at=flags["at"], provenance=True, nearest=is_now)
     if flags["at"] is not None:
         raise InvalidInput("--with assumes changes, --at shows the past: keep one of the two.")
     from ctl.commands.changes.documents import read

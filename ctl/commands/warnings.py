@@ -1,12 +1,15 @@
-"""`get warnings`: the warnings about stored settings that still apply."""
+"""`get warnings`: the warnings about stored settings that still apply; `get no-effect`: settings that nothing feels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose
-from ctl.cli.options import strict_option
+from ctl.cli.lists import PAGE, Listing, choose
+from ctl.cli.options import filter_parameters, kind_argument, strict_option
+from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange, warning_text
 from ctl.client.errors import WarningsFound
@@ -14,6 +17,13 @@ from ctl.client.kinds import built_in
 from ctl.client.nouns import noun_of
 from ctl.client.scopes import Scope
 from ctl.client.words import count
+
+_NO_EFFECT_HELP = """Show the stored settings that no execution can feel, each with the reason.
+
+A setting has no effect if more specific ones override it everywhere, if nothing runs under the name it is for, if it
+names a pool, label or queue tag that is unknown or empty, or if what runs there has its own word on it. -p, -d and -w
+choose the scopes; without them all are examined, by kind and scope, until a page is full.
+"""
 
 
 def _noun(warning: Document) -> str:
@@ -49,13 +59,40 @@ _LISTING = Listing(
 )
 def get_warnings(session: Session, strict: bool, **flags: Any) -> None:
     warnings = list(choose(session, session.client.warnings(), flags, _LISTING))
+    _show(session, warnings, "WARNING", empty="No warnings.")
+    if strict and warnings:
+        raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")
+
+
+_NO_EFFECT = replace(_LISTING, limit=PAGE)
+
+
+@command(
+    help=_NO_EFFECT_HELP,
+    params=[
+        kind_argument("[KIND|all]", "Noun, name or number; all without one."),
+        *filter_parameters("Settings"),
+        *_NO_EFFECT.options(),
+    ],
+    examples=[
+        "rainbowctl get no-effect",
+        "rainbowctl get no-effect -p flyteexamples -d development -o json",
+        "rainbowctl get no-effect execution-cluster-label --filter.fieldSelector code=pool_wins",
+    ],
+)
+def get_no_effect(session: Session, kind: str | None, **flags: Any) -> None:
+    chosen = None if kind is None or kind == "all" else session.client.kind(kind)
+    reasons = session.client.no_effect(chosen, **scope_filters(session, flags))
+    rows = list(choose(session, reasons, flags, _NO_EFFECT))
+    _show(session, rows, "REASON", empty="Every setting has an effect.")
+
+
+def _show(session: Session, warnings: Sequence[Document], title: str, *, empty: str) -> None:
     session.printer.show(
         (RowChange.from_document(warning).short(_noun(warning)) for warning in warnings),
         warnings,
         warnings,
-        {"KIND": _noun, "LEVEL": _level, "SCOPE": _place, "FIELD": "field", "WARNING": warning_text},
+        {"KIND": _noun, "LEVEL": _level, "SCOPE": _place, "FIELD": "field", title: warning_text},
         {"CODE": "code"},
-        empty="No warnings.",
+        empty=empty,
     )
-    if strict and warnings:
-        raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")

@@ -32,15 +32,18 @@ FIELDS: Mapping[str, Mapping[str, Schema]] = {
 }
 
 _DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` leaves it out"
-_STATE_KEYS = ("state", "free", "waiting", "running", "pools", "labels", "engine", "engine_version", "plugins", "eta")
+_STATE_KEYS = (
+    *("state", "reported_free", "assigned", "free", "waiting", "running", "pools", "by_pool", "labels"),
+    *("engine", "engine_version", "plugins", "eta", "leased_executions", "next_executions"),
+)
 _AGENT_KEYS = (
     *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
-    *("draining", "drain_deadline", "last_sync_at", "leases"),
+    *("draining", "drain_deadline", "last_sync_at", "leases", "unreachable_since", "unreachable_reason"),
 )
 _READ_ONLY = {
     "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", "source", "provenance"),
-    "pool": ("source", "provenance"),
-    "label": ("source", "provenance"),
+    "pool": ("total", "source", "provenance"),
+    "label": ("total", "source", "provenance"),
 }
 
 

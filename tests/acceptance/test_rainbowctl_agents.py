@@ -464,7 +464,7 @@ def test_a_silent_cluster_is_unreachable_then_lost_then_ready_again(tmp_path: Pa
         agent.held.remove(kept)
         closure = shell.rest("GET", "executions/flytesnacks/development/kept")["closure"]
         assert closure["reason"]["code"] == "CLUSTER_LOST"
-        assert closure["reason"]["message"].endswith(": on fire")
+        assert closure["reason"]["message"].endswith(": on fire. Nobody has confirmed that its job has ended.")
     times["lostSeconds"] = 7
     with running_admin(tmp_path, "--config", str(write_configuration(tmp_path, agents=times))) as admin:
         shell = Shell(admin, tmp_path)

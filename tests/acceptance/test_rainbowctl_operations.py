@@ -143,20 +143,86 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     cluster = shell.rest("GET", "clusters/local")
     assert (cluster["agent"], cluster["agent_instance"], cluster["agent_host"]) == (agent.agent, "state-1", "login-1")
     assert (cluster["agent_since"], cluster["agent_version"]) == (cluster["last_sync_at"], "0.9")
-    [header, row] = cells(shell.ok("rainbowctl get cluster local -o wide"))
+    [header, row] = cells(shell.ok("rainbowctl get cluster -o wide"))
     shown = dict(zip(header, row, strict=True))
     assert (shown["AGENT"], shown["AGENT HOST"], shown["AGENT VERSION"]) == (agent.agent, "login-1", "0.9")
     assert shown["AGENT SINCE"].endswith(" ago")
-    assert "AGENT HOST" not in shell.ok("rainbowctl get cluster local")
+    assert "AGENT HOST" not in shell.ok("rainbowctl get cluster")
+    assert "agent         on login-1, version 0.9, since " in shell.ok("rainbowctl get cluster local")
 
     shell.ok(f"rainbowctl create execution e {HERE} --cluster local -- work")
     [lease] = agent.take()
     agent.report(lease, "RUNNING")
     assert "silent" not in shell.ok(f"rainbowctl explain execution e {HERE}")
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
-    [first, second, *_] = shell.ok(f"rainbowctl explain execution e {HERE}").splitlines()
+    folded = shell.ok(f"rainbowctl explain execution e {HERE}")
+    assert all(len(line) <= 100 for line in folded.partition("\n\n")[0].splitlines())
+    assert "Cluster 'local' has been silent for " in folded
+    wide = shell.ok(f"rainbowctl explain execution e {HERE} -o wide")
+    [first, second, *_] = re.sub(r"\n {10}", " ", wide).splitlines()
     assert first == "execution flytesnacks/development/e"
     assert "`rainbowctl delete execution flytesnacks/development/e --giveUp` ends it without the agent" in second
     silence = json.loads(shell.ok(f"rainbowctl explain execution e {HERE} -o json"))["silence"]
     assert silence["on_lost"] == "wait"
     assert re.fullmatch(rf"now       RUNNING on local for \d+ s: {re.escape(silence['message'])}", second)
+
+
+def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: Shell, tmp_path: Path) -> None:
+    agent = played_agent(shell, "local")
+    shell.ok(f"rainbowctl create execution e {HERE} --cluster local -- work")
+    [lease] = agent.take()
+    agent.report(lease, "RUNNING", native_id="n1")
+    assert "it is ABORTING until that confirms.\n" in shell.run(f"rainbowctl delete execution e {HERE}").err
+    change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
+    unconfirmed = "Nobody has confirmed that it has ended. Cluster 'local' has been silent since "
+    assert (
+        f"is ABORTING already: nothing was done. {unconfirmed}"
+        in shell.run(f"rainbowctl delete execution e {HERE}").err
+    )
+    [answer] = json.loads(shell.ok(f"rainbowctl delete execution e {HERE} -o json"))
+    assert answer["message"].startswith(unconfirmed)
+    change_database(tmp_path, "UPDATE executions SET lease_expires_at = '2026-01-01 00:00:00.000000'")
+    done = shell.run(f"rainbowctl delete execution e {HERE} --giveUp --cause 'the rack burnt down'")
+    given_up = "Gave up execution flytesnacks/development/e: it is ABORTED, though nobody has confirmed that its job"
+    assert done.err == f"{given_up} has ended.\n"
+    shown = re.sub(r"\n {10}", " ", shell.ok(f"rainbowctl explain execution e {HERE}"))
+    assert "Nobody has confirmed that its job has ended. Given up by anonymous (says " in shown
+    assert re.search(
+        r"\nattempt 1 ABORTED on local: given up by .*; native id n1, started .* ago, end not confirmed\n", shown
+    )
+
+
+def test_a_cluster_is_shown_with_the_same_facts_as_text_as_json_and_by_rest(shell: Shell, tmp_path: Path) -> None:
+    report = {"capacity": {"cpu": "8"}, "free": {"cpu": "6"}, "properties": {"agent_version": "0.9"}}
+    agent = played_agent(shell, "local", report=report)
+    shell.ok("rainbowctl create pool gpu --member local")
+    for name in ("runs", "waits"):
+        shell.ok(f"rainbowctl create execution {name} {HERE} --cluster local --cpu 1 -- work")
+    [lease] = agent.take()
+    agent.report(lease, "RUNNING")
+    change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
+    stored = shell.rest("GET", "clusters/local")
+    assert json.loads(shell.ok("rainbowctl get cluster local -o json")) == stored
+    lines = shell.ok("rainbowctl get cluster local -o wide").splitlines()
+    assert max(map(len, lines)) < 100
+    assert f"              {stored['unreachable_reason']}" in lines
+    shown = dict(re.split(r"  +", line, maxsplit=1) for line in lines[1 : lines.index("")])
+    seconds = {key: stored[key][:19] + "Z" for key in ("last_sync_at", "unreachable_since", "agent_since")}
+    assert shown["state"] == stored["state"] == "unreachable"
+    assert shown["heard from"] == seconds["last_sync_at"]
+    assert shown["silent since"] == seconds["unreachable_since"]
+    assert shown["agent"] == f"version {stored['agent_version']}, since {seconds['agent_since']}"
+    assert (shown["runs"], shown["waits"]) == ("1, leases 1", "1")
+    assert (stored["running"], stored["leases"], stored["waiting"]) == (1, 1, 1)
+    rows = cells("\n".join(lines[lines.index("") :]))
+    amounts = [stored[key].get("cpu") for key in ("capacity", "reported_free", "assigned", "free")]
+    assert ["cpu", *amounts] in rows
+    assert amounts == ["8", "6", "1", "0"]
+    pool = stored["by_pool"]["gpu"]
+    assert ["gpu", f"{pool['able']} of {pool['members']}", "cpu=8", "-"] in rows
+    assert (pool, pool["able"]) == (shell.rest("GET", "pools/gpu")["total"], 0)
+    executions = [*stored["leased_executions"], *stored["next_executions"]]
+    assert [(row[0], row[1]) for row in rows[-2:]] == [
+        (f"flytesnacks/development/{execution['id']['name']}", execution["phase"]) for execution in executions
+    ]
+    assert [execution["id"]["name"] for execution in executions] == ["runs", "waits"]

@@ -128,13 +128,15 @@ def test_reports_of_an_agent_that_was_stopped_past_its_lease_are_refused(
         gone.touch()
         try:
             second.start()
-            execution = second.ended("moves")
-            assert _outcome(execution) == ("SUCCEEDED", "second", 2)
+            phase, cluster, attempt = outcome = _outcome(second.ended("moves"))
+            # On a slow machine the second agent may lose its short lease too, and run it again.
+            assert (phase, cluster) == ("SUCCEEDED", "second")
+            assert attempt >= 2
         finally:
             agent.send_signal(signal.SIGCONT)
         wait_until(lambda: _has_refusal(second), explain=lambda: f"no report was refused:\n{first.log}")
         wait_until(lambda: first.intents() == [], explain=lambda: f"its intents are still there:\n{first.log}")
-        assert _outcome(second.get("moves")) == ("SUCCEEDED", "second", 2)
+        assert _outcome(second.get("moves")) == outcome
 
 
 def _create_in_both(admin: RunningAdmin, name: str, command: str) -> None:

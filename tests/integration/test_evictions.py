@@ -134,6 +134,45 @@ def test_a_cluster_that_was_never_seen_is_not_lost(shared: FlaskClient, context:
     assert get(shared, "clusters/never-seen")["state"] == "expected"
 
 
+def test_a_silent_cluster_is_free_capacity_nowhere(play: Play, context: Context, clock: Clock) -> None:
+    agent, other = play("a"), play("b")
+    report = {"capacity": {"executions": 4}, "free": {"executions": 3}}
+    agent.sync(report=report)
+    other.sync(report=report)
+    add(agent, "waits")
+
+    def free() -> tuple[Any, ...]:
+        cluster = get(agent.client, f"clusters/{agent.cluster}")
+        pool = get(agent.client, f"pools/{agent.project}")
+        [listed] = [
+            listed
+            for listed in get(agent.client, f"clusters?pool={agent.project}")["clusters"]
+            if listed["name"] == agent.cluster
+        ]
+        lines = exposition(StateCollector(StateSummary(context))).decode().splitlines()
+        [gauge] = [line for line in lines if line.startswith(f'rainbow_cluster_free{{cluster="{agent.cluster}"')]
+        assert listed["free"] == cluster["free"]
+        assert cluster["by_pool"] == {agent.project: pool["total"]}
+        assert (cluster["reported_free"], cluster["assigned"]["executions"]) == ({"executions": 3}, 1)
+        total = pool["total"]
+        assert (total["capacity"], total["members"]) == ({"executions": 8}, 2)
+        return cluster["free"]["executions"], total["free"]["executions"], total["able"], float(gauge.split(" ")[1])
+
+    assert free() == (2, 5, 2, 2)
+    synced = get(agent.client, f"clusters/{agent.cluster}")
+    assert "unreachable_since" not in synced
+    clock.advance(UNREACHABLE + 1)
+    other.sync()
+    look(context, agent)
+    assert free() == (0, 3, 1, 0)
+    silent = get(agent.client, f"clusters/{agent.cluster}")
+    assert silent["unreachable_since"] == synced["last_sync_at"]
+    assert silent["unreachable_reason"].startswith("Its agent does not sync: ")
+    [token] = get(agent.client, f"clusters/{agent.cluster}/tokens")["tokens"]
+    ok(agent.client.delete(f"{API}/clusters/{agent.cluster}/tokens/{token['prefix']}"))
+    assert "none of its tokens is valid" in get(agent.client, f"clusters/{agent.cluster}")["unreachable_reason"]
+
+
 def test_metrics_show_how_long_a_cluster_is_silent_and_that_it_is_not_able(
     play: Play, context: Context, clock: Clock
 ) -> None:

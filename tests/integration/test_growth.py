@@ -17,7 +17,7 @@ from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import Scope
-from admin.store import attributes, execution_lists, executions, leases, statistics
+from admin.store import attributes, execution_lists, executions, leases, registrations, scopes, statistics
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
@@ -349,6 +349,12 @@ def test_names_are_found_by_their_key_as_soon_as_the_database_knows_its_tables(c
     assert uses(crowded.of(BY_NAME[name]), "uq_executions_project_domain_name")
 
 
+def test_the_attempts_of_an_execution_are_read_from_its_own_events(plans: Plans) -> None:
+    plan = plans.of(lambda c: executions.attempt_events(c, 7, 100))
+    assert re.search("SEARCH execution_events USING INDEX|Index Cond: .execution_id = '7'", plan), plan
+    assert not re.search("SCAN execution_events|Seq Scan", plan), plan
+
+
 @pytest.mark.parametrize("name", COUNTS)
 def test_what_has_not_ended_is_counted_without_what_has(plans: Plans, name: str) -> None:
     call, indexes = COUNTS[name]
@@ -363,6 +369,23 @@ def test_a_list_of_attributes_follows_the_key(plans: Plans, after: tuple[str, ..
     kinds = ("CLUSTER_ASSIGNMENT", "EXECUTION_QUEUE", "TASK_RESOURCE")
     plan = plans.of(lambda c: list(attributes.page(c, Filter(kinds=kinds), after, 100)))
     assert not re.search("TEMP B-TREE|SCAN attributes", plan), plan
+
+
+ANSWERS: dict[str, Call] = {
+    "kinds-in-use": attributes.kinds_in_use,
+    "examined": lambda c: attributes.examine(c, Filter(kinds=("EXECUTION_QUEUE",), domain="staging"), None, 100),
+    "containing": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], None, 100),
+    "containing-later": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], PLACE, 100),
+    "known-scopes": lambda c: scopes.below(c, "staging", ["team-1"], 100, after=("w", "l")),
+    "active-plans": lambda c: registrations.active_plans_of(c, [("team-1", "staging", "l")]),
+    "newest-workflows": lambda c: registrations.newest_workflows(c, [("team-1", "staging", "w")]),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_about_settings_follow_a_key(plans: Plans, name: str) -> None:
+    plan = plans.of(ANSWERS[name])
+    assert not re.search("SCAN (attributes|workflows|launch_plans)(?! USING)", plan), plan
 
 
 @pytest.mark.parametrize(

@@ -232,3 +232,18 @@ def test_tables_that_are_not_ours_are_left_alone(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE cats (name TEXT)")
     assert schema_state(engine) is SchemaState.UNKNOWN
+
+
+def test_attempts_from_before_they_were_recorded_have_no_records(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    tables = (execution_tables.executions, execution_tables.execution_events)
+    with engine.begin() as connection:
+        for table in tables:
+            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+            connection.execute(insert(table).values({column.name: _anything(column, now) for column in columns}))
+    migrate(engine, "0017")
+    migrate(engine)
+    with engine.connect() as connection:
+        [execution], [event_row] = (connection.execute(select(table)).all() for table in tables)
+    assert (execution.last_failure, execution.project, event_row.attempt, event_row.number) == (None, "1", None, 1)

@@ -236,7 +236,11 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     assert ok(end(agent, "aborted", **body))["phase"] == "ABORTED"
     assert (phase(agent, "runs"), phase(agent, "aborted")) == (("FAILED", "CLUSTER_LOST"), ("ABORTED", "TERMINATED"))
     message = shown(agent, "runs")["closure"]["reason"]["message"]
-    assert message == "Given up by anonymous (says ops): the rack burnt down"
+    given_up = "Given up by anonymous (says ops): the rack burnt down"
+    unconfirmed = "Nobody has confirmed that its job has ended."
+    assert message == f"{given_up}. {unconfirmed}"
+    message = shown(agent, "aborted")["closure"]["reason"]["message"]
+    assert message == f"enough. {unconfirmed} {given_up}"
     by = {"principal": "me", "author": "anonymous", "claimed_by": "me"}
     assert shown(agent, "aborted")["closure"]["abort_metadata"] == {"cause": "enough", **by}
     for name in ("runs", "aborted"):

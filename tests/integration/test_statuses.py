@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -89,24 +90,29 @@ def test_a_run_with_a_higher_priority_is_before_others_in_line(agent: PlayedAgen
 def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: PlayedAgent, clock: Clock) -> None:
     add(agent, "again", retry={"attempts": 3, "backoff": "250s"})
     agent.start()
-    agent.finish(["again"], "FAILED", reason="EXIT_CODE", message="It exited with 1.")
-    text = message(agent, "again")
-    assert text.startswith("QUEUED: in back-off, attempt 2 of 3 in 4 min 10 s. Attempt 1 ended FAILED")
-    assert text.endswith("It exited with 1.")
+    agent.finish(["again"], "FAILED", message="It exited with 1.", exit_code=1)
+    back_off = "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s."
+    assert message(agent, "again") == back_off
     current = status(agent, "again")
     assert (current["attempt"], current["attempts"]) == (2, 3)
+    failure = {"attempt": 1, "phase": "FAILED", "reason": "FAILED", "cause": "EXIT_CODE", "ended_by": "exit 1"}
+    assert current["last_failure"] == {**failure, "exit_code": 1}
+    assert execution(agent.client, "again", agent.project)["last_failure"] == current["last_failure"]
     assert current["next"].startswith("Its next attempt may start at ")
     assert "Waits for cluster" not in explanation(agent.client, "again", project=agent.project)["reason"]["message"]
     clock.advance(251)
     agent.sync()
-    assert message(agent, "again").startswith("QUEUED for 4 min 11 s, next at birch (attempt 2 of 3): ")
+    assert message(agent, "again").startswith("QUEUED for 4 min 11 s, next at birch (attempt 2 of 3, after exit 1): ")
     agent.start()
-    agent.finish(["again"], "FAILED")
+    assert message(agent, "again").startswith("RUNNING on birch for 0 s (attempt 2 of 3, after exit 1): ")
+    agent.finish(["again"], "FAILED", signal=9)
+    assert status(agent, "again")["last_failure"]["ended_by"] == "signal 9"
     clock.advance(501)
     agent.sync()
     agent.start()
     agent.finish(["again"], "FAILED", reason="EXIT_CODE", message="It exited with 2.")
     assert message(agent, "again") == "FAILED on birch 0 s ago (attempt 3 of 3): It exited with 2."
+    assert "last_failure" not in {**status(agent, "again"), **execution(agent.client, "again", agent.project)}
 
 
 def test_attempts_that_never_began_are_not_counted(agent: PlayedAgent) -> None:
@@ -252,5 +258,5 @@ def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, cont
     text = message(agent, "alone")
     assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
     current = status(agent, "alone")
-    assert current["next"] == "It is judged if the agent that has it stays away."
+    assert re.fullmatch(r"It is judged at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"])
     assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]

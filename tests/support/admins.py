@@ -78,6 +78,11 @@ def running_admin(
                 process.wait()
 
 
+def workers_of(process: Process) -> list[str]:
+    """The ids of the worker processes of an admin."""
+    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
 def _wait_until_ready(process: Process, url: str, log: Path, verify: str | bool) -> None:
     def is_ready() -> bool:
         assert process.poll() is None, f"the admin ended with {process.returncode}:\n{log.read_text()}"

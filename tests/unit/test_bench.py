@@ -19,6 +19,7 @@ from bench import attributes, ceilings, changes, commands, creations, effective,
 from bench.figures import Figure, Figures
 from bench.load import Call, Pace, Rate, measure_in_turns
 from bench.promises import judged
+from bench.stolen_time import StolenTime, processor_times
 
 
 def _body(request: bytes) -> str:
@@ -118,7 +119,7 @@ def test_the_middle_round_counts_and_every_failure() -> None:
     def measure(_seconds: int) -> Rate:
         return Rate(per_second=next(rounds), p50=1, p99=2, failures=1)
 
-    rates = measure_in_turns({"it": measure}, Pace(seconds=1, rounds=3))
+    rates = measure_in_turns({"it": measure}, Pace(seconds=1, rounds=3), StolenTime(times=lambda: (0, 0)))
     assert rates["it"] == Rate(per_second=20, p50=1, p99=2, failures=3)
 
 
@@ -204,3 +205,23 @@ def test_only_what_stands_between_marks_is_written_anew() -> None:
     text = "before\n<!-- a -->\nold\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n"
     page = report._with(text, "a", ["new", "lines"])
     assert page == "before\n<!-- a -->\n\nnew\nlines\n\n<!-- /a -->\nbetween\n<!-- b -->\n<!-- /b -->\n"
+
+
+def test_a_measurement_during_which_time_was_stolen_is_made_again() -> None:
+    times = iter([(0, 0), (100, 40), (100, 40), (200, 42)])  # 40 of 100 stolen, then 2 of 100
+    measurements = iter(["disturbed", "quiet"])
+    stolen = StolenTime(times=lambda: next(times))
+    assert stolen.measure(lambda: next(measurements)) == "quiet"
+    assert str(stolen) == "2.0% of the measured processor time, 1 measurements repeated"
+
+
+def test_a_run_does_not_wait_for_a_quiet_machine_for_ever() -> None:
+    times = iter([(0, 0), (100, 90)])
+    stolen = StolenTime(times=lambda: next(times), repeated_seconds=3600)
+    assert stolen.measure(lambda: "disturbed") == "disturbed"
+    assert str(stolen).startswith("90.0%")
+
+
+def test_processor_times_are_those_of_this_machine() -> None:
+    wanted, stolen = processor_times()
+    assert 0 <= stolen < wanted

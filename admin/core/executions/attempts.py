@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
-from admin.core.executions.retries import CLUSTER_LOST, Retries
-from admin.core.executions.silences import describe_silence
+from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
+from admin.core.executions.silences import describe_silence, unconfirmed
 from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
 UNDECIDED = "UNDECIDED"
-#: The reason of an execution that is aborted because its cluster's drain is over.
-DRAINED = "DRAINED"
 #: The reason of an execution that goes on, as far as anybody knows, at a cluster that is silent.
 CLUSTER_SILENT = "CLUSTER_SILENT"
 
@@ -36,6 +35,7 @@ class AttemptState(Protocol):
     confirmed: bool
     silent_since: datetime | None
     unstarted: int
+    native_id: str | None
     content: Mapping[str, Any]
     avoid: list[str]
 
@@ -105,6 +105,9 @@ class Outcome:
     native_id: str | None = None
     nodes: list[str] | None = None
     duration: float | None = None
+    signal: int | None = None
+    started_at: datetime | None = None  #: of the native job, by the agent's clock
+    ended_at: datetime | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -114,6 +117,7 @@ class Change:
     kind: str
     values: dict[str, Any]
     message: str | None = None  #: of the event; None for the new reason's
+    attempt: AttemptRecord | None = None  #: the one that is over with it
 
 
 def start(outcome: Outcome, now: datetime) -> Change:
@@ -136,6 +140,8 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
     message = execution.reason_message if is_aborting else outcome.message
     if is_aborting and outcome.phase is Phase.SUCCEEDED:
         message = f"{message} It had succeeded by then."
+    if is_aborting and outcome.reason == CLUSTER_LOST:
+        message = f"{unconfirmed(message)} {outcome.message}"
     duration = outcome.duration
     if duration is None and execution.started_at is not None:
         duration = (now - execution.started_at).total_seconds()
@@ -149,15 +155,32 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
         "silent_since": None,
         **_native(outcome),
     }
-    return Change(kind=phase.value, values=values)
+    record = _record(execution, replace(outcome, phase=phase, reason=reason))
+    return Change(kind=phase.value, values=values, attempt=record)
+
+
+def _record(execution: AttemptState, outcome: Outcome) -> AttemptRecord:
+    """What is kept of an attempt that ends so."""
+    return AttemptRecord(
+        number=execution.attempt,
+        outcome=outcome.phase.value,
+        reason=outcome.reason,
+        native_id=outcome.native_id or execution.native_id,
+        exit_code=outcome.exit_code,
+        signal=outcome.signal,
+        started_at=outcome.started_at or execution.started_at,
+        ended_at=outcome.ended_at,
+    )
 
 
 def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
     """Queue the next attempt; for another cluster, if this one is lost or takes no new work."""
     is_lost = outcome.reason == CLUSTER_LOST or execution.reason == DRAINED
     message = f"Attempt {execution.attempt} ended {outcome.phase.value} ({outcome.reason}): {outcome.message}"
+    record = _record(execution, replace(outcome, reason=DRAINED) if execution.reason == DRAINED else outcome)
     values = {
         **_next_attempt(execution),
+        "last_failure": record.as_json(),
         "not_before": now + timedelta(seconds=wait) if wait else None,
         "queue_deadline": queue_deadline(execution.content["quality_of_service"], now + timedelta(seconds=wait)),
         "started_at": None,
@@ -166,7 +189,7 @@ def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float
         **({"reason": "RETRY"} if stays and not is_lost else {"cluster": None, "reason": UNDECIDED}),
         "reason_message": message,
     }
-    return Change(kind="RETRY", values=values)
+    return Change(kind="RETRY", values=values, attempt=record)
 
 
 def requeue(execution: AttemptState, message: str, *, stays: bool, declined: bool = False) -> Change:
@@ -177,7 +200,13 @@ def requeue(execution: AttemptState, message: str, *, stays: bool, declined: boo
         values["avoid"] = [*execution.avoid, execution.cluster]
     if declined or not stays:
         values |= {"cluster": None, "reason": UNDECIDED}
-    return Change(kind="DECLINED" if declined else "RELEASED", values=values)
+    return _give_back("DECLINED" if declined else "RELEASED", execution, values)
+
+
+def _give_back(kind: str, execution: AttemptState, values: dict[str, Any]) -> Change:
+    """The end of an attempt that came to nothing before it began."""
+    record = AttemptRecord(number=execution.attempt, outcome=kind, reason=kind, native_id=execution.native_id)
+    return Change(kind=kind, values=values, attempt=record)
 
 
 def judge_silence(execution: AttemptState, silent_since: datetime, now: datetime, *, is_given_up: bool) -> Change:
@@ -218,7 +247,7 @@ def evict(execution: AttemptState, now: datetime) -> Change:
     message = f"Cluster '{execution.cluster}' has been silent for too long."
     if not may_have_started(execution):
         values = {**_next_attempt(execution), "cluster": None, "reason": UNDECIDED, "reason_message": message}
-        return Change(kind="EVICTED", values={**values, "unstarted": execution.unstarted + 1})
+        return _give_back("EVICTED", execution, {**values, "unstarted": execution.unstarted + 1})
     return finish(execution, Outcome(phase=Phase.FAILED, reason=CLUSTER_LOST, message=message), now)
 
 

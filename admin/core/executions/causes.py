@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
-from admin.core.executions.attempts import DRAINED
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.retries import CLUSTER_LOST
+from admin.core.executions.retries import CLUSTER_LOST, DRAINED
 
 
 class Cause(Enum):

@@ -91,12 +91,12 @@ def _resolve(kind: Kind, launch: Launch, rows: RowsByKind, platform: PlatformVal
     layers = [
         Layer(name=name, payload=payload)
         for name, settings in (("launch-plan-definition", launch.definition), (REQUEST, launch.request))
-        if (payload := _payload(kind, settings))
+        if (payload := payload_of(kind, settings))
     ]
     return overlay(resolved, layers) if layers else resolved
 
 
-def _payload(kind: Kind, settings: Mapping[str, Any]) -> dict[str, Any]:
+def payload_of(kind: Kind, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What a request or a definition says of one kind."""
     if kind.name == kinds.WORKFLOW_EXECUTION_CONFIG.name:
         return {name: settings[name] for name in kind.payload.fields if name in settings}

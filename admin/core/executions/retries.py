@@ -12,6 +12,8 @@ from admin.core.problems import Path, Problem, dotted
 from admin.core.quantities import parse_duration
 
 CLUSTER_LOST = "CLUSTER_LOST"
+#: The reason of an execution that is aborted because its cluster's drain is over.
+DRAINED = "DRAINED"
 
 RETRY = Record(
     description="Whether, and how often, what did not succeed is run again.",

@@ -38,7 +38,8 @@ class Silence:
         start = describe_silence(self.cluster, self.since, is_taken_over=self.is_taken_over)
         if not self.has_started:
             return f"{start} It had not started there, and is decided again{_when(self.next_at, now)}."
-        return f"{start} {self._prospect(now)} {self._remedy(now)}"
+        unconfirmed = "Nobody has confirmed that it has ended. " if self.is_aborting else ""
+        return f"{unconfirmed}{start} {self._prospect(now)} {self._remedy(now)}"
 
     def _prospect(self, now: datetime) -> str:
         end = f"{self._end}{_when(self.next_at, now)}"
@@ -62,7 +63,7 @@ class Silence:
     def _remedy(self, now: datetime) -> str:
         lease = self.lease_expires_at
         start = f" from {show_time(lease)} on" if lease is not None and lease > now else ""
-        return f"`{self.command}` ends it without the agent{start}."
+        return f"Wait, or give it up: `{self.command}` ends it without the agent{start}, and records who asked."
 
 
 def describe_silence(cluster: str | None, since: datetime, *, is_taken_over: bool) -> str:
@@ -70,6 +71,12 @@ def describe_silence(cluster: str | None, since: datetime, *, is_taken_over: boo
     if is_taken_over:
         return f"Another agent serves cluster '{cluster}'; the one that has it was last heard at {show_time(since)}."
     return f"Cluster '{cluster}' has been silent since {show_time(since)}."
+
+
+def unconfirmed(cause: str) -> str:
+    """What is said of an execution that was ended for a cause while its agent was silent."""
+    end = "" if cause.endswith((".", "!", "?")) else "."
+    return f"{cause}{end} Nobody has confirmed that its job has ended."
 
 
 def _at(time: datetime | None) -> str:

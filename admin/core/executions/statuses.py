@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.received import source_of_amount
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import ROOM, Verdict
 from admin.core.provenance import Provenance, show_name, split_name
 from admin.core.settings import trails
-from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.times import show_duration, show_time
 
 #: The resource whose limit ends an execution for a reason.
@@ -32,6 +33,7 @@ class Status:
     message: str
     next: str | None  #: what decides about it next; None where nothing does
     next_at: datetime | None  #: when, where that is known
+    last_failure: AttemptRecord | None  #: of the attempt before, while another one waits or runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,7 @@ class Circumstances:
     cluster: str | None
     attempt: int
     attempts: int
+    failure: AttemptRecord | None = None  #: of the last attempt that another one follows
     route: str  #: which rung decided, and over which others
     limit: str = ""  #: where the limit was set that ended it
     has_started: bool = False
@@ -69,11 +72,13 @@ class Circumstances:
             message=self._sentence(now),
             next=next_step,
             next_at=next_at,
+            last_failure=None if self.phase.is_finished else self.failure,
         )
 
     @property
     def _of(self) -> str:
-        return f" (attempt {self.attempt} of {self.attempts})" if self.attempts > 1 else ""
+        after = f", after {self.failure.ended_by}" if self.failure and not self.phase.is_finished else ""
+        return f" (attempt {self.attempt} of {self.attempts}{after})" if self.attempts > 1 else ""
 
     @property
     def _where(self) -> str:
@@ -106,7 +111,11 @@ class Circumstances:
     def _queued(self, age: str, now: datetime) -> str:
         if self.silence is None and self.not_before is not None and self.not_before > now:
             wait = show_duration((self.not_before - now).total_seconds())
-            return f"QUEUED: in back-off, attempt {self.attempt} of {self.attempts} in {wait}. {self.reason_message}"
+            after, rest = "", f" {self.reason_message}"  # of what is older than records of attempts
+            if self.failure is not None:
+                after, rest = f" after {self.failure.ended_by}", ""
+            of = f"attempt {self.attempt - 1} of {self.attempts}"
+            return f"QUEUED: in back-off{after} ({of}), next attempt in {wait}.{rest}"
         if self.cluster is None or self.silence is not None:
             return f"QUEUED for {age}{self._of}: {self._reason}"
         if self.position is None:
@@ -119,10 +128,10 @@ class Circumstances:
         """What decides about it next, and when."""
         if self.phase.is_finished:
             return None, None
-        if self.silence is not None and self.judged_at is None:
-            return "It is decided again any moment now.", None
         if self.silence is not None:
-            return "It is judged if the agent that has it stays away.", self.judged_at
+            if self.judged_at is None:
+                return "It is decided again any moment now.", None
+            return f"It is judged at {show_time(self.judged_at)} if the agent that has it stays away.", self.judged_at
         if self.phase is Phase.ABORTING:
             return "Its agent ends it and says so.", None
         if self.phase is Phase.RUNNING:
@@ -168,11 +177,8 @@ def describe_limit(
         return ""
     if requested is None:
         return f"Its limit is {limit}."
-    given = requested.get("resources", {})
-    if not any(resource in given.get(part, {}) for part in ("requests", "limits")):
-        effective = next(value for value in settings if value["resource_type"] == TASK_RESOURCE.name)
-        for part, word in (("defaults", "default"), ("limits", "limit")):
-            if effective["value"].get(part, {}).get(resource) == limit:
-                origin = effective["origins"][f"{part}.{resource}"]
-                return f"Its limit {limit} is the {word} set {trails.describe_origin(origin, provenance, now)}."
-    return f"Its limit {limit} is set by the job itself."
+    source = source_of_amount(resource, limit, requested, settings)
+    if source is None:
+        return f"Its limit {limit} is set by the job itself."
+    word = "default" if source.setting.startswith("defaults.") else "limit"
+    return f"Its limit {limit} is the {word} set {trails.describe_origin(source.origin, provenance, now)}."

@@ -128,6 +128,11 @@ class Cluster:
         return self.health in (Health.EXPECTED, Health.READY)
 
     @property
+    def is_silent(self) -> bool:
+        """Whether its agent has been seen and does not sync any more."""
+        return not self.is_reachable
+
+    @property
     def is_able(self) -> bool:
         """Whether it may get work: enabled, admitted, not cordoned, and its agent is not silent."""
         return self.enabled and self.state.takes_work and self.is_reachable
@@ -176,3 +181,14 @@ def build_cluster(definition: Definition, state: ClusterState) -> Cluster:
         capacity=parse_capacity(capacity) if capacity else None,
         free=parse_capacity(free) if free is not None else None,
     )
+
+
+def describe_silence(cluster: Cluster, *, has_token: bool) -> str | None:
+    """Why a cluster is silent, as far as the admin can tell; None where it is not."""
+    if not cluster.is_silent:
+        return None
+    state = cluster.state
+    agent = f"Its agent on {state.agent_host}" if state.agent_host else "Its agent"
+    if not has_token:
+        return f"{agent} does not sync, and none of its tokens is valid: `rainbowctl rotate token {cluster.name}`."
+    return f"{agent} does not sync: it has ended, or cannot reach the admin."

@@ -109,7 +109,7 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
                 reason = f"{amount} is above the limit of {most} set at {origin}: ask for less, or raise it."
                 field = f"{path}.resources.{part}.{resource}"
                 problems.append(Problem(field=field, reason=reason, version=origin.version))
-        request = requests.get(resource) or limits.get(resource) or _capped(allowed_defaults.get(resource), most)
+        request = requests.get(resource) or limits.get(resource) or capped(allowed_defaults.get(resource), most)
         if request is None:
             continue
         requests[resource] = request
@@ -126,7 +126,8 @@ def _ordered(amounts: Mapping[str, str]) -> dict[str, str]:
     return {resource: amounts[resource] for resource in TASK_RESOURCES if resource in amounts}
 
 
-def _capped(default: str | None, limit: str | None) -> str | None:
+def capped(default: str | None, limit: str | None) -> str | None:
+    """A default amount, or the limit where that is less."""
     if default is None or limit is None:
         return default
     return min(default, limit, key=parse_quantity)

@@ -173,6 +173,11 @@ def winner_of(rungs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return next(rung for rung in rungs if rung["state"] == "wins")
 
 
+def route_of(winner: Mapping[str, Any]) -> Route:
+    """The route that a rung decided, as trails have it, without the other rungs."""
+    return Route(kind=RouteKind(winner["kind"]), name=winner.get("name", ""), rungs=())
+
+
 def describe_rungs(rungs: Sequence[Mapping[str, Any]]) -> str:
     """Which rung decided, and which it outranks, of a route as trails have it."""
     winner, *broader = itertools.dropwhile(lambda rung: rung["state"] != "wins", rungs)

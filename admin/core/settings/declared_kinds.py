@@ -29,7 +29,7 @@ FIRST_DECLARED_NUMBER = 10
 #: Words that the command line uses for other things; a test compares them with the nouns of `rainbowctl`.
 TAKEN_NOUNS = frozenset(
     {"all", "clock", "cluster", "cluster-event", "cluster-state", "context", "domain", "event", "execution"}
-    | {"execution-event", "kind", "label", "launchplan", "output", "placement", "placement-counts", "pool"}
+    | {"execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement", "placement-counts", "pool"}
     | {"project", "reconciliation", "revision", "task", "token", "warnings", "workflow"}
 )
 

@@ -37,6 +37,14 @@ class WarningCode(StrEnum):
     CLOCK_JUMPED = "clock_jumped"
     DATABASE_RESTORED = "database_restored"
     UNKNOWN_WORK = "unknown_work"
+    # These are only said of rows without effect.
+    ARCHIVED_PROJECT = "archived_project"
+    EMPTY_POOL = "empty_pool"
+    EMPTY_LABEL = "empty_label"
+    OVERRIDDEN = "overridden"
+    POOL_WINS = "pool_wins"
+    LAUNCH_PLAN_SAYS = "launch_plan_says"
+    IGNORED_BY_JOB = "ignored_by_job"
 
 
 _UNKNOWN_NAME = {
@@ -100,7 +108,15 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
     ]
 
 
-def _warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near: tuple[str, ...] = ()) -> Warning:
+def names_without_effect(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
+    """The warnings about one row that say of it, or of a field, that it has no effect."""
+    yield from _unknown_scopes(kind, row, known)
+    yield from _unknown_names(kind, row, known)
+    yield from (warning for warning in _odd_resources(kind, row) if warning.code is WarningCode.UNREAD_FIELD)
+
+
+def warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near: tuple[str, ...] = ()) -> Warning:
+    """A warning about one row."""
     return Warning(code=code, message=message, kind=kind.name, scope=row.scope, field=field, closest=near)
 
 
@@ -116,7 +132,7 @@ def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]
                 f"No {name_list.value} is called '{name}' yet.{did_you_mean(near)} "
                 "It takes effect once it is defined; until then executions that need it are refused."
             )
-            yield _warn(kind, row, _UNKNOWN_NAME[name_list], dotted(path), message, near)
+            yield warn(kind, row, _UNKNOWN_NAME[name_list], dotted(path), message, near)
 
 
 def _unknown_scopes(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
@@ -129,7 +145,7 @@ def _unknown_scopes(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning
                 f"No {name_list.value} called '{name}' is registered yet.{did_you_mean(near)} "
                 "It takes effect once one is."
             )
-            yield _warn(kind, row, _UNKNOWN_NAME[name_list], field, message, near)
+            yield warn(kind, row, _UNKNOWN_NAME[name_list], field, message, near)
 
 
 def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> Iterator[Warning]:
@@ -145,7 +161,7 @@ def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> I
                 f"Overrides {', '.join(map(dotted, lost))} of {domain_row.scope} for this project: a project's row "
                 "is more specific than a domain's. Set it in single domains of the project if that is not meant."
             )
-            yield _warn(kind, row, WarningCode.OVERRIDES_DOMAIN, dotted(lost[0]), message)
+            yield warn(kind, row, WarningCode.OVERRIDES_DOMAIN, dotted(lost[0]), message)
 
 
 def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[Warning]:
@@ -154,7 +170,7 @@ def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[War
             f"The default {excess.resource} of {excess.default} ({excess.default_origin}) is above "
             f"the limit of {excess.limit} ({excess.limit_origin}); executions get {excess.limit}."
         )
-        yield _warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", message)
+        yield warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", message)
 
 
 def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:
@@ -166,7 +182,7 @@ def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:
     except Invalid as error:
         problem = error.problems[0]
         message = f"Was stored when {kind.name} was declared otherwise, and no longer fits: {problem} Write it anew."
-        yield _warn(kind, row, WarningCode.OUTDATED_PAYLOAD, problem.field, message)
+        yield warn(kind, row, WarningCode.OUTDATED_PAYLOAD, problem.field, message)
 
 
 def _odd_resources(kind: Kind, row: Row) -> Iterator[Warning]:
@@ -174,11 +190,11 @@ def _odd_resources(kind: Kind, row: Row) -> Iterator[Warning]:
         return
     for resource in zero_limits(row.payload.get("limits", {})):
         message = f"A limit of 0 lets nothing run that needs {resource}. Set limits.{resource} to null for no limit."
-        yield _warn(kind, row, WarningCode.ZERO_LIMIT, f"limits.{resource}", message)
+        yield warn(kind, row, WarningCode.ZERO_LIMIT, f"limits.{resource}", message)
     for path in kind.leaves(row.payload):
         if path[-1] == "storage":
             message = f"{dotted(path)} is stored but has no effect; use {path[0]}.ephemeral_storage."
-            yield _warn(kind, row, WarningCode.UNREAD_FIELD, dotted(path), message)
+            yield warn(kind, row, WarningCode.UNREAD_FIELD, dotted(path), message)
 
 
 def check_row(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_names: bool) -> list[Warning]:

@@ -58,7 +58,7 @@ class ChangeableAttributes(Changeable):
         known = names_known(context, connection, current_fleet(context, connection))
         for name in sorted(attributes.kinds_in_use(connection)):
             if name not in settings.kinds:
-                yield _undeclared(name)
+                yield undeclared(name)
                 continue
             around = Surroundings.of(attributes.every(connection, name), settings.platform, known)
             for row in around.rows.values():
@@ -157,7 +157,8 @@ def _declared(context: Context, name: str) -> Kind:
     return context.settings.kinds[name]
 
 
-def _undeclared(name: str) -> Warning:
+def undeclared(name: str) -> Warning:
+    """The warning about the rows of a kind that is not declared."""
     return Warning(
         code=WarningCode.UNDECLARED_KIND,
         message=f"Rows of the kind {name} are stored, but configuration no longer declares it, so they have no effect. "

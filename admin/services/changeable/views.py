@@ -18,13 +18,12 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, fleet_after, names_known
+from admin.services.definitions import NAMES, fleet_after, names_known, names_known_at, names_version
 from admin.store import attributes, projects
 from admin.store.decision_basis import DecisionBasis
 from admin.store.revisions import NewRevision
 
 Place = tuple[str, Scope]  #: of a row: the name of its kind, and its scope
-_NAMES = "names"  #: the key of what `Context.known_names` keeps
 
 
 class NotInMemory(Exception):
@@ -113,7 +112,7 @@ class EarlySettings:
         return projects_known
 
     def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
-        self.names_version, names = self._context.known_names.latest(_NAMES)
+        self.names_version, names = self._context.known_names.latest(NAMES)
         if names is None:
             raise NotInMemory
         return names
@@ -129,7 +128,7 @@ class KnownSettings:
         """The index must be as of the head, and the basis be the transaction's."""
         self._context = context
         self._connection = connection
-        self._names_version = basis.registrations, basis.fleet
+        self._basis = basis
         self._new: dict[Place, Row | None] = {}  #: None for rows that go
         self._kinds_of_domains: set[str] = set()  #: those of new rows that belong to no project
 
@@ -146,7 +145,7 @@ class KnownSettings:
 
     def agrees_with(self, early: EarlySettings) -> bool:
         """Whether it has everything as it was read before."""
-        if early.names_version != self._names_version:
+        if early.names_version != names_version(self._basis):
             return False
         changed = self._context.index.changed_since(early.mark)
         if changed is None or any(early.depends_on(key) for key in changed):
@@ -177,10 +176,7 @@ class KnownSettings:
         return stored | {project_id: project for project_id, project in known.items() if project is not None}
 
     def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
-        def read() -> KnownNames:
-            return names_known(self._context, self._connection, current_fleet(self._context, self._connection))
-
-        return self._context.known_names.find(_NAMES, read, self._names_version)
+        return names_known_at(self._context, self._connection, self._basis)
 
 
 def _has_project(scopes: Iterable[Scope]) -> bool:

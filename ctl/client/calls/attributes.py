@@ -119,18 +119,26 @@ class AttributeCalls(KindCalls):
         return [Effective.from_document(value, document.get("revisions")) for value in document["values"]]
 
     def effective_document(
-        self, scope: Scope, kind: KindLike | None = None, *, at: int | None = None, provenance: bool = False
+        self,
+        scope: Scope,
+        kind: KindLike | None = None,
+        *,
+        at: int | None = None,
+        provenance: bool = False,
+        nearest: bool = False,
     ) -> Document:
         """
         The JSON answer behind `effective`, with the revision it was resolved at.
 
         With `provenance` it has `revisions` too, unless the admin is older: who made each revision that a version in
-        the answer names, when and why, by its number.
+        the answer names, when and why, by its number. With `nearest` it has, by the name of each kind that has no value
+        here, the nearest row one scope over, and the command that sets it here.
         """
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}
-        query |= {"provenance": "true"} if provenance else {}
-        return self._read_as_known("effective_attributes", query, "provenance", holding="values")
+        optional = {"provenance": provenance, "nearest": nearest}
+        query |= {name: "true" for name, is_asked in optional.items() if is_asked}
+        return self._read_as_known("effective_attributes", query, *optional, holding="values")
 
     def compare(
         self,
@@ -147,6 +155,41 @@ class AttributeCalls(KindCalls):
         query: Document = {**scope.document(), **others, **non_empty(revisions)}
         query |= {"resource_type": self.kind(kind).name} if kind is not None else {}
         return self._read("effective_attributes/comparison", query, holding="differences")
+
+    def reach(self, scope: Scope, kind: KindLike, *, everything: bool = False) -> Document:
+        """
+        How the scopes below the row at a scope stand to it: `counts` and `scopes`, as of `revision`.
+
+        It is of the first thousand, and has a `token` where there are more; with `everything`, of all of them.
+        """
+        query: Document = {**scope.document(), "resource_type": self.kind(kind).name, "limit": 1000}
+        pages = self._answers("effective_attributes/reach", "scopes", query)
+        reach = next(pages)
+        for page in pages if everything else ():
+            counts = {key: number + page["counts"][key] for key, number in reach["counts"].items()}
+            reach = {**page, "counts": counts, "scopes": reach["scopes"] + page["scopes"]}
+        return reach
+
+    def no_effect(self, kind: KindLike | None = None, **scope: str) -> Iterator[Document]:
+        """The reasons why stored rows have no effect, page by page: of one kind or all, filtered by scope keys."""
+        query = {"resource_type": None if kind is None else self.kind(kind).name, **scope}
+        return self._pages("matchable_attributes/no_effect", "warnings", query)
+
+    def uses(self, query: Mapping[str, str], *, reach: bool = False, everything: bool = False) -> Document:
+        """
+        Where something is used: what says it, how many scopes have it from there, and the executions decided by it.
+
+        The query is `{"pool": name}`, or the same of a label, cluster, queue or queue_tag, or a resource_type with
+        perhaps a field and a value of it. With `reach` the scopes are listed too. It is of the first page, and has a
+        `token` where there is more; with `everything`, of all pages.
+        """
+        pages = self._answers("uses", "uses", {**query, **({"reach": "true"} if reach else {})})
+        answer = next(pages)
+        for page in pages if everything else ():
+            counts = {key: number + page["reach"][key] for key, number in answer["reach"].items()}
+            lists: Document = {key: answer[key] + page[key] for key in ("uses", "scopes") if key in answer}
+            answer = {**page, **lists, "reach": counts, "executions": answer["executions"]}
+        return answer
 
     def warnings(self) -> list[Document]:
         """The warnings about stored rows that still apply."""

@@ -10,7 +10,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind, built_in
 from ctl.client.schemas import leaf_values, show, summary
-from ctl.client.scopes import BEYOND, Scope, describe_origin
+from ctl.client.scopes import BEYOND, Scope, describe_origin, describe_place
 
 
 def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) -> dict[str, Kind]:
@@ -23,32 +23,48 @@ def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) 
 
 def show_values(
     session: Session,
-    scope: Scope,
+    scope: Scope | None,
     values: Sequence[Document],
     chosen: Kind | None = None,
     *,
     revisions: Mapping[str, Document] | None = None,
+    nearest: Mapping[str, Document] | None = None,
 ) -> None:
-    """What each kind resolves to at a scope, with its trail and the revisions that set each level."""
+    """
+    What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given.
+
+    `nearest` are the rows of other scopes by the names of the kinds that have no value here.
+    """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
         effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
         if index:
             printer.line()
-        printer.line(f"{kind.noun} at {scope.describe()}")
+        printer.line(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
         printer.line()
         steps = [_step_cells(printer, kind, step, revisions) for step in effective.trail]
         printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"], steps)
         printer.line()
         rows = [
-            [path, show(value), describe_origin(effective.origins.get(path, {}), scope)]
+            [path, show(value), _origin(effective.origins.get(path, {}), scope)]
             for path, value in leaf_values(kind.schema, effective.value)
         ]
-        rows += [[path, "(unset)", describe_origin(origin, scope)] for path, origin in effective.unset.items()]
+        rows += [[path, "(unset)", _origin(origin, scope)] for path, origin in effective.unset.items()]
         if rows:
             printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
         else:
             printer.line("No value: no level sets one.")
+        if row := (nearest or {}).get(kind.name):
+            _show_nearest(printer, kind, row)
+
+
+def _show_nearest(printer: Printer, kind: Kind, row: Document) -> None:
+    printer.line(f"Nearest: {summary(kind.schema, row['value'])} at {describe_place(row)}.")
+    printer.line(f"To set the same here: {row['command']}")
+
+
+def _origin(origin: Document, scope: Scope | None) -> str:
+    return describe_place(origin) if scope is None else describe_origin(origin, scope)
 
 
 def _step_cells(printer: Printer, kind: Kind, step: Document, revisions: Mapping[str, Document] | None) -> list[str]:

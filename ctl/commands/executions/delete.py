@@ -26,6 +26,8 @@ from ctl.commands.executions.tables import ID_COLUMNS
 
 #: A longer list would scroll the question off the screen.
 _MOST_LISTED = 20
+#: The phase of what its agent is to end.
+_ABORTING = "ABORTING"
 
 _HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
 
@@ -95,7 +97,7 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
             errors.append((id, error))
             continue
         outcomes.append(outcome)
-        _note_outcome(session, id, outcome)
+        _note_outcome(session, id, outcome, is_given_up=flags["give_up"])
     _answer(session, outcomes)
     raise_failures(errors, len(ids), "ended")
 
@@ -105,15 +107,20 @@ def _options(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ends(execution: Execution, flags: Mapping[str, Any]) -> bool:
-    return not execution.is_finished and (execution.phase != "ABORTING" or flags["give_up"])
+    return not execution.is_finished and (execution.phase != _ABORTING or flags["give_up"])
 
 
-def _note_outcome(session: Session, id: ExecutionId, outcome: Document) -> None:
-    phase = outcome.get("phase", "")
-    if outcome.get("changed"):
-        session.printer.note(f"Ended execution {id}: it is {phase}.")
+def _note_outcome(session: Session, id: ExecutionId, outcome: Document, *, is_given_up: bool) -> None:
+    phase, message = outcome.get("phase", ""), outcome.get("message")
+    if not outcome.get("changed"):
+        text = f"Execution {id} is {phase} already: nothing was done."
+    elif phase == _ABORTING:
+        text = f"Asked the agent that has execution {id} to end it: it is {phase} until that confirms."
+    elif is_given_up:
+        text = f"Gave up execution {id}: it is {phase}, though nobody has confirmed that its job has ended."
     else:
-        session.printer.note(f"Execution {id} is {phase} already: nothing was done.")
+        text = f"Ended execution {id}: it is {phase}."
+    session.printer.note(f"{text} {message}" if message else text)
 
 
 def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
@@ -130,7 +137,9 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     confirm_many(flags, summary, "End them?", "ended", lambda: _list(session, trial))
     outcome = session.client.terminate_executions(selector, **options)
     _answer(session, outcome["executions"], outcome)
-    session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.")
+    aborting = [ended for ended in outcome["executions"] if ended.get("changed") and ended.get("phase") == _ABORTING]
+    rest = f" {len(aborting)} of them: ABORTING until their agents confirm." if aborting else ""
+    session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.{rest}")
 
 
 def _list(session: Session, answer: Document) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctl.cli.output import Columns
-from ctl.cli.provenance import describe_revision
+from ctl.cli.output import Columns, Printer
+from ctl.cli.provenance import describe_revision, when
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
-from ctl.client.scopes import Scope
-from ctl.client.times import to_second
+from ctl.client.schemas import leaf_values, show
+from ctl.client.scopes import BEYOND
+from ctl.client.times import age, distance, to_second
+from ctl.client.words import count
 from ctl.commands.executions.options import execution_id
 from ctl.commands.executions.tables import reason_code, rung_origin
 
@@ -26,6 +30,15 @@ _STATE_FILTERS = ("enabled", "cordoned", "reachable", "expected")
 #: The headings of filters whose names say when a cluster does not pass.
 _HEADINGS = {"declined": "accepted"}
 
+
+#: The kinds of settings that a job itself may override.
+_OVERRIDABLE = ("TASK_RESOURCE", "WORKFLOW_EXECUTION_CONFIG")
+#: A time within a sentence of the admin.
+_TIME = re.compile(r"\b(?P<word>at|since|from) (?P<time>[0-9-]{10}T[0-9:]{8}Z)(?: on\b)?")
+#: The width that lines of the heading are folded to.
+_WIDTH = 100
+#: How many attempts and clusters are shown unless the output is wide.
+_MOST_ATTEMPTS, _MOST_NON_CANDIDATES = 5, 10
 
 _HISTORY_COLUMNS: Columns = {
     "DECISION": "number",
@@ -63,20 +76,22 @@ def print_explanation(session: Session, explanation: Document) -> None:
 def show_explanation(session: Session, explanation: Document) -> None:
     """An explanation for people: the choice first, then how it came about."""
     printer = session.printer
-    for line in _heading(explanation):
-        printer.line(line)
+    for entry in _heading(printer, explanation):
+        for line in _folded(entry):
+            printer.line(line)
     printer.line()
     _show_rungs(session, explanation)
     candidates = explanation.get("candidates") or []
     if candidates:
         printer.line()
         _show_candidates(session, candidates)
+    _show_non_candidates(session, explanation.get("not_candidates") or [])
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
         printer.rows(history, _HISTORY_COLUMNS)
-    if printer.is_wide:
-        _show_settings(session, explanation)
+    _show_received(session, explanation)
+    _show_settings(session, explanation)
 
 
 def _show_rungs(session: Session, explanation: Document) -> None:
@@ -93,29 +108,88 @@ def _show_rungs(session: Session, explanation: Document) -> None:
         printer.line(f"{silent} more say nothing; `-o wide` shows them.")
 
 
-def _heading(explanation: Document) -> list[str]:
+def _heading(printer: Printer, explanation: Document) -> list[str]:
     id = explanation.get("id") or {}
     reason = explanation.get("reason") or {}
     by = [f"{key} {explanation[key]}" for key in ("pool", "label") if explanation.get(key)]
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    status, silence = explanation.get("status"), explanation.get("silence")
     lines = [f"execution {ExecutionId.from_document(id)}"]
-    if status:
-        lines += [f"now       {status['message']}"]
-        lines += [f"next      {status['next']}"] if status.get("next") else []
-    elif silence:
-        lines += [f"silence   {silence['message']}"]
+    lines += [*_standing(printer, explanation), *_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
+        *([f"rule      {explanation['rule']}"] if explanation.get("rule") else []),
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
     if explanation.get("decided_at"):
         because = f" ({explanation['because']})" if explanation.get("because") else ""
-        lines.append(f"decided   {to_second(explanation['decided_at'])}{because}")
+        lines.append(f"decided   {when(printer, explanation['decided_at'])}{because}")
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
+
+
+def _folded(entry: str) -> list[str]:
+    """The lines of an entry of the heading, folded beneath its text."""
+    return textwrap.wrap(entry, _WIDTH, subsequent_indent=" " * 10, break_long_words=False, break_on_hyphens=False)
+
+
+def _standing(printer: Printer, explanation: Document) -> list[str]:
+    """Where it stands now, and what decides next."""
+    status, silence = explanation.get("status"), explanation.get("silence")
+    lines = [f"silence   {silence['message']}"] if silence else []
+    if status:
+        lines = [f"now       {status['message']}"] + ([f"next      {status['next']}"] if status.get("next") else [])
+    return [line if printer.is_wide else _TIME.sub(_distance, line) for line in lines]
+
+
+def _distance(time: re.Match[str]) -> str:
+    """A time within a sentence as its distance from now."""
+    if time["word"] == "since":
+        return f"for {age(time['time']).removesuffix(' ago')}"
+    return distance(time["time"])
+
+
+def _attempts(printer: Printer, explanation: Document) -> list[str]:
+    """The attempts that agents have or had, of many the last ones."""
+    attempts = explanation.get("attempts") or []
+    shown = attempts if printer.is_wide else attempts[-_MOST_ATTEMPTS:]
+    hidden, unrecorded = len(attempts) - len(shown), explanation.get("unrecorded_attempts") or 0
+    lines = [f"attempts  {count(unrecorded, 'earlier attempt')} not recorded"] if unrecorded else []
+    lines += [f"attempts  {count(hidden, 'earlier attempt')}; `-o wide` shows them"] if hidden else []
+    return lines + [f"attempt {attempt['number']} {_attempt(printer, attempt)}" for attempt in shown]
+
+
+def _attempt(printer: Printer, attempt: Document) -> str:
+    """`FAILED on east: exit 1; native id 4711, started 3m5s ago, ended 2m1s ago`."""
+    where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
+    by = f": {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
+    ended = f"ended {when(printer, attempt['ended_at'])}" if attempt.get("ended_at") else ""
+    if attempt.get("reported_at") and not ended and attempt.get("started_at"):
+        is_lost = reason_code(attempt) == "CLUSTER_LOST"
+        ended = "end not confirmed" if is_lost else f"end reported {when(printer, attempt['reported_at'])}"
+    facts = [
+        f"native id {attempt['native_id']}" if attempt.get("native_id") else "",
+        f"started {when(printer, attempt['started_at'])}" if attempt.get("started_at") else "",
+        ended,
+    ]
+    message = (attempt.get("reason") or {}).get("message") if printer.is_wide else ""
+    parts = [f"{attempt.get('phase', '')}{where}{by}", ", ".join(fact for fact in facts if fact), message]
+    return "; ".join(part for part in parts if part)
+
+
+def _lease(printer: Printer, explanation: Document) -> list[str]:
+    """Until when an agent has it, and when that was last heard."""
+    lease = explanation.get("lease")
+    if not lease:
+        return []
+    confirmed = "confirmed" if lease.get("confirmed") else "not confirmed by its agent yet"
+    end = distance(lease["expires_at"])
+    verb = "ends" if end.startswith("in ") else "ended"
+    end = f"{verb} {to_second(lease['expires_at']) if printer.is_wide else end}, {confirmed}"
+    heard = f"its agent was last heard {when(printer, lease['heard_at'])}" if lease.get("heard_at") else ""
+    health = f"the cluster is {lease['health']}" if lease.get("health") else ""
+    return [f"lease     {'; '.join(part for part in (end, heard, health) if part)}"]
 
 
 def _target(rung: Document) -> str:
@@ -125,12 +199,25 @@ def _target(rung: Document) -> str:
 def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:
     printer = session.printer
     words = dict.fromkeys(verdict["filter"] for candidate in candidates for verdict in candidate.get("verdicts") or [])
-    filters = [word for word in words if word != _WEIGHT and word not in _STATE_FILTERS]
+    # Why a cluster does not pass a filter stands beside it in any case.
+    filters = [word for word in words if word != _WEIGHT and word not in _STATE_FILTERS and printer.is_wide]
     headings = (_HEADINGS.get(word, word).upper() for word in filters)
     columns = ["CLUSTER", "WEIGHT", "STATE", *headings, "SCORE", "RANK"]
     columns += ["DRAW"] if printer.is_wide else []
     rows = [_candidate_cells(candidate, filters, printer.is_wide) for candidate in candidates]
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
+
+
+def _show_non_candidates(session: Session, clusters: Sequence[Document]) -> None:
+    """The clusters that were no candidates, of many the first ones."""
+    printer = session.printer
+    if not clusters:
+        return
+    shown = clusters if printer.is_wide else clusters[:_MOST_NON_CANDIDATES]
+    printer.line()
+    printer.rows(shown, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
+    if len(shown) < len(clusters):
+        printer.line(f"{len(clusters) - len(shown)} more are no candidates; `-o wide` shows them.")
 
 
 def _candidate_cells(candidate: Document, filters: Sequence[str], is_wide: bool) -> list[str]:
@@ -168,12 +255,46 @@ def _number(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _show_settings(session: Session, explanation: Document) -> None:
-    """Every setting that was resolved, each with its trail, as `explain` shows settings."""
-    from ctl.commands.attributes.explain import show_values
+def _show_received(session: Session, explanation: Document) -> None:
+    """What its job really gets, and where each part comes from."""
+    printer, received = session.printer, explanation.get("received") or []
 
-    settings = explanation.get("settings") or []
-    if settings:
-        session.printer.line()
-        scope = Scope.from_document(explanation.get("id") or {})
-        show_values(session, scope, settings, revisions=explanation.get("revisions"))
+    def source(entry: Document) -> str:
+        if entry.get("origin"):
+            return _place(printer, entry["origin"], explanation)
+        return f"the job itself, over {entry['overrides']}" if entry.get("overrides") else "the job itself"
+
+    if received:
+        printer.line()
+        printer.rows(received, {"JOB GETS": "field", "VALUE": lambda entry: show(entry.get("value")), "FROM": source})
+
+
+def _place(printer: Printer, origin: Document, explanation: Document) -> str:
+    """Where a value comes from, with the revision that set it; never as seen from one scope."""
+    if origin.get("level") in BEYOND:
+        return BEYOND[origin["level"]]
+    revisions = explanation.get("revisions") if printer.is_wide else None  # else they stand below, once each
+    return rung_origin(origin, describe_revision(printer, origin.get("version"), revisions))
+
+
+def _show_settings(session: Session, explanation: Document) -> None:
+    """Every setting that reached it; in wide output with its trail, as `explain` shows settings."""
+    from ctl.commands.attributes.explain import kinds_of, show_values
+
+    printer, settings = session.printer, explanation.get("settings") or []
+    if printer.is_wide and settings:
+        printer.line()
+        show_values(session, None, settings, revisions=explanation.get("revisions"))
+    overridden = {entry.get("overrides") for entry in explanation.get("received") or []}
+    rows = []
+    for value in [] if printer.is_wide else settings:
+        kind = kinds_of(session, None, [value])[value["resource_type"]]
+        for path, leaf in leaf_values(kind.schema, value.get("value") or {}):
+            place = _place(printer, (value.get("origins") or {}).get(path, {}), explanation)
+            is_overridden = path in overridden and kind.name in _OVERRIDABLE
+            rows.append([path, show(leaf), f"{place}; the job itself overrides it" if is_overridden else place])
+    if rows:
+        printer.line()
+        printer.table(["SETTING", "VALUE", "FROM"], rows)
+        for version in explanation.get("revisions") or {}:
+            printer.line(describe_revision(printer, int(version), explanation["revisions"]))

@@ -54,6 +54,14 @@ def _origin(execution: Execution) -> str:
     return f"{rung.get('rung', '')}: {origin}" if origin else str(rung.get("rung", ""))
 
 
+def _cause(execution: Execution) -> str:
+    """What ended it without success; while another attempt waits or runs, what ended the one before."""
+    failure = execution.document.get("last_failure") or {}
+    if execution.cause or not failure:
+        return execution.cause
+    return f"{failure.get('cause', '')} (attempt {failure.get('attempt', '')}: {failure.get('ended_by', '')})"
+
+
 def _aborted_by(execution: Execution) -> str:
     closure = execution.document.get("closure") or {}
     return show_author(closure.get("abort_metadata") or {}, "principal")
@@ -79,7 +87,7 @@ _WIDE: Columns = {
         execution.document.get("created_by"), execution.document.get("principal")
     ),
     "PRINCIPAL": _field("principal"),
-    "CAUSE": attrgetter("cause"),
+    "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
     "ATTEMPT": _field("attempt"),
     "NEXT ATTEMPT": lambda execution: to_second(execution.document.get("not_before") or ""),

@@ -102,8 +102,11 @@ _WIDE_COLUMNS: Columns = {
     "AGENT": lambda cluster: (cluster.get("agent") or "")[:_SHOWN_ID],
     "AGENT HOST": "agent_host",
     "AGENT SINCE": lambda cluster: age(cluster.get("agent_since")),
-    "AGENT VERSION": "agent_version",
+    "AGENT VERSION": lambda cluster: cluster.get("agent_version") or (cluster.get("agent") and "unknown"),
+    "UNREACHABLE": "unreachable_reason",
     "RUNNING": "running",
+    "REPORTED FREE": lambda cluster: _amounts(cluster.get("reported_free")),
+    "ASSIGNED": lambda cluster: _amounts(cluster.get("assigned")),
     "LABELS": lambda cluster: ", ".join(cluster.get("labels") or []),
     "CORDON REASON": "cordon_reason",
     "DRAIN DEADLINE": "drain_deadline",
@@ -115,12 +118,20 @@ _WIDE_COLUMNS: Columns = {
     "DESCRIPTION": "description",
 }
 
+
+def _show_details(session: Session, cluster: Document, switched_by: str, defined_by: str) -> None:
+    from ctl.commands.fleet.cluster_details import show_details
+
+    show_details(session, cluster, state_words(cluster), switched_by, defined_by)
+
+
 _CLUSTER = FleetNoun(
     name="cluster",
     about=(
         "A cluster is a place that runs work. Its state is expected until its agent has synced once, pending while "
         "it waits to be admitted, then ready; unreachable when its agent stops syncing, and lost when that lasts. "
-        "`enabled` in its definition applies until `rainbowctl enable` or `disable` is used."
+        "`enabled` in its definition applies until `rainbowctl enable` or `disable` is used. FREE is what its agent "
+        "last reported, less what was assigned since; on a silent cluster nothing is free."
     ),
     columns=_COLUMNS,
     wide_columns=_WIDE_COLUMNS,
@@ -137,9 +148,11 @@ _CLUSTER = FleetNoun(
         for noun in ("pool", "label")
     ],
     set=_set,
+    details=_show_details,
     examples={
         "get": [
             "rainbowctl get cluster",
+            "rainbowctl get cluster a",
             "rainbowctl get clusters --pool gpu -o wide",
             "rainbowctl get cluster a -o yaml",
         ],

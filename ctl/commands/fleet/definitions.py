@@ -40,6 +40,9 @@ class FleetNoun:
     changing: Sequence[click.Parameter] = ()  #: flags that change single entries of a field
     filters: Sequence[click.Parameter] = ()
     set: Callable[[Document, Flags], Document]  #: a definition with the flags applied
+    details: Callable[[Session, Document, str, str], None] | None = (
+        None  #: shows one; by what it was switched, and defined
+    )
     examples: Mapping[str, Sequence[str]]  #: by verb
 
     def is_given(self, flags: Flags) -> bool:
@@ -56,7 +59,11 @@ def get_definition(noun: FleetNoun) -> Command:
             _refuse_filters(name, filters)
             refuse_choice(flags, name)
             definition = session.client.definition(noun.name, name)
-            show(session, noun, [definition], definition)
+            if noun.details is not None and session.printer.is_table:
+                switched_by = _switched_by(session.printer, noun, definition)
+                noun.details(session, definition, switched_by, _provenance(session.printer, definition, "definition"))
+            else:
+                show(session, noun, [definition], definition)
             return
         definitions = list(choose(session, session.client.definitions(noun.name, **filters), flags, listing))
         nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."

@@ -76,10 +76,17 @@ def member_noun(
             "NAME": "name",
             **{field.upper(): field for field in fields},
             "MEMBERS": _members,
+            "ABLE": _able,
+            "FREE": lambda group: _amounts(group, "free"),
             "SOURCE": "source",
         },
         fields=("name", *fields, "source", "version", "description"),
-        wide_columns={"EXPECTED": _expected, "VERSION": "version", "DESCRIPTION": "description"},
+        wide_columns={
+            "TOTAL": lambda group: _amounts(group, "capacity"),
+            "EXPECTED": _expected,
+            "VERSION": "version",
+            "DESCRIPTION": "description",
+        },
         parameters=parameters,
         changing=_CHANGING,
         set=set,
@@ -91,6 +98,18 @@ def _members(group: Document) -> str:
     from ctl.files.fleet import show_members
 
     return show_members(group.get("members"))
+
+
+def _able(group: Document) -> str:
+    """How many members may get work, of how many."""
+    total = group.get("total")
+    return f"{total['able']} of {total['members']}" if total else ""
+
+
+def _amounts(group: Document, key: str) -> str:
+    from ctl.files.fleet import show_amounts
+
+    return show_amounts((group.get("total") or {}).get(key))
 
 
 def _expected(group: Document) -> str:

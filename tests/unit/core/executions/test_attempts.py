@@ -43,6 +43,7 @@ class LeasedExecution:
     confirmed: bool = True
     silent_since: datetime | None = None
     unstarted: int = 0
+    native_id: str | None = "77"
     content: Mapping[str, Any] = field(default_factory=lambda: {"quality_of_service": {}})
     avoid: list[str] = field(default_factory=list)
 
@@ -273,7 +274,9 @@ def test_what_is_aborted_at_a_silent_cluster_stays_so_until_it_is_given_up() -> 
     execution = leased(Phase.ABORTING, reason="TERMINATED", reason_message="enough")
     silent, given_up = judged(execution), judged(execution, is_given_up=True)
     assert (silent.kind, set(silent.values)) == ("SILENT", {"silent_since"})
-    assert (given_up.values["phase"], given_up.values["reason_message"]) == ("ABORTED", "enough")
+    assert given_up.values["phase"] == "ABORTED"
+    unconfirmed = "enough. Nobody has confirmed that its job has ended. Cluster 'a' has been silent for too long."
+    assert given_up.values["reason_message"] == unconfirmed
 
 
 def test_what_does_not_wait_is_failed_or_run_again_when_its_cluster_is_lost() -> None:

@@ -25,6 +25,7 @@ WAITS = Silence(
     command="give e up",
 )
 START = "Cluster 'a' has been silent since 2026-03-01T12:00:00Z."
+REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
 
 
 @pytest.mark.parametrize(
@@ -34,29 +35,27 @@ START = "Cluster 'a' has been silent since 2026-03-01T12:00:00Z."
             WAITS,
             GIVE_UP,
             "Its job may still run, and its result counts when the agent returns (on_lost: wait); else it ends FAILED "
-            "(CLUSTER_LOST) at 2026-03-02T12:00:00Z (agents.giveUpAfter). `give e up` ends it without the agent.",
+            f"(CLUSTER_LOST) at 2026-03-02T12:00:00Z (agents.giveUpAfter). {REMEDY}, and records who asked.",
         ),
         (
             replace(WAITS, lease_expires_at=NOW + timedelta(seconds=20), is_aborting=True),
             GIVE_UP,
             "Its job may still run, and it is ended when the agent returns (on_lost: wait); else it ends ABORTED at "
-            "2026-03-02T12:00:00Z (agents.giveUpAfter). `give e up` ends it without the agent from "
-            "2026-03-01T12:02:00Z on.",
+            f"2026-03-02T12:00:00Z (agents.giveUpAfter). {REMEDY} from 2026-03-01T12:02:00Z on, and records who asked.",
         ),
         (
             replace(WAITS, on_lost="fail"),
             LOST,
             "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z, if its engine guards "
-            "leases (on_lost: fail); it ends "
-            "FAILED (CLUSTER_LOST) at 2026-03-01T12:05:00Z, when the cluster is lost. `give e up` ends it without the "
-            "agent.",
+            "leases (on_lost: fail); it ends FAILED "
+            f"(CLUSTER_LOST) at 2026-03-01T12:05:00Z, when the cluster is lost. {REMEDY}, and records who asked.",
         ),
         (
             replace(WAITS, on_lost="retry", is_retried=True, lost_at=NOW),
             NOW,
             "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z, if its engine guards "
             "leases (on_lost: retry); another "
-            "attempt follows any moment now, when the cluster is lost. `give e up` ends it without the agent.",
+            f"attempt follows any moment now, when the cluster is lost. {REMEDY}, and records who asked.",
         ),
         (
             replace(WAITS, has_started=False),
@@ -72,4 +71,5 @@ START = "Cluster 'a' has been silent since 2026-03-01T12:00:00Z."
 )
 def test_what_silence_means_goes_by_the_policy(silence: Silence, next_at: datetime | None, message: str) -> None:
     assert silence.next_at == next_at
-    assert silence.describe(NOW) == f"{START} {message}"
+    unconfirmed = "Nobody has confirmed that it has ended. " if silence.is_aborting else ""
+    assert silence.describe(NOW) == f"{unconfirmed}{START} {message}"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.statuses import Circumstances, describe_limit
 from admin.core.placement.filters import Verdict
@@ -27,6 +28,7 @@ WAITS = Circumstances(
 )
 FULL = Verdict("room", False, "is full: 1 cpu wanted, free are 0")
 NO_CLUSTER = replace(WAITS, cluster=None, position=None, reason="CLUSTERS_FULL", reason_message="None is able.")
+EXIT_1 = AttemptRecord(number=1, outcome="FAILED", reason="FAILED", exit_code=1)
 RUNS = replace(
     WAITS,
     phase=Phase.RUNNING,
@@ -57,7 +59,15 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (replace(WAITS, silence="It is silent.", not_before=LATER), "QUEUED for 12 min: It is silent."),
         (
             replace(WAITS, attempt=2, attempts=3, not_before=LATER, reason_message="Attempt 1 ended FAILED."),
-            "QUEUED: in back-off, attempt 2 of 3 in 4 min 10 s. Attempt 1 ended FAILED.",
+            "QUEUED: in back-off (attempt 1 of 3), next attempt in 4 min 10 s. Attempt 1 ended FAILED.",
+        ),
+        (
+            replace(WAITS, attempt=2, attempts=3, not_before=LATER, failure=EXIT_1),
+            "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s.",
+        ),
+        (
+            replace(RUNS, failure=EXIT_1),
+            "RUNNING on birch for 4 min (attempt 2 of 3, after exit 1): pool 'std' at domain d decides.",
         ),
         (RUNS, "RUNNING on birch for 4 min (attempt 2 of 3): pool 'std' at domain d decides."),
         (replace(RUNS, silence="It is silent."), "RUNNING on birch for 4 min (attempt 2 of 3): It is silent."),
@@ -116,7 +126,7 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         (replace(RUNS, ends_at=LATER), "It ends by itself, or for its time limit at 2026-03-01T12:04:10Z.", LATER),
         (
             replace(RUNS, silence="Silent.", judged_at=LATER),
-            "It is judged if the agent that has it stays away.",
+            "It is judged at 2026-03-01T12:04:10Z if the agent that has it stays away.",
             LATER,
         ),
         (replace(WAITS, silence="Silent.", not_before=LATER), "It is decided again any moment now.", None),

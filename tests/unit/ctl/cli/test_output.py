@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ctl.cli.diffs import unified
-from ctl.cli.output import Printer, plain_table, print_error
+from ctl.cli.output import Printer, plain_table, print_error, stacked_table
 from ctl.client.answers import Attribute
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import printable
@@ -56,6 +56,28 @@ def test_a_sample_can_be_read_as_it_is(noun: str) -> None:
 def test_plain_tables_align_and_never_cut() -> None:
     long = "x" * 300
     assert plain_table(["A", "LONG"], [["1", long], ["", "2"]]) == f"A  LONG\n1  {long}\n-  2\n"
+
+
+def test_columns_for_which_a_line_has_no_room_are_written_below_their_row() -> None:
+    header = ["NAME", "STATE", "SET BY", "AGE"]
+    rows = [["birch", "able", "revision 41, anonymous (says ana)", "3d"], ["oak", "able", "", "4d"]]
+    assert stacked_table(header, rows, 100) == plain_table(header, rows)
+    assert stacked_table(header, rows, 30) == (
+        "NAME   STATE  AGE\nbirch  able   3d\n  SET BY: revision 41,\n    anonymous (says ana)\noak    able   4d\n"
+    )
+    assert stacked_table(["NAME", "STATE"], [["x" * 50, "able"]], 30) == f"NAME\n{'x' * 50}\n  STATE: able\n"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "format_", "lines"), [(True, "table", 5), (True, "wide", 3), (False, "table", 3)]
+)
+def test_only_a_person_at_a_terminal_gets_more_than_one_line_a_row(
+    is_terminal: bool, format_: str, lines: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    monkeypatch.setenv("COLUMNS", "100")
+    Printer(format=format_).table(["NAME", "REASON", "AGE"], [["a", "word " * 30, "3d"], ["b", "", "4d"]])
+    assert len(capsys.readouterr().out.splitlines()) == lines
 
 
 def test_control_characters_cannot_steer_the_terminal() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ctl.client.times import age
+from ctl.client.times import age, distance
 from ctl.commands.fleet.clusters import state_words
 
 
@@ -27,3 +27,8 @@ def test_the_last_sync_is_shown_by_its_age() -> None:
     assert age((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3m")
     # Clocks differ.
     assert age((datetime.now(UTC) + timedelta(minutes=3)).isoformat()) == "0s ago"
+
+
+def test_what_is_to_come_is_shown_by_its_distance() -> None:
+    assert distance((datetime.now(UTC) + timedelta(minutes=3, seconds=5)).isoformat()).startswith("in 3m")
+    assert distance((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3m")

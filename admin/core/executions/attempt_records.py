@@ -1,0 +1,53 @@
+"""Attempt records: what is kept of an attempt that is over, and by what it ended in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from admin.core.executions.causes import Cause, cause_of
+from admin.core.json_text import JsonObject
+
+_TIMES = ("started_at", "ended_at")
+#: Reasons that say no more than the phase, or than the exit code or signal.
+_PLAIN = ("FAILED", "SIGNAL", "TIMED_OUT", "ABORTED", "SUCCEEDED")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptRecord:
+    """How an attempt ended."""
+
+    number: int
+    outcome: str  #: the phase in which it ended, or the type of the event for one that came to nothing before it began
+    reason: str
+    native_id: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    started_at: datetime | None = None  #: by its agent's clock, else when its agent said so
+    ended_at: datetime | None = None  #: by its agent's clock; None where nobody has said so
+
+    @property
+    def cause(self) -> Cause | None:
+        return cause_of(self.outcome, self.reason)
+
+    @property
+    def ended_by(self) -> str:
+        """By what it ended, in words: `exit 1`, `signal 9`, `out of memory (exit 137)`, `cluster lost`."""
+        code = f"signal {self.signal}" if self.signal else "" if self.exit_code is None else f"exit {self.exit_code}"
+        if self.reason in _PLAIN:
+            return code or _words(self.outcome)
+        return f"{_words(self.reason)} ({code})" if code else _words(self.reason)
+
+    def as_json(self) -> JsonObject:
+        """All of it that is known, as it is stored."""
+        known = {name: value for name, value in vars(self).items() if value is not None}
+        return known | {name: known[name].isoformat() for name in _TIMES if name in known}
+
+    @classmethod
+    def from_json(cls, stored: JsonObject) -> AttemptRecord:
+        """A record that was stored."""
+        return cls(**stored | {name: datetime.fromisoformat(stored[name]) for name in _TIMES if name in stored})
+
+
+def _words(code: str) -> str:
+    return code.lower().replace("_", " ")

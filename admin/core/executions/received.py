@@ -1,0 +1,94 @@
+"""Received: what a job really gets of resources, environment, labels and identity, and where each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from admin.core.jobs.job import capped
+from admin.core.json_text import JsonObject
+from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
+
+#: The maps of a job, and the branch of the execution config that fills each.
+_MAPS = {"environment": "envs", "labels": "labels", "annotations": "annotations"}
+_RUN_AS = "security_context.run_as"
+
+
+class AmountSource(NamedTuple):
+    """Which setting an amount of a resource comes from."""
+
+    setting: str  #: `defaults.memory`, or `limits.memory` where that caps the default
+    origin: Mapping[str, Any]
+
+
+def setting_of(settings: Sequence[Mapping[str, Any]], kind: str) -> Mapping[str, Any]:
+    """The effective value of a kind, of those that a trail has."""
+    return next(value for value in settings if value["resource_type"] == kind)
+
+
+def source_of_amount(
+    resource: str, amount: str, requested: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+) -> AmountSource | None:
+    """The setting that an amount comes from; None where the job itself says it.
+
+    `requested` is the job as an ad hoc request gave it; of others it is not known what they asked for.
+    """
+    given = (requested or {}).get("resources", {})
+    if any(resource in given.get(part, {}) for part in ("requests", "limits")):
+        return None
+    effective = setting_of(settings, TASK_RESOURCE.name)
+    default, limit = (effective["value"].get(part, {}).get(resource) for part in ("defaults", "limits"))
+    if default is None or amount != capped(default, limit):
+        return None
+    setting = f"{'defaults' if amount == default else 'limits'}.{resource}"
+    return AmountSource(setting, effective["origins"][setting])
+
+
+def received(
+    job: Mapping[str, Any], requested: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+) -> list[JsonObject]:
+    """Each thing that a job gets, with the origin of the setting that gives it; without one the job itself does.
+
+    `overrides` is the path of the setting that something of the job itself wins over.
+    """
+    return [*_resources(job, requested, settings), *_maps(job, settings), *_identity(job, settings)]
+
+
+def _resources(
+    job: Mapping[str, Any], requested: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+) -> Iterator[JsonObject]:
+    resources = job.get("resources", {})
+    defaults = setting_of(settings, TASK_RESOURCE.name)["value"].get("defaults", {})
+    for part in ("requests", "limits"):
+        for resource, amount in resources.get(part, {}).items():
+            entry = {"field": f"resources.{part}.{resource}", "value": amount}
+            source = source_of_amount(resource, amount, requested, settings)
+            if source is not None:
+                yield entry | {"origin": source.origin}
+            else:
+                yield entry | ({"overrides": f"defaults.{resource}"} if resource in defaults else {})
+    for name in ("nodes", "tasks", "duration", "exclusive"):
+        if resources.get(name, 1) != 1:  # of which there is one unless the job says otherwise
+            yield {"field": f"resources.{name}", "value": str(resources[name])}
+
+
+def _maps(job: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
+    config = setting_of(settings, WORKFLOW_EXECUTION_CONFIG.name)
+    for name, branch in _MAPS.items():
+        values = config["value"].get(branch, {}).get("values", {})
+        if not isinstance(values, Mapping):
+            values = {entry["key"]: entry["value"] for entry in values}
+        for key, value in job.get(name, {}).items():
+            entry, setting = {"field": f"{name}.{key}", "value": value}, f"{branch}.values.{key}"
+            if key not in values:
+                yield entry
+            elif str(values[key]) == value:
+                yield entry | {"origin": config["origins"][setting]}
+            else:
+                yield entry | {"overrides": setting}
+
+
+def _identity(job: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
+    if job.get("identity"):
+        origin = setting_of(settings, WORKFLOW_EXECUTION_CONFIG.name)["origins"].get(_RUN_AS)
+        yield {"field": "identity", "value": job["identity"]} | ({"origin": origin} if origin else {})

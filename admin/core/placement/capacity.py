@@ -1,0 +1,40 @@
+"""Capacity: what clusters and pools have in all, and what of it is free for new work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from admin.core.fleet.clusters import Cluster, Health
+from admin.core.fleet.fleet import Group
+from admin.core.placement.candidates import free_amounts
+from admin.core.resources import Amounts, add
+
+
+def usable_amounts(cluster: Cluster, waiting: Mapping[str, Amounts]) -> Amounts | None:
+    """What is free for new work; nothing where the agent is silent or was never seen, whatever was reported before."""
+    free = free_amounts(cluster, waiting)
+    return free if free is None or cluster.health is Health.READY else dict.fromkeys(free, 0)
+
+
+class GroupCapacity(NamedTuple):
+    """What the members of a pool or label have together."""
+
+    total: Amounts
+    free: Amounts  #: on the members that may get work
+    able: int  #: how many members those are
+    members: int
+
+
+def group_capacity(group: Group, clusters: Mapping[str, Cluster], waiting: Mapping[str, Amounts]) -> GroupCapacity:
+    """The sums over the members of a group, as far as they are known."""
+    total: Amounts = {}
+    free: Amounts = {}
+    able = 0
+    for name, weight in group.members:
+        cluster = clusters[name]
+        total = add(total, cluster.capacity or {})
+        if weight > 0 and cluster.is_able and not cluster.is_expected:
+            able += 1
+            free = add(free, usable_amounts(cluster, waiting) or {})
+    return GroupCapacity(total, free, able, len(group.members))

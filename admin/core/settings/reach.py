@@ -1,0 +1,53 @@
+"""Reach: which scopes below a row follow it, and which say otherwise or the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from admin.core.problems import Path
+from admin.core.settings.kinds import Kind, Merge
+from admin.core.settings.platform import PlatformDefaults
+from admin.core.settings.resolution import Row, effective_value
+from admin.core.settings.scopes import Scope
+
+
+class Relation(StrEnum):
+    """How a scope stands to a field of a broader row; of several fields the first in this order describes the scope."""
+
+    SAYS_OTHERWISE = "says_otherwise"  # its own row has another value, or none
+    SAYS_THE_SAME = "says_the_same"  # its own row has the same value again
+    FOLLOWS = "follows"  # the field counts here as the row has it
+    FOLLOWS_ANOTHER = "follows_another"  # a row in between decides
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeRelation:
+    """How one scope stands to each field of a broader row."""
+
+    scope: Scope
+    fields: Mapping[Path, Relation]
+
+    @property
+    def relation(self) -> Relation:
+        return min(self.fields.values(), key=list(Relation).index)
+
+
+def relate(kind: Kind, row: Row, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults) -> ScopeRelation:
+    """How a scope below a row stands to it, from the rows of the kind that apply there."""
+    effective = effective_value(kind, scope, rows, platform)
+    origins, leaves = effective.origins | effective.unset, kind.leaves(effective.value)
+    own = rows.get(scope)
+    own_paths = () if own is None else kind.leaves(own.payload)
+    fields: dict[Path, Relation] = {}
+    for path, value in kind.leaves(row.payload).items():
+        if path in origins and origins[path].scope == row.scope:
+            fields[path] = Relation.FOLLOWS
+        elif own is None or (kind.merge is Merge.LEAF and path not in own_paths):
+            fields[path] = Relation.FOLLOWS_ANOTHER
+        elif leaves.get(path) == value:
+            fields[path] = Relation.SAYS_THE_SAME
+        else:
+            fields[path] = Relation.SAYS_OTHERWISE
+    return ScopeRelation(scope=scope, fields=fields)

@@ -1,0 +1,47 @@
+"""Uses: which payloads say a name or a value, and whether a scope has it from there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admin.core.problems import Path
+from admin.core.settings.kinds import Kind, Payload
+from admin.core.settings.platform import PlatformDefaults
+from admin.core.settings.resolution import Row, effective_value
+from admin.core.settings.scopes import Origin, Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sought:
+    """What payloads of a kind are searched for: one of some values, of one leaf or of any."""
+
+    kind: Kind
+    path: Path | None = None  #: None for any leaf
+    values: frozenset[str] | None = None  #: as texts; None for any value
+
+    def find(self, payload: Payload) -> dict[Path, Any]:
+        """The leaves of a payload that say it."""
+        return {
+            path: value
+            for path, value in self.kind.leaves(payload).items()
+            if self.path in (None, path) and self._has(value)
+        }
+
+    def _has(self, value: Any) -> bool:
+        if self.values is None:
+            return True
+        items = value if isinstance(value, list) else [value]
+        return not self.values.isdisjoint(map(leaf_text, items))
+
+    def origins_at(self, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults) -> set[Origin]:
+        """Where a scope has it from, from the rows of the kind that apply there; nothing where it has it not."""
+        effective = effective_value(self.kind, scope, rows, platform)
+        return {effective.origins[path] for path in self.find(effective.value)}
+
+
+def leaf_text(value: Any) -> str:
+    """The text by which a value is searched."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

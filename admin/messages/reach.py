@@ -1,0 +1,70 @@
+"""The reach of a row: how the scopes below stand to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin.core.problems import dotted
+from admin.core.settings.reach import Relation, ScopeRelation
+from admin.core.settings.scopes import Scope
+from admin.messages.attributes import ConfigurationAnswer
+from admin.messages.pages import key_of, token_of
+from admin.messages.requests import PageQuery, ResourceType, ScopeQuery
+from admin.messages.shared import Answer, ScopeAnswer, one_of
+from admin.services.reach import Reach
+
+_RELATION = one_of(*Relation)
+
+
+class ReachQuery(ScopeQuery, PageQuery):
+    resource_type = ResourceType(required=True)
+
+
+class RelationAnswer(ScopeAnswer):
+    """How a scope stands to a broader row."""
+
+    level: str
+    relation: Annotated[str, _RELATION]
+    fields: Annotated[dict[str, Annotated[str, _RELATION]], Meta(description="The same of each field of the row.")]
+
+    @classmethod
+    def from_relation(cls, relation: ScopeRelation) -> RelationAnswer:
+        fields = {dotted(path): field.value for path, field in relation.fields.items()}
+        return cls.from_attributes(relation, level=relation.scope.level.value, fields=fields)
+
+
+class RelationCounts(Answer):
+    """How many scopes of a page stand to a row in each way."""
+
+    follows: int
+    says_otherwise: int
+    says_the_same: int
+    follows_another: Annotated[int, Meta(description="A row in between decides.")]
+
+
+class ReachAnswer(Answer):
+    row: ConfigurationAnswer
+    revision: int
+    counts: Annotated[RelationCounts, Meta(description="Of the scopes of this page.")]
+    scopes: list[RelationAnswer]
+    token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
+
+    @classmethod
+    def from_reach(cls, reach: Reach) -> ReachAnswer:
+        counts = Counter(relation.relation for relation in reach.relations)
+        return cls(
+            row=ConfigurationAnswer.from_row(reach.kind, reach.row),
+            revision=reach.revision,
+            counts=RelationCounts(**{relation.value: counts[relation] for relation in Relation}),
+            scopes=[RelationAnswer.from_relation(relation) for relation in reach.relations],
+            token=token_of(reach.last),
+        )
+
+
+def scope_of_token(token: str | None) -> Scope | None:
+    """The scope after which a page begins; None for the first."""
+    key = key_of(token, len(Scope._fields))
+    return None if key is None else Scope(*key)

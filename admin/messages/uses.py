@@ -1,0 +1,154 @@
+"""Where something is used: what says it, what that reaches, and which executions were decided by it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from marshmallow import fields
+from msgspec import Meta
+
+from admin.core.executions.removals import NOUNS
+from admin.core.problems import Invalid, Problem, dotted, invalid
+from admin.core.settings.kinds import Kinds
+from admin.core.settings.scopes import Level
+from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
+from admin.messages.shared import Answer, ScopeAnswer
+from admin.services.context import Context
+from admin.services.uses import Affected, Question, Reached, Use, Uses, ask_kind, ask_name
+
+_KIND_FIELDS = ("resource_type", "field", "value")
+
+
+class UsesQuery(PageQuery):
+    """One of a pool, label, cluster, queue, queue tag, and a kind with perhaps a field and a value of it."""
+
+    pool = fields.String(validate=SCOPE_KEY)
+    label = fields.String(validate=SCOPE_KEY)
+    cluster = fields.String(validate=SCOPE_KEY)
+    queue = fields.String(validate=SCOPE_KEY)
+    queue_tag = fields.String(validate=SCOPE_KEY)
+    resource_type = ResourceType()
+    field = fields.String(validate=SCOPE_KEY, metadata={"description": "The path of a field, such as limits.cpu."})
+    value = fields.String(metadata={"description": "Of the field; as JSON unless it is text."})
+    reach = Flag(load_default=False, metadata={"description": "With the scopes that have it, not only their number."})
+
+
+def question_of(context: Context, query: Fields) -> Question:
+    """What a query asks about; Invalid unless that is one thing."""
+    kinds: Kinds = context.settings.kinds
+    named = [noun for noun in NOUNS if noun in query]
+    if len(named) + any(key in query for key in _KIND_FIELDS) > 1:
+        raise invalid(named[-1], "is asked about alone: leave out the others.")
+    if named:
+        return ask_name(context, named[0], query[named[0]])
+    if "resource_type" not in query:
+        names = ", ".join(NOUNS)
+        raise Invalid(Problem(field="resource_type", reason=f"is missing: name a kind, or one of {names}."))
+    return ask_kind(kinds.find(query["resource_type"]), query.get("field"), query.get("value"))
+
+
+class UseAnswer(ScopeAnswer):
+    """What says it: a key of the configuration, a row, or the definition of a launch plan."""
+
+    level: Annotated[str, Meta(description="Of the row; platform, or launch-plan-definition.")]
+    resource_type: str
+    fields: Annotated[dict[str, Any], Meta(description="The fields that say it, with their values.")]
+    version: Annotated[int | str | None, Meta(description="Of the row, or of the launch plan.")] = None
+    key: Annotated[str | None, Meta(description="The configuration key.")] = None
+
+    @classmethod
+    def from_use(cls, use: Use) -> UseAnswer:
+        level = Level.PLATFORM.value if use.key else use.scope.level.value
+        return cls.from_attributes(
+            use,
+            level=level if use.plan is None else "launch-plan-definition",
+            resource_type=use.sought.kind.name,
+            fields={dotted(path): value for path, value in use.leaves.items()},
+            version=use.version if use.plan is None else use.plan.version,
+            key=use.key or None,
+        )
+
+
+class ReachedAnswer(ScopeAnswer):
+    """A scope that has it."""
+
+    level: str
+    resource_type: str
+    refused: Annotated[bool, Meta(description="Whether executions there would be refused if it went away.")]
+
+    @classmethod
+    def from_reached(cls, reached: Reached) -> ReachedAnswer:
+        level = reached.scope.level.value
+        return cls.from_attributes(reached, level=level, resource_type=reached.kind, refused=reached.is_refused)
+
+
+class ReachCounts(Answer):
+    """How many scopes have it, of those that a page has looked at."""
+
+    scopes: int
+    launch_plans: Annotated[int, Meta(description="Those of the scopes that are launch plans.")]
+    refused: Annotated[int, Meta(description="Scopes whose executions would be refused if it went away.")]
+
+
+class AffectedExecution(Answer):
+    id: ExecutionIdAnswer
+    phase: str
+
+
+class AffectedAnswer(Answer):
+    """Executions that have not ended and were decided by it."""
+
+    phases: Annotated[dict[str, int], Meta(description="How many there are by their phases.")]
+    executions: Annotated[list[AffectedExecution], Meta(description="The newest of them, up to a hundred.")]
+    complete: Annotated[bool, Meta(description="Whether all that have not ended were looked at, or only the newest.")]
+
+    @classmethod
+    def from_affected(cls, affected: Affected) -> AffectedAnswer:
+        executions = [
+            AffectedExecution(id=ExecutionIdAnswer.from_execution(execution), phase=execution.phase)
+            for execution in affected.executions
+        ]
+        return cls(phases=dict(affected.phases), executions=executions, complete=affected.is_complete)
+
+
+class UsesAnswer(Answer):
+    noun: str
+    name: str
+    known: bool
+    closest: list[str] | None = None
+    pools: Annotated[list[str] | None, Meta(description="That a cluster is in.")] = None
+    labels: Annotated[list[str] | None, Meta(description="That a cluster is in.")] = None
+    revision: int
+    uses: list[UseAnswer]
+    reach: Annotated[ReachCounts, Meta(description="Of this page.")]
+    scopes: Annotated[list[ReachedAnswer] | None, Meta(description="Those of this page, if they were asked for.")] = (
+        None
+    )
+    executions: Annotated[AffectedAnswer | None, Meta(description="On the first page.")] = None
+    token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
+
+    @classmethod
+    def from_uses(cls, found: Uses, token: str | None, *, with_scopes: bool) -> UsesAnswer:
+        question, reached = found.question, found.reached
+        levels = Counter(place.scope.level for place in reached)
+        is_cluster = question.noun == "cluster"
+        return cls(
+            noun=question.noun,
+            name=question.name,
+            known=question.is_known,
+            closest=None if question.is_known else list(question.closest),
+            pools=list(question.pools) if is_cluster else None,
+            labels=list(question.labels) if is_cluster else None,
+            revision=found.revision,
+            uses=[UseAnswer.from_use(use) for use in found.uses],
+            reach=ReachCounts(
+                scopes=len(reached),
+                launch_plans=levels[Level.LAUNCH_PLAN],
+                refused=sum(place.is_refused for place in reached),
+            ),
+            scopes=[ReachedAnswer.from_reached(place) for place in reached] if with_scopes else None,
+            executions=None if found.affected is None else AffectedAnswer.from_affected(found.affected),
+            token=token,
+        )

@@ -1,0 +1,41 @@
+"""Provenance of the fleet: by which revisions it was defined, and by which events clusters came to their states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.clusters import Cluster
+from admin.core.fleet.definitions import Definition
+from admin.core.provenance import Provenance
+from admin.services.context import Context
+from admin.store import fleet, revisions
+
+
+def defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
+    """The revisions of definitions, by number."""
+    return revisions.provenance_of(connection, (definition.version for definition in definitions if definition.version))
+
+
+def cluster_provenance(
+    context: Context, connection: Connection, clusters: Iterable[Cluster]
+) -> Mapping[str, Mapping[str, Provenance]]:
+    """By which revisions clusters were defined, and by which events or revisions they came to their states."""
+    known = list(clusters)
+    defined = defined_by(connection, (cluster.definition for cluster in known))
+    in_state = {
+        "disabled": [cluster.name for cluster in known if cluster.state.enabled is False],
+        "cordoned": [cluster.name for cluster in known if cluster.state.cordoned],
+        "draining": [cluster.name for cluster in known if cluster.state.draining],
+    }
+    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in known}
+    for cluster in known:
+        definition = defined.get(cluster.definition.version or 0)
+        if definition is not None:
+            provenance[cluster.name]["definition"] = definition
+            if not cluster.enabled and cluster.state.enabled is None:
+                provenance[cluster.name]["disabled"] = definition
+    for (name, state), event in fleet.switched_by(connection, in_state, context.clock()).items():
+        provenance[name][state] = event
+    return provenance

@@ -1,0 +1,115 @@
+"""Explanations: why an execution is where it is, and all that is known of it as things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from admin.core.executions.effective_settings import versions_in
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.received import received
+from admin.core.executions.spec import request_warnings
+from admin.core.executions.statuses import Status
+from admin.core.json_text import JsonObject
+from admin.core.placement import decisions as placement_decisions
+from admin.core.placement.routes import describe_rungs, route_of, winner_of
+from admin.core.provenance import Provenance
+from admin.services.attempts import AttemptList, list_attempts
+from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.services.executions import beyond_last, find_execution
+from admin.services.non_candidates import not_candidates
+from admin.services.silences import SilenceView, view_silence
+from admin.services.statuses import LeaseView, view_lease, view_status
+from admin.store import decisions, fleet, revisions
+from admin.store.decisions import StoredDecision
+from admin.store.executions import ExecutionId
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Where an execution is or would be, and why; steps as JSON of their trails."""
+
+    id: ExecutionId
+    cluster: str | None
+    reason: str
+    reason_message: str
+    pool: str | None
+    label: str | None
+    strategy: str
+    revision: int
+    rungs: list[JsonObject]
+    candidates: list[JsonObject]
+    settings: list[JsonObject]
+    job: JsonObject
+    queue: str | None
+    received: list[JsonObject]  #: what its job gets, each with its origin
+    rule: str  #: which rung decided, and over which others, in words
+    warnings: list[dict[str, str]]
+    provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions; None where some are assumed
+    decision: StoredDecision | None = None  #: None where nothing was decided yet
+    history: list[StoredDecision] | None = None
+    silence: SilenceView | None = None  #: of its cluster, while it waits or runs there
+    status: Status | None = None  #: where it stands now; None for what was not created
+    attempts: AttemptList | None = None
+    lease: LeaseView | None = None  #: while an agent has it
+    not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
+
+
+def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
+    """Why an execution is where it is; or was, by an earlier decision."""
+    with context.database.reading() as connection:
+        execution = find_execution(context, connection, key)
+        history = decisions.of(connection, execution.id)
+        if number is not None and not 1 <= number <= len(history):
+            raise beyond_last("decision", execution, len(history))
+        decision = history[(number or len(history)) - 1]
+        settings = decisions.trail(connection, decision.settings_trail)
+        trail = decisions.trail(connection, decision.placement_trail)
+        provenance = revisions.provenance_of(connection, versions_in(settings))
+        switched = placement_decisions.switched_candidates(trail)
+        switched_by = fleet.switched_by(connection, switched, decision.decided_at)
+        winner = winner_of(settings["rungs"])
+        fleet_now = current_fleet(context, connection)
+        others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
+        attempts = silence = status = lease = None
+        if decision is history[-1]:
+            attempts = list_attempts(connection, execution)
+            heard = fleet.heard(connection).get(execution.cluster or "")
+            silence = view_silence(context, connection, execution, heard)
+            lease = view_lease(execution, heard)
+            status = view_status(context, connection, execution, settings, provenance, silence)
+    message = decision.reason_message
+    is_chosen = decision.reason in placement_decisions.CHOSEN
+    is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
+    has_left = not is_waiting_there or execution.not_before is not None
+    if decision.cluster and is_chosen and has_left:
+        message = placement_decisions.describe_choice(decision.cluster, decision.reason, is_past=True)
+    return Explanation(
+        id=execution.key,
+        cluster=decision.cluster,
+        reason=decision.reason,
+        reason_message=message,
+        pool=winner["name"] if winner["kind"] == "pool" else None,
+        label=winner["name"] if winner["kind"] == "label" else None,
+        strategy=trail["strategy"],
+        revision=decision.revision,
+        rungs=settings["rungs"],
+        candidates=placement_decisions.render_candidates(
+            trail, decision.scores, str(key), decision.cluster, switched_by, context.clock()
+        ),
+        settings=settings["settings"],
+        job=execution.content["job"],
+        queue=execution.content["queue"],
+        received=received(execution.content["job"], execution.request["spec"].get("job"), settings["settings"]),
+        rule=describe_rungs(settings["rungs"]),
+        warnings=request_warnings(execution.request["spec"]),
+        provenance=provenance,
+        decision=decision,
+        history=history,
+        silence=silence,
+        status=status,
+        attempts=attempts,
+        lease=lease,
+        not_candidates=others,
+    )

@@ -1,0 +1,46 @@
+"""The nearest row that a scope without a value could take over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import Connection
+
+from admin.core.settings.kinds import Kind
+from admin.core.settings.nearest import nearest_row
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Level, Scope
+from admin.services.context import Context
+from admin.store import attributes, projects
+from admin.store.attributes import Filter
+
+#: Rows, and other projects, that are looked at.
+_MOST = 100
+
+
+def find_nearest(context: Context, connection: Connection, kind: Kind, scope: Scope) -> Row | None:
+    """The nearest row of a kind beside a scope at which no value applies; None where there is none."""
+    for rows in _beside(context, connection, kind.name, scope):
+        row = nearest_row(kind, scope, rows)
+        if row is not None:
+            return row
+    return None
+
+
+def _beside(context: Context, connection: Connection, kind: str, scope: Scope) -> Iterator[Iterable[Row]]:
+    """The rows beside a scope and beside the broader ones, level by level, the most specific first."""
+    domain, project, workflow, launch_plan = scope
+    place = {"project": project, "domain": domain}
+    if launch_plan:
+        plans = Filter(kinds=(kind,), **place, workflow=workflow, level=Level.LAUNCH_PLAN)
+        yield attributes.page(connection, plans, None, _MOST)
+    if workflow:
+        yield attributes.page(connection, Filter(kinds=(kind,), **place, level=Level.WORKFLOW), None, _MOST)
+    others = [other.id for other in projects.page(connection, state=None, after=None, limit=_MOST)] if project else []
+    if project and domain:
+        yield attributes.exactly(connection, [(kind, Scope(other, project)) for other in context.settings.domain_ids()])
+        yield attributes.exactly(connection, [(kind, Scope(domain, other)) for other in others])
+    if project:
+        yield attributes.exactly(connection, [(kind, Scope(project=other)) for other in others])
+    if domain:
+        yield attributes.of_domains(connection, kind)

@@ -1,0 +1,158 @@
+"""Rows without effect: a page of those that no execution can feel, of a limited number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from sqlalchemy import Connection
+
+from admin.core.executions.no_effect import Circumstances, no_effect, unfelt_leaves
+from admin.core.fleet.fleet import Fleet, Group
+from admin.core.problems import Path
+from admin.core.projects import ProjectState
+from admin.core.registrations import settings_of
+from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
+from admin.core.settings.kinds import Kind, NameList
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Level, Scope
+from admin.core.settings.warnings import KnownNames, Warning
+from admin.services.changeable.attributes import undeclared
+from admin.services.context import Context
+from admin.services.definitions import current_fleet, names_known_at
+from admin.services.scopes import check_readable
+from admin.store import attributes, decision_basis, projects, registrations
+from admin.store.attributes import Filter
+
+#: Rows that a page looks at.
+EXAMINED = 5000
+_CHUNK = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoEffectPage:
+    """The reasons why some rows have no effect, as of one revision."""
+
+    warnings: tuple[Warning, ...]
+    revision: int
+    examined: int  #: rows that this page has looked at
+    next_key: tuple[str, ...] | None  #: the row after which the next page begins; None for the last page
+
+
+def list_no_effect(
+    context: Context, conditions: Filter, after: tuple[str, ...] | None, limit: int, examined: int = EXAMINED
+) -> NoEffectPage:
+    """The rows without effect, and of others the fields without, of a limited number of rows from after a key on."""
+    settings = context.settings
+    with context.database.reading() as connection:
+        check_readable(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
+        basis = decision_basis.read(connection)
+        reasons = _Reasons(context, connection, names_known_at(context, connection, basis))
+        warnings: list[Warning] = []
+        if after is None and conditions.is_everything and len(conditions.kinds) == len(list(settings.kinds)):
+            in_use = attributes.kinds_in_use(connection)
+            warnings += [undeclared(name) for name in in_use if name not in settings.kinds]
+        count, last, is_full = 0, after, False
+        while not is_full:
+            page = attributes.examine(connection, conditions, last, _CHUNK)
+            for row, reasons_of_row in reasons.of_all(page.rows):
+                is_full = bool(warnings) and len(warnings) + len(reasons_of_row) > limit
+                if is_full:
+                    break
+                warnings += reasons_of_row
+                last = attributes.page_key(row)
+            else:
+                last = page.last
+            count += page.examined
+            is_full = is_full or last is None or count >= examined
+    return NoEffectPage(warnings=tuple(warnings), revision=basis.revision, examined=count, next_key=last)
+
+
+class _Reasons:
+    """Finds out why rows have no effect, many at a time."""
+
+    def __init__(self, context: Context, connection: Connection, known: KnownNames) -> None:
+        self._context = context
+        self._connection = connection
+        self._known = known
+        self._empty = _empty_groups(current_fleet(context, connection))
+
+    def of_all(self, rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:
+        """Rows that are sorted by kind, each with every reason why it has no effect."""
+        for name, rows_of_kind in groupby(rows, key=lambda row: row.kind):
+            yield from self._of_kind(self._context.settings.kinds[name], list(rows_of_kind))
+
+    def _of_kind(self, kind: Kind, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Warning]]]:
+        known = projects.get_many(self._connection, {row.scope.project for row in rows} - {""})
+        archived = {name for name, project in known.items() if project.state is ProjectState.ARCHIVED}
+        pools = self._pools(kind, rows)
+        unfelt = self._unfelt(kind, rows)
+        plans = {row.scope: (row.scope.project, row.scope.domain, row.scope.launch_plan) for row in rows}
+        definitions = registrations.active_plans_of(
+            self._connection, [key for scope, key in plans.items() if scope.launch_plan]
+        )
+        places = {row.scope: (row.scope.project, row.scope.domain, row.scope.workflow) for row in rows}
+        workflows = registrations.newest_workflows(
+            self._connection, {key for scope, key in places.items() if scope.workflow}
+        )
+        for row in rows:
+            plan, workflow = definitions.get(plans[row.scope]), workflows.get(places[row.scope])
+            around = Circumstances(
+                known=self._known,
+                empty=self._empty,
+                is_archived=row.scope.project in archived,
+                pool=pools.get(row.scope),
+                unfelt=unfelt.get(row.scope, ()),
+                definition={} if plan is None else settings_of(plan.spec),
+                job=None if workflow is None else workflow.spec["job"],
+            )
+            yield row, no_effect(kind, row, around)
+
+    def _pools(self, kind: Kind, rows: Iterable[Row]) -> dict[Scope, str | None]:
+        """The pools that are set at the scopes of labels."""
+        if kind.name != EXECUTION_CLUSTER_LABEL.name:
+            return {}
+        keys = [(CLUSTER_ASSIGNMENT.name, row.scope) for row in rows]
+        return {row.scope: row.payload["cluster_pool_name"] for row in attributes.exactly(self._connection, keys)}
+
+    def _unfelt(self, kind: Kind, rows: Iterable[Row]) -> Mapping[Scope, Sequence[Path]]:
+        """The leaves of domains' and projects' rows that are overridden everywhere."""
+        by_level = {level: [row for row in rows if row.scope.level is level] for level in (Level.DOMAIN, Level.PROJECT)}
+        domains = self._context.settings.domain_ids()
+        below = {row.scope: [Scope(domain, row.scope.project) for domain in domains] for row in by_level[Level.PROJECT]}
+        keys = [(kind.name, place) for places in below.values() for place in places]
+        over = {row.scope: row for row in attributes.exactly(self._connection, keys)}
+        unfelt = {
+            row.scope: unfelt_leaves(kind, row, ([over.get(place)] for place in below[row.scope]))
+            for row in by_level[Level.PROJECT]
+        }
+        for row in by_level[Level.DOMAIN]:
+            unfelt[row.scope] = unfelt_leaves(kind, row, self._over_domain(kind, row.scope))
+        return unfelt
+
+    def _over_domain(self, kind: Kind, scope: Scope) -> Iterator[Sequence[Row | None]]:
+        """What overrides a domain's row in each of the projects; most often the first ones answer."""
+        last: str | None = None
+        while True:
+            active = projects.page(self._connection, state=ProjectState.ACTIVE, after=last, limit=_CHUNK)
+            places = [(Scope(project=project.id), Scope(scope.domain, project.id)) for project in active]
+            keys = [(kind.name, place) for pair in places for place in pair]
+            rows = {row.scope: row for row in attributes.exactly(self._connection, keys)}
+            yield from ([rows.get(place) for place in pair] for pair in places)
+            if len(active) < _CHUNK:
+                return
+            last = active[-1].id
+
+
+def _empty_groups(fleet: Fleet) -> KnownNames:
+    """The pools and labels without a member that can be chosen."""
+    labels = {name: fleet.label(name) for name in fleet.label_names()}
+    return {
+        name_list: frozenset(name for name, group in groups.items() if group and not _has_choice(group, fleet))
+        for name_list, groups in ((NameList.POOL, fleet.pools), (NameList.LABEL, labels))
+    }
+
+
+def _has_choice(group: Group, fleet: Fleet) -> bool:
+    return any(member.weight > 0 and fleet.clusters[member.cluster].enabled for member in group.members)

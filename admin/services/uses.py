@@ -1,0 +1,363 @@
+"""Where something is used: what says a pool, label, cluster, queue, kind or value, and what that reaches."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from admin.core.executions.effective_settings import payload_of
+from admin.core.executions.lifecycle import UNFINISHED
+from admin.core.executions.removals import Removal
+from admin.core.executions.selectors import equals
+from admin.core.json_text import JsonObject
+from admin.core.problems import Path, closest, invalid
+from admin.core.registrations import Identifier, settings_of
+from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL, EXECUTION_QUEUE
+from admin.core.settings.kinds import Kind, Merge
+from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.settings.uses import Sought
+from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.services.known_scopes import scopes_below
+from admin.store import attributes, decisions, execution_lists, registrations, revisions
+from admin.store.executions import ListedExecution
+
+#: Scopes and rows that a page looks at, and executions that are looked at and named.
+SCOPES, ROWS, EXECUTIONS, NAMED = 1000, 100_000, 1000, 100
+#: Rows and launch plans that are read at once where nothing can be left to the database.
+_CHUNK = 1000
+
+_POOL, _LABEL = ("cluster_pool_name",), ("value",)
+#: Before and after the kinds of rows in the order of what says something: configuration, and launch plans.
+_CONFIGURATION, _DEFINITION = "", "~"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked about: a pool, label, cluster, queue or queue tag by its name, or a kind and perhaps a value."""
+
+    noun: str
+    name: str
+    sought: tuple[Sought, ...]
+    known: Iterable[str] | None = None  #: the names that there are of the noun; None where any will do
+    pools: tuple[str, ...] = ()  #: of a cluster: those that it is in
+    labels: tuple[str, ...] = ()
+
+    @property
+    def closest(self) -> tuple[str, ...]:
+        return closest(self.name, self.known or ())
+
+    @property
+    def is_known(self) -> bool:
+        return self.known is None or self.name in self.known
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """What says it: a key of the configuration, a row, or the definition of a launch plan."""
+
+    position: tuple[str, ...]  #: by which uses are sorted: five texts
+    sought: Sought
+    leaves: Mapping[Path, Any]
+    scope: Scope = PLATFORM
+    version: int | None = None
+    key: str = ""
+    plan: Identifier | None = None
+
+
+class Reached(NamedTuple):
+    """A scope that has it, and whether its executions would be refused without."""
+
+    scope: Scope
+    kind: str
+    is_refused: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Affected:
+    """Unfinished executions that were decided by it."""
+
+    phases: Mapping[str, int]
+    executions: Sequence[ListedExecution]  #: the first of them
+    is_complete: bool  #: whether all unfinished executions were looked at
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uses:
+    """A page of uses, and the scopes that they reach, as of one revision."""
+
+    question: Question
+    revision: int
+    uses: list[Use] = field(default_factory=list)
+    reached: list[Reached] = field(default_factory=list)
+    affected: Affected | None = None  #: on the first page
+    next_key: tuple[str, ...] | None = None
+
+
+def ask_name(context: Context, noun: str, name: str) -> Question:
+    """The question about a pool, label, cluster, queue or queue tag."""
+    with context.database.reading() as connection:
+        fleet = current_fleet(context, connection)
+    queues = {queue.name: queue.tags for queue in context.settings.rules.queues}
+    if noun == "pool":
+        return Question(noun=noun, name=name, sought=(_sought(CLUSTER_ASSIGNMENT, _POOL, name),), known=fleet.pools)
+    if noun == "label":
+        sought = _sought(EXECUTION_CLUSTER_LABEL, _LABEL, name)
+        return Question(noun=noun, name=name, sought=(sought,), known=fleet.label_names())
+    if noun == "cluster":
+        pools, labels = fleet.groups_of(name, fleet.pools), fleet.groups_of(name, fleet.labels)
+        own = [] if name in fleet.labels else [name]
+        return Question(
+            noun=noun,
+            name=name,
+            sought=(
+                _sought(CLUSTER_ASSIGNMENT, _POOL, *pools),
+                _sought(EXECUTION_CLUSTER_LABEL, _LABEL, *labels, *own),
+            ),
+            known=fleet.clusters,
+            pools=tuple(pools),
+            labels=tuple(labels),
+        )
+    tags = queues.get(name, ()) if noun == "queue" else (name,)
+    known = queues if noun == "queue" else {tag for served in queues.values() for tag in served}
+    return Question(noun=noun, name=name, sought=(_sought(EXECUTION_QUEUE, ("tags",), *tags),), known=known)
+
+
+def ask_kind(kind: Kind, field: str | None, value: str | None) -> Question:
+    """The question about a kind, one of its fields, or a value of it."""
+    if value is not None and field is None:
+        raise invalid("field", "is missing: name the field that has the value.")
+    path = None if field is None else kind.payload.find(field)
+    values = None if value is None else frozenset({value})
+    name = "" if field is None else field if value is None else f"{field}={value}"
+    return Question(noun=kind.noun, name=name, sought=(Sought(kind=kind, path=path, values=values),))
+
+
+def _sought(kind: Kind, path: Path, *values: str) -> Sought:
+    return Sought(kind=kind, path=path, values=frozenset(values))
+
+
+def find_uses(context: Context, question: Question, after: tuple[str, ...] | None, limit: int) -> Uses:
+    """A page of what says it and of the scopes that this reaches, from after a position on.
+
+    A position is that of a use, and then the scope below that was looked at last, as nine texts.
+    """
+    with context.database.reading() as connection:
+        search = _Search(context, connection, question)
+        uses: list[Use] = []
+        places: list[tuple[Use, Scope]] = []
+        last = after
+        use_after, scope_after = (None, None) if after is None else (after[:5], Scope(*after[5:]))
+        for use in search.uses(use_after):
+            is_resumed = use.position == use_after
+            if is_resumed and scope_after == PLATFORM:
+                continue  # the page before has ended with it
+            if not is_resumed and (len(uses) == limit or len(places) == SCOPES):
+                break
+            uses += [] if is_resumed else [use]
+            room = SCOPES - len(places)
+            below = search.places(use, room + 1, scope_after if is_resumed else None)
+            places += [(use, scope) for scope in below[:room]]
+            if len(below) > room:
+                last = (*use.position, *places[-1][1])
+                break
+            last = (*use.position, *PLATFORM)
+        else:
+            last = search.examined_to
+        affected = search.affected() if after is None else None
+        revision = revisions.head(connection)
+        reached = search.reached(places)
+    return Uses(question=question, revision=revision, uses=uses, reached=reached, affected=affected, next_key=last)
+
+
+class _Search:
+    """Finds uses in one transaction."""
+
+    def __init__(self, context: Context, connection: Connection, question: Question) -> None:
+        self._context = context
+        self._connection = connection
+        self._question = question
+        self.examined_to: tuple[str, ...] | None = None  #: where the next page begins if no use is left on this one
+
+    def uses(self, after: tuple[str, ...] | None) -> Iterator[Use]:
+        """What says it, from a position on, that included."""
+        start = after or ("",) * 5
+        for use in sorted(self._configured(), key=lambda use: use.position):
+            if use.position >= start:
+                yield use
+        if start[0] != _DEFINITION:
+            yield from self._rows(start)
+        if self.examined_to is None:
+            yield from self._definitions(start)
+
+    def _configured(self) -> Iterator[Use]:
+        platform = self._context.settings.platform
+        for sought in self._question.sought:
+            name = sought.kind.name
+            places = [(PLATFORM, platform.everywhere.get(name, {}))]
+            places += [(Scope(domain), leaves) for (kind, domain), leaves in platform.by_domain.items() if kind == name]
+            for scope, leaves in places:
+                payload = sought.kind.nest({path: leaf.value for path, leaf in leaves.items()})
+                for path, value in sought.find(payload).items():
+                    key = leaves[path].key
+                    position = (_CONFIGURATION, key, "", "", "")
+                    yield Use(position=position, sought=sought, leaves={path: value}, scope=scope, key=key)
+
+    def _rows(self, start: tuple[str, ...]) -> Iterator[Use]:
+        examined = 0
+        for sought in sorted(self._question.sought, key=lambda sought: sought.kind.name):
+            name = sought.kind.name
+            if name < start[0]:
+                continue
+            last = None
+            if name == start[0]:
+                project, domain, workflow, launch_plan = start[1:]
+                last = Scope(domain, project, workflow, launch_plan)
+                row = next(iter(attributes.exactly(self._connection, [(name, last)])), None)
+                yield from self._use_of_row(sought, row)
+            while sought.values is None or sought.values:
+                texts = _texts(sought)
+                page = attributes.containing(self._connection, name, texts, last, ROWS if texts else _CHUNK)
+                for row in page.rows:
+                    yield from self._use_of_row(sought, row)
+                examined += page.examined
+                if page.last is None:
+                    break
+                if examined >= ROWS:
+                    self.examined_to = (*page.last, *PLATFORM)
+                    return
+                _kind, project, domain, workflow, launch_plan = page.last
+                last = Scope(domain, project, workflow, launch_plan)
+
+    def _use_of_row(self, sought: Sought, row: Row | None) -> Iterator[Use]:
+        leaves = {} if row is None else sought.find(row.payload)
+        if row is not None and leaves:
+            position = attributes.page_key(row)
+            yield Use(position=position, sought=sought, leaves=leaves, scope=row.scope, version=row.version)
+
+    def _definitions(self, start: tuple[str, ...]) -> Iterator[Use]:
+        key: registrations.PlaceKey | None = None
+        if start[0] == _DEFINITION:
+            _mark, project, domain, name, _version = start
+            key = project, domain, name
+            yield from self._uses_of_plans(registrations.active_plans_of(self._connection, [key]).values())
+        texts = [text for sought in self._question.sought for text in _texts(sought)]
+        while True:
+            plans = registrations.active_plans_containing(self._connection, texts, key, _CHUNK)
+            yield from self._uses_of_plans(plans)
+            if len(plans) < _CHUNK:
+                return
+            key = plans[-1].id.project, plans[-1].id.domain, plans[-1].id.name
+
+    def _uses_of_plans(self, plans: Iterable[registrations.Registered]) -> Iterator[Use]:
+        for plan in plans:
+            settings = settings_of(plan.spec)
+            for sought in self._question.sought:
+                leaves = sought.find(payload_of(sought.kind, settings))
+                if leaves:
+                    project, domain, name, version = plan.id.project, plan.id.domain, plan.id.name, plan.id.version
+                    yield Use(
+                        position=(_DEFINITION, project, domain, name, version),
+                        sought=sought,
+                        leaves=leaves,
+                        scope=Scope(domain, project, plan.workflow, name),
+                        plan=plan.id,
+                    )
+
+    def places(self, use: Use, limit: int, after: Scope | None) -> list[Scope]:
+        """Scopes that may have it from a use, its own among them, from after one of them on."""
+        own = [use.scope] if after is None and use.scope.project and use.scope.domain else []
+        if use.plan is not None:
+            return own
+        return [*own, *scopes_below(self._context, self._connection, use.scope, limit - len(own), after)][:limit]
+
+    def reached(self, places: Sequence[tuple[Use, Scope]]) -> list[Reached]:
+        """Those of some scopes that have it from the use beside them."""
+        kinds = {use.sought.kind.name for use, _ in places} | {CLUSTER_ASSIGNMENT.name, EXECUTION_CLUSTER_LABEL.name}
+        chains = {place for _, scope in places for place in scope.chain()}
+        rows: dict[str, dict[Scope, Row]] = defaultdict(dict)
+        for row in attributes.exactly(self._connection, [(kind, place) for kind in kinds for place in chains]):
+            rows[row.kind][row.scope] = row
+        keys = {(scope.project, scope.domain, scope.launch_plan) for _, scope in places if scope.launch_plan}
+        plans = registrations.active_plans_of(self._connection, keys)
+        removal = Removal(
+            noun=self._question.noun,
+            name=self._question.name,
+            fleet=current_fleet(self._context, self._connection),
+            rules=self._context.settings.rules,
+        )
+        reached = []
+        for use, scope in places:
+            plan = plans.get((scope.project, scope.domain, scope.launch_plan)) if scope.launch_plan else None
+            definition = {} if plan is None else settings_of(plan.spec)
+            kind = use.sought.kind.name
+            if not self._is_reached(use, scope, rows[kind], definition):
+                continue
+            if removal.noun == "cluster":  # which the pool or the label leads to, whichever of the two wins
+                route = removal.route(scope, rows, definition)
+                if (route.pool if kind == CLUSTER_ASSIGNMENT.name else route.label) is None:
+                    continue
+            reached.append(Reached(scope, kind, removal.refuses(scope, rows, definition)))
+        return reached
+
+    def _is_reached(self, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: Mapping[str, Any]) -> bool:
+        if use.plan is not None:
+            return True
+        kind = use.sought.kind
+        said = kind.leaves(payload_of(kind, definition))
+        if said and (kind.merge is Merge.REPLACE or said.keys() & use.leaves.keys()):
+            return False
+        platform = self._context.settings.platform.at(kind, scope.domain)
+        origins = use.sought.origins_at(scope, rows, platform)
+        if use.key:
+            return any(origin.key == use.key for origin in origins)
+        return any(origin.scope == use.scope and not origin.key for origin in origins)
+
+    def affected(self) -> Affected:
+        """The unfinished executions that were decided by it, of a limited number."""
+        question = self._question
+        unfinished = equals("phase", *(phase.value for phase in UNFINISHED))
+        by_column = question.noun in ("pool", "label", "cluster")
+        conditions = [unfinished, *([equals(question.noun, question.name)] if by_column else [])]
+        page = execution_lists.page(
+            self._connection,
+            conditions,
+            ListedExecution,
+            sort_by="created_at",
+            descending=True,
+            after=None,
+            limit=EXECUTIONS,
+            limits=self._context.list_limits,
+        )
+        executions = page.executions if by_column else self._decided_by(page.executions)
+        phases = Counter(execution.phase for execution in executions)
+        return Affected(phases=phases, executions=executions[:NAMED], is_complete=page.last is None)
+
+    def _decided_by(self, listed: Sequence[ListedExecution]) -> list[ListedExecution]:
+        """Those of some executions whose settings say it; equal trails are read once."""
+        keys = [(execution.id, execution.decisions) for execution in listed]
+        digests = decisions.settings_trails(self._connection, keys)
+        matching = {
+            digest
+            for digest, settings in decisions.settings(self._connection, digests.values()).items()
+            if any(self._says(setting) for setting in settings)
+        }
+        return [execution for execution in listed if digests.get(execution.id) in matching]
+
+    def _says(self, setting: JsonObject) -> bool:
+        return any(
+            sought.kind.name == setting["resource_type"] and sought.find(setting["value"])
+            for sought in self._question.sought
+        )
+
+
+def _texts(sought: Sought) -> list[str]:
+    """Texts of which a payload that says it contains one; none where any may."""
+    values = sorted(sought.values or ())
+    is_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)
+    return values if is_plain and sought.values is not None else []

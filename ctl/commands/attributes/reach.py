@@ -1,0 +1,60 @@
+"""`explain KIND --reach`: which scopes below a row follow it, and which say otherwise or the same again."""
+
+from __future__ import annotations
+
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.kinds import Kind
+from ctl.client.schemas import summary
+from ctl.client.scopes import Scope
+from ctl.client.words import count
+
+#: Rows of the table, unless it is wide.
+SHOWN = 20
+#: The ways in which scopes stand to a row, in the order of the summary, and their words for one scope and for several.
+_RELATIONS = {
+    "follows": ("follows it", "follow it"),
+    "says_otherwise": ("says otherwise", "say otherwise"),
+    "says_the_same": ("says the same again", "say the same again"),
+    "follows_another": ("follows another row", "follow another row"),
+}
+
+
+def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) -> None:
+    """Print how the scopes below a row stand to it; the first thousand of them, or all."""
+    reach = session.client.reach(scope, kind, everything=everything)
+    printer, scopes = session.printer, reach["scopes"]
+    if printer.machine_output((Scope.from_document(place).name(kind.noun) for place in scopes), reach):
+        return
+    row = reach["row"]
+    payload = summary(kind.schema, row["attributes"][kind.payload_key])
+    printer.line(f"{kind.noun} at {scope.describe()} (version {row['version']}): {payload}")
+    counts = reach["counts"]
+    parts = [f"{counts[key]} {words[counts[key] != 1]}" for key, words in _RELATIONS.items()]
+    first = "the first " if reach.get("token") else ""
+    printer.line(
+        f"Of {first}{count(len(scopes), 'scope')} below: {', '.join(parts)}; as of revision {reach['revision']}."
+    )
+    shown = scopes if printer.is_wide else scopes[:SHOWN]
+    if shown:
+        printer.line()
+        printer.rows(shown, {"LEVEL": "level", "SCOPE": _place, "STANDS": _stands})
+    if len(shown) < len(scopes):
+        printer.note(f"{len(scopes) - len(shown)} more: -o wide shows them.")
+    if reach.get("token"):
+        printer.note("There are more scopes below: --all counts every one of them.")
+
+
+def _place(place: Document) -> str:
+    return Scope.from_document(place).describe()
+
+
+def _stands(place: Document) -> str:
+    """`follows it`; of each field where they differ."""
+    fields: dict[str, list[str]] = {}
+    for path, relation in place["fields"].items():
+        fields.setdefault(relation, []).append(path)
+    if len(fields) == 1:
+        return _RELATIONS[place["relation"]][0]
+    ordered = (relation for relation in _RELATIONS if relation in fields)
+    return "; ".join(f"{_RELATIONS[relation][0]}: {', '.join(fields[relation])}" for relation in ordered)

@@ -1,0 +1,85 @@
+"""`get cluster NAME`: all that is known of one cluster, in lines below each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ctl.cli.output import Columns
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.executions import ExecutionId
+from ctl.client.times import age, to_second
+from ctl.files.fleet import show_amounts
+
+When = Callable[[str | None], str]  #: how a time is shown; empty where there is none
+
+_AMOUNTS = ("capacity", "reported_free", "assigned", "free")
+
+
+def show_details(session: Session, cluster: Document, state: str, switched_by: str, defined_by: str) -> None:
+    """Print a cluster; with `-o wide` times are shown as they are."""
+    printer = session.printer
+
+    def when(moment: str | None) -> str:
+        return to_second(moment) if moment and printer.is_wide else age(moment)
+
+    printer.line(f"cluster {cluster['name']}")
+    for name, text in _lines(cluster, state, switched_by, defined_by, when):
+        if text:
+            printer.line(f"{name:<14}{text}")
+    resources = list(dict.fromkeys(name for key in _AMOUNTS for name in cluster.get(key) or {}))
+    if resources:
+        printer.line()
+        amounts = [[name, *(str((cluster.get(key) or {}).get(name, "")) for key in _AMOUNTS)] for name in resources]
+        printer.table(["RESOURCE", "TOTAL", "REPORTED FREE", "ASSIGNED SINCE", "FREE"], amounts)
+    if cluster.get("by_pool"):
+        printer.line()
+        printer.rows(list(cluster["by_pool"].items()), _POOL_COLUMNS)
+    executions = [*(cluster.get("leased_executions") or []), *(cluster.get("next_executions") or [])]
+    if executions:
+        printer.line()
+        printer.rows(
+            executions,
+            {
+                "EXECUTION": lambda execution: str(ExecutionId.from_document(execution["id"])),
+                "PHASE": "phase",
+                "SINCE": lambda execution: when(execution.get("started_at") or execution.get("created_at")),
+                "ATTEMPT": "attempt",
+                "LEASE UNTIL": lambda execution: to_second(execution.get("lease_expires_at") or ""),
+            },
+        )
+
+
+def _lines(cluster: Document, state: str, switched_by: str, defined_by: str, when: When) -> Iterator[tuple[str, str]]:
+    yield "state", state
+    yield "silent since", when(cluster.get("unreachable_since"))
+    yield "", str(cluster.get("unreachable_reason") or "")
+    yield "heard from", when(cluster.get("last_sync_at")) or "never"
+    if cluster.get("agent"):
+        host = f"on {cluster['agent_host']}, " if cluster.get("agent_host") else ""
+        began = f", since {when(cluster['agent_since'])}" if cluster.get("agent_since") else ""
+        yield "agent", f"{host}version {cluster.get('agent_version') or 'unknown'}{began}"
+        yield "", f"process {cluster['agent']}"
+    engine = " ".join(str(cluster[key]) for key in ("engine", "engine_version") if cluster.get(key))
+    plugins = f" (plugins {', '.join(cluster['plugins'])})" if cluster.get("plugins") else ""
+    yield "engine", f"{engine}{plugins}"
+    yield "runs", f"{cluster.get('running')}, leases {cluster.get('leases')}"
+    yield "waits", str(cluster.get("waiting"))
+    yield "reported", when(cluster.get("reported_at"))
+    yield "eta", str(cluster.get("eta") or "")
+    yield "switched by", switched_by
+    yield "drains until", str(cluster.get("drain_deadline") or "")
+    yield "labels", ", ".join(cluster.get("labels") or [])
+    yield "cost", str(cluster.get("cost") if cluster.get("cost") is not None else "")
+    yield "endpoint", str(cluster.get("endpoint") or "")
+    yield "description", str(cluster.get("description") or "")
+    version = f", version {cluster['version']}" if cluster.get("version") else ""
+    yield "defined by", defined_by or f"{cluster.get('source')}{version}"
+
+
+_POOL_COLUMNS: Columns = {
+    "POOL": lambda pool: pool[0],
+    "ABLE": lambda pool: f"{pool[1].get('able')} of {pool[1].get('members')}",
+    "TOTAL": lambda pool: show_amounts(pool[1].get("capacity")),
+    "FREE": lambda pool: show_amounts(pool[1].get("free")),
+}

@@ -1,0 +1,136 @@
+"""`where-used`: what says a pool, label, cluster, queue, kind or value, what that reaches, and what would miss it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctl.cli.groups import command
+from ctl.cli.options import Argument, Option, complete_kind
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.executions import ExecutionId
+from ctl.client.schemas import show
+from ctl.client.scopes import Scope, describe_place
+from ctl.client.words import count, did_you_mean
+
+#: Rows of the tables, unless they are wide.
+SHOWN = 20
+_NOUNS = ("pool", "label", "cluster", "queue", "queue-tag")
+
+_HELP = """Show where a pool, label, cluster, queue, queue tag, kind or value is used.
+
+NOUN is pool, label, cluster, queue or queue-tag, with its NAME, or a kind, with a FIELD or FIELD=VALUE, or alone. The
+answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch plans have
+it from there (--reach lists them); the executions that wait or run by it; and at how many of the scopes executions
+would be refused if it went away. Nothing is written.
+
+It is of the first hundred that say it and the first thousand scopes below them; --all goes on to the end.
+"""
+
+
+@command(
+    help=_HELP,
+    params=[
+        Argument(
+            "noun",
+            metavar="NOUN",
+            explanation="pool, label, cluster, queue, queue-tag, or a kind.",
+            shell_complete=complete_kind,
+        ),
+        Argument("name", required=False, metavar="[NAME]", explanation="Its name; of a kind a field, or FIELD=VALUE."),
+        Option(["--reach"], is_flag=True, help="List the scopes that have it."),
+        Option(["--all", "everything"], is_flag=True, help="Every use and scope, not only the first ones."),
+    ],
+    examples=[
+        "rainbowctl where-used pool gpu",
+        "rainbowctl where-used cluster east --reach",
+        "rainbowctl where-used queue-tag critical -o json",
+        "rainbowctl where-used task-resource-attribute limits.cpu=2",
+    ],
+)
+def where_used(session: Session, noun: str, name: str | None, *, reach: bool, everything: bool) -> None:
+    query = _query(session, noun, name)
+    answer = session.client.uses(query, reach=reach, everything=everything)
+    printer = session.printer
+    if printer.machine_output((_name(use) for use in answer["uses"]), answer):
+        return
+    title = f"{noun} {answer['name']}".strip()
+    printer.line(f"{title}, as of revision {answer['revision']}")
+    if not answer["known"]:
+        printer.warning(
+            f"No {noun} is called '{answer['name']}'.{did_you_mean(answer['name'], answer.get('closest', []))}"
+        )
+    for key in ("pools", "labels"):
+        if answer.get(key):
+            printer.line(f"It is in the {key} {', '.join(answer[key])}.")
+    _table(session, answer["uses"], {"SAID BY": _place, "KIND": "resource_type", "FIELDS": _fields})
+    more = "at least " if answer.get("token") else ""
+    counts = answer["reach"]
+    printer.line(
+        f"Said {more}{count(len(answer['uses']), 'time')}; {more}{count(counts['scopes'], 'scope')} "
+        f"{'has' if counts['scopes'] == 1 else 'have'} it, {count(counts['launch_plans'], 'launch plan')} among them."
+    )
+    if noun in _NOUNS:
+        printer.line(f"Without it executions would be refused at {more}{count(counts['refused'], 'scope')}.")
+    if answer.get("scopes"):
+        _table(session, answer["scopes"], {"SCOPE": _scope, "KIND": "resource_type", "WITHOUT IT": _without})
+    _show_executions(session, answer["executions"])
+    if answer.get("token"):
+        printer.note("There is more: --all goes on to the end.")
+
+
+def _query(session: Session, noun: str, name: str | None) -> Document:
+    if noun in _NOUNS:
+        if not name:
+            raise InvalidInput(f"Which {noun}? Write `rainbowctl where-used {noun} NAME`.")
+        return {noun.replace("-", "_"): name}
+    query: Document = {"resource_type": session.client.kind(noun).name}
+    field, equals, value = (name or "").partition("=")
+    query |= {"field": field} if field else {}
+    return query | ({"value": value} if equals else {})
+
+
+def _table(session: Session, rows: list[Document], columns: dict[str, Any]) -> None:
+    printer = session.printer
+    shown = rows if printer.is_wide else rows[:SHOWN]
+    if shown:
+        printer.line()
+        printer.rows(shown, columns)
+    if len(shown) < len(rows):
+        printer.note(f"{len(rows) - len(shown)} more: -o wide shows them.")
+    printer.line()
+
+
+def _show_executions(session: Session, affected: Document) -> None:
+    phases = ", ".join(f"{number} {phase}" for phase, number in sorted(affected["phases"].items()))
+    newest = "" if affected["complete"] else " among the newest 1000"
+    session.printer.line(f"Executions that have not ended{newest}: {phases or 'none'}.")
+    if affected["executions"]:
+        _table(session, affected["executions"], {"EXECUTION": _execution, "PHASE": "phase"})
+
+
+def _execution(execution: Document) -> str:
+    return str(ExecutionId.from_document(execution["id"]))
+
+
+def _name(use: Document) -> str:
+    return Scope.from_document(use).name(use["resource_type"]) if use["level"] != "platform" else str(use["key"])
+
+
+def _place(use: Document) -> str:
+    if use["level"] == "launch-plan-definition":
+        return f"definition of {_scope(use)} (version {use['version']})"
+    return describe_place(use)
+
+
+def _scope(place: Document) -> str:
+    return Scope.from_document(place).describe()
+
+
+def _fields(use: Document) -> str:
+    return ", ".join(f"{path}={show(value)}" for path, value in use["fields"].items())
+
+
+def _without(place: Document) -> str:
+    return "refused" if place["refused"] else "goes on"

@@ -1,0 +1,111 @@
+"""`explain execution` tells the same as text, as JSON and over REST; the tests play the agents."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ctl.client.times import to_second
+from tests.support.admins import running_admin
+from tests.support.http_agents import HttpAgent, write_configuration
+from tests.support.shells import Shell
+
+HERE = "-p flytesnacks -d development"
+#: What differs between two answers because time passes: ages, and when something was heard.
+_PASSING = re.compile(r'[0-9]+ (s|min|h|d|seconds?|minutes?)\b|"(heard_at|expires_at)": "[^"]*"')
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("explanations")
+    with running_admin(directory, "--config", str(write_configuration(directory))) as admin:
+        yield Shell(admin, directory)
+
+
+@pytest.fixture(scope="module")
+def agent(shell: Shell) -> HttpAgent:
+    played = HttpAgent(url=shell.admin.url, cluster="local")
+    played.register()
+    played.sync(report={"engine": "played", "capacity": {"cpu": "8"}, "free": {"cpu": "8"}})
+    return played
+
+
+def explained(shell: Shell, name: str) -> tuple[str, str, Any]:
+    """What is printed, unfolded: as text and as wide text; and the answer over REST, which JSON has to equal."""
+    explain = f"rainbowctl explain execution {name} {HERE}"
+    answer = shell.rest("GET", f"executions/flytesnacks/development/{name}/explanation")
+    printed = json.loads(shell.ok(f"{explain} -o json"))
+    assert _PASSING.sub("", json.dumps(printed)) == _PASSING.sub("", json.dumps(answer))
+    text = shell.ok(explain)
+    assert [line for line in text.partition("\n\n")[0].splitlines() if len(line) > 100] == []
+    plain, wide = (re.sub(r"\n {10}", " ", output) for output in (text, shell.ok(f"{explain} -o wide")))
+    return plain, wide, answer
+
+
+def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(shell: Shell, agent: HttpAgent) -> None:
+    shell.rest("PUT", "clusters/spare", {"cluster": {"name": "spare"}})
+    shell.rest("POST", "clusters/spare/disable", {"reason": "new disks", "claimed_by": "otto"})
+    envs = {"values": [{"key": "MODE", "value": "settings"}, {"key": "LEVEL", "value": "info"}]}
+    shell.put("project_domain_attributes/flytesnacks/development", workflow_execution_config={"envs": envs})
+    shell.file("own.yaml", "kind: workflow\nname: own\njob: {command: [work], environment: {MODE: own}}\n")
+    shell.ok(f"rainbowctl register files own.yaml {HERE} --version v1")
+    shell.file("own-run.yaml", "workflow: own\nretry: {attempts: 3, backoff: 1h}\n")
+    shell.ok(f"rainbowctl create execution again {HERE} --execFile own-run.yaml --cluster local -q")
+    [lease] = agent.take()
+    agent.report(lease, "RUNNING", native_id="job-1")
+    plain, wide, answer = explained(shell, "again")
+    assert "\nattempt 1 RUNNING on local; native id job-1, started " in plain
+    assert re.search(
+        r"\nlease     ends in \d+s, confirmed; its agent was last heard \d+s ago; the cluster is ready", plain
+    )
+    assert re.search(r"\nlease     ends 20[0-9TZ:-]+, confirmed; its agent was last heard 20[0-9TZ:-]+; ", wide)
+    assert answer["lease"].keys() == {"expires_at", "confirmed", "heard_at", "health"}
+    ended = "2026-03-01T12:00:00Z"
+    agent.report(lease, "FAILED", native_id="job-1", exit_code=3, started_at="2026-03-01T11:00:00Z", finished_at=ended)
+    plain, wide, answer = explained(shell, "again")
+    sections = [line.partition(" ")[0] for line in plain.splitlines() if line and line[0] != " "]
+    order = ["execution", "now", "next", "attempt", "decision", "rule", "reason", "decided", "settings"]
+    assert [word for word in sections if word in order] == order
+    tables = re.findall(r"\n\n((?:[A-Z]+ )*[A-Z]+) {2}", plain)
+    assert tables == ["RUNG", "CLUSTER", "NOT A CANDIDATE", "JOB GETS", "SETTING"]
+    status, [attempt] = answer["status"], answer["attempts"]
+    assert re.fullmatch(
+        r"QUEUED: in back-off after exit 3 \(attempt 1 of 3\), next attempt in [\w ]+\.", status["message"]
+    )
+    assert re.search(r"\nnow       QUEUED: in back-off after exit 3 \(attempt 1 of 3\), next attempt in ", plain)
+    assert re.search(r"\nnext      Its next attempt may start in \d+m\d+s\.\n", plain)
+    assert f"Its next attempt may start at {to_second(status['next_at'])}." in wide
+    assert (attempt["native_id"], attempt["exit_code"], attempt["ended_by"], attempt["cause"], attempt["ended_at"]) == (
+        "job-1",
+        3,
+        "exit 3",
+        "EXIT_CODE",
+        ended,
+    )
+    assert re.search(r"\nattempt 1 FAILED on local: exit 3; native id job-1, started \w+ ago, ended \w+ ago\n", plain)
+    assert "started 2026-03-01T11:00:00Z, ended 2026-03-01T12:00:00Z" in wide
+    assert answer["rule"] == "cluster 'local' in the request decides"
+    assert f"\nrule      {answer['rule']}\n" in plain
+    [spare] = [entry for entry in answer["not_candidates"] if entry["cluster"] == "spare"]
+    assert spare["provenance"]["claimed_by"] == "otto"
+    assert re.search(
+        r"\nspare +is disabled, event \d+, anonymous \(says otto\), .* ago, 'new disks'; is not cluster", plain
+    )
+    received = {entry["field"]: entry for entry in answer["received"]}
+    assert lease["job"]["environment"] == {"MODE": "own", "LEVEL": "info"}
+    assert received["environment.MODE"] == {
+        "field": "environment.MODE",
+        "value": "own",
+        "overrides": "envs.values.MODE",
+    }
+    assert received["environment.LEVEL"]["origin"]["project"] == "flytesnacks"
+    assert re.search(r"\nenvironment.MODE +own +the job itself, over envs.values.MODE\n", plain)
+    assert re.search(r"\nenvs.values.MODE +settings +project .*; the job itself overrides it\n", plain)
+    assert not re.search(r"\bhere\b", plain + wide)
+    [listed] = shell.rest("GET", "executions/flytesnacks/development?limit=10")["executions"]
+    assert listed["last_failure"] == status["last_failure"]
+    assert "EXIT_CODE (attempt 1: exit 3)" in shell.ok(f"rainbowctl get execution {HERE} -o wide")

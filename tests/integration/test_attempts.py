@@ -1,0 +1,199 @@
+"""Attempts, the lease and the other clusters in an explanation, on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import update
+
+from admin.services.attempts import MOST_ATTEMPTS
+from admin.services.context import Context
+from admin.services.evictions import evict_from_lost, judge_health
+from admin.store.execution_tables import execution_events
+from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
+from tests.support.placing import API, DOMAIN, asked, explanation, get, ok, pool, put_cluster, put_pool, switch
+
+SECTIONS = {
+    "agents": {"unreachableSeconds": 9, "lostSeconds": 30, "leaseSeconds": 20, "waitSeconds": 1, "giveUpAfter": "200s"}
+}
+
+
+@pytest.fixture(scope="module")
+def clock(shared_app: Flask) -> Clock:
+    """One clock for all tests here: time never goes back."""
+    return WatchedClock(shared_app)
+
+
+@pytest.fixture
+def context(shared_app: Flask, clock: Clock) -> Context:
+    return settled_context(shared_app, clock, 300)
+
+
+@pytest.fixture
+def agent(shared: FlaskClient, context: Context, project: str) -> PlayedAgent:
+    return played_agent(shared, context, f"birch-{project}", project=project)
+
+
+def explained(agent: PlayedAgent, name: str) -> Any:
+    return explanation(agent.client, name, project=agent.project)
+
+
+def attempts(agent: PlayedAgent, name: str, *fields: str) -> list[Any]:
+    listed = explained(agent, name)["attempts"]
+    return [tuple(attempt.get(field) for field in fields) for attempt in listed]
+
+
+def text(clock: Clock, seconds: float) -> str:
+    """A time as agents send it, so many seconds from now."""
+    return (clock() + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def test_each_attempt_has_its_native_id_its_times_and_what_ended_it(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "again", retry={"attempts": 3, "backoff": "10s"})
+    assert explained(agent, "again")["attempts"] == []
+    agent.take()
+    assert attempts(agent, "again", "number", "phase", "ended_by") == [(1, "QUEUED", None)]
+    agent.report("again", "RUNNING", native_id="first")
+    started, ended = text(clock, -5), text(clock, -2)
+    clock.advance(4)
+    agent.finish(["again"], "FAILED", native_id="first", started_at=started, finished_at=ended, exit_code=3)
+    [first] = explained(agent, "again")["attempts"]
+    reported = first.pop("reported_at")
+    assert first.pop("reason").keys() == {"code", "message"}
+    assert first == {
+        "number": 1,
+        "cluster": agent.cluster,
+        "phase": "FAILED",
+        "cause": "EXIT_CODE",
+        "ended_by": "exit 3",
+        "native_id": "first",
+        "exit_code": 3,
+        "started_at": started,
+        "ended_at": ended,
+    }
+    events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/again/events")["events"]
+    assert reported == events[-1]["at"] > ended
+    assert events[-1]["attempt"]["native_id"] == "first"
+    assert "attempt" not in events[0]
+    clock.advance(11)
+    agent.start()
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/again", json={"claimed_by": "ana"}))
+    agent.finish(["again"], "ABORTED", native_id="second", signal=15)
+    shown = attempts(agent, "again", "number", "phase", "native_id", "ended_by", "cause", "ended_at")
+    assert shown[1] == (2, "ABORTED", "second", "cancelled by anonymous (says ana)", "CANCELLED", None)
+
+
+def test_times_that_cannot_be_read_keep_no_report_from_arriving(agent: PlayedAgent) -> None:
+    add(agent, "odd")
+    agent.start()
+    agent.finish(["odd"], finished_at="yesterday", started_at=["x"])
+    [(phase, started_at, ended_at)] = attempts(agent, "odd", "phase", "started_at", "ended_at")
+    assert (phase, started_at is None, ended_at) == ("SUCCEEDED", False, None)
+    add(agent, "far")
+    agent.start()
+    agent.finish(["far"], finished_at="0001-01-01T00:00:00+14:00")
+    assert attempts(agent, "far", "ended_at") == [(None,)]
+
+
+def test_attempts_that_never_began_and_lost_ones_are_told_apart(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "lost", retry={"on_lost": "retry"})
+    agent.take()
+    agent.report("lost", "RELEASED", message="Not now.")
+    agent.holding.clear()
+    agent.take()
+    agent.report("lost", "RUNNING", native_id="n2")
+    clock.advance(40)
+    judge_health(context)
+    evict_from_lost(context, 10_000)
+    assert attempts(agent, "lost", "number", "phase", "ended_by", "native_id", "ended_at") == [
+        (1, "RELEASED", "released", None, None),
+        (2, "FAILED", "cluster lost", "n2", None),
+    ]
+    assert explained(agent, "lost")["status"]["last_failure"]["cause"] == "CLUSTER_LOST"
+
+
+def test_who_gave_it_up_is_said_and_that_nobody_has_confirmed(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "gone")
+    agent.start()
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/gone", json={"cause": "x", "claimed_by": "ana"}))
+    clock.advance(40)
+    judge_health(context)
+    standing = explained(agent, "gone")["status"]
+    assert standing["message"].startswith(f"ABORTING on {agent.cluster} for 40 s, by anonymous (says ana): Nobody has ")
+    assert "silent since" in standing["message"]
+    body = {"give_up": True, "claimed_by": "ops"}
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/gone", json=body))
+    assert attempts(agent, "gone", "phase", "ended_by") == [("ABORTED", "given up by anonymous (says ops)")]
+    assert "Nobody has confirmed that its job has ended." in explained(agent, "gone")["status"]["message"]
+
+
+def test_events_from_before_records_leave_their_attempts_out(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "old", retry={"attempts": 3, "backoff": "1s"})
+    agent.start()
+    agent.finish(["old"], "FAILED")
+    with context.database.writing() as connection:
+        connection.execute(update(execution_events).values(attempt=None))
+    assert (explained(agent, "old")["attempts"], explained(agent, "old")["unrecorded_attempts"]) == ([], 1)
+    clock.advance(2)
+    agent.start()
+    assert attempts(agent, "old", "number") == [(2,)]
+    assert explained(agent, "old")["unrecorded_attempts"] == 1
+
+
+def test_only_the_last_of_very_many_attempts_are_read(agent: PlayedAgent) -> None:
+    add(agent, "restless")
+    for _ in range(MOST_ATTEMPTS + 3):
+        agent.take()
+        agent.report("restless", "RELEASED")
+        agent.holding.clear()
+    numbers = attempts(agent, "restless", "number")
+    assert (len(numbers), numbers[-1]) == (MOST_ATTEMPTS, (MOST_ATTEMPTS + 3,))
+    assert explained(agent, "restless")["unrecorded_attempts"] == 3
+
+
+def test_the_lease_says_until_when_and_when_its_agent_was_heard(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "leased")
+    assert "lease" not in explained(agent, "leased")
+    agent.offered()
+    assert explained(agent, "leased")["lease"]["confirmed"] is False
+    agent.start()
+    heard = get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"]
+    until = get(agent.client, f"executions/{agent.project}/{DOMAIN}/leased")["lease_expires_at"]
+    lease = {"expires_at": until, "confirmed": True, "heard_at": heard, "health": "ready"}
+    assert explained(agent, "leased")["lease"] == lease
+    clock.advance(25)
+    judge_health(context)
+    assert explained(agent, "leased")["lease"] == {**lease, "health": "unreachable"}
+    agent.finish(["leased"])
+    assert "lease" not in explained(agent, "leased")
+
+
+def test_other_clusters_say_why_they_were_no_candidates(agent: PlayedAgent) -> None:
+    other = f"oak-{agent.project}"
+    put_cluster(agent.client, other)
+    switch(agent.client, other, "disable", reason="new disks", claimed_by="otto")
+    name = f"gpu-{agent.project}"
+    number = put_pool(agent.client, name, [agent.cluster])["revision"]
+    add(agent, "placed")
+    placed = ok(agent.client.post(f"{API}/placements", json=asked("next", project=agent.project, **pool(name))))
+    entries = {entry["cluster"]: entry for entry in placed["not_candidates"]}
+    assert agent.cluster not in entries
+    assert placed["not_candidates"][0]["why_not"].startswith("is ")
+    assert entries[other]["provenance"]["claimed_by"] == "otto"
+    why_not = entries[other]["why_not"]
+    assert why_not.startswith("is disabled, event ")
+    assert f"'new disks'; is not in pool '{name}', revision {number}, " in why_not
+    named = {entry["cluster"]: entry for entry in explained(agent, "placed")["not_candidates"]}
+    assert f"is not cluster '{agent.cluster}', which the request names" in named[other]["why_not"]

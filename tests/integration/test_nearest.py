@@ -1,0 +1,57 @@
+"""The nearest row where nothing is set, on both databases."""
+
+from __future__ import annotations
+
+from flask.testing import FlaskClient
+
+from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, get, put_attribute, refused
+
+HERE = f"project={PROJECT}&domain={DOMAIN}&workflow=fit&launch_plan=nightly"
+LABEL = "EXECUTION_CLUSTER_LABEL"
+
+
+def nearest(api: FlaskClient, scope: str = HERE, kind: str = LABEL) -> object:
+    return get(api, f"effective_attributes?{scope}&resource_type={kind}&nearest=true")["nearest"].get(kind)
+
+
+def test_the_nearest_row_is_found_level_by_level(api: FlaskClient) -> None:
+    rows = [
+        ("domain", {"domain": "staging"}),
+        ("project-domain", {"domain": "staging"}),
+        ("workflow", {"workflow": "fitness"}),
+        ("launch-plan", {"workflow": "fit", "launch_plan": "weekly"}),
+    ]
+    assert nearest(api) is None
+    for number, (level, scope) in enumerate(rows, 1):
+        put_attribute(api, level, "execution_cluster_label", {"value": f"label-{number}"}, **scope)
+        keys = {} if level == "domain" else {"project": PROJECT, "domain": DOMAIN}
+        flags = f"-p {PROJECT} -d {DOMAIN} -w fit --launchplan nightly --set value=label-{number}"
+        assert nearest(api) == {
+            **keys,
+            **scope,
+            "level": level,
+            "version": number,
+            "value": {"value": f"label-{number}"},
+            "command": f"rainbowctl update execution-cluster-label {flags}",
+        }
+
+
+def test_what_has_a_value_has_no_nearest_row(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "a"}, domain="staging")
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "b"})
+    assert nearest(api) is None
+    delete_attribute(api, "domain", LABEL)
+    assert nearest(api) is not None
+    every = get(api, f"effective_attributes?{HERE}&nearest=true")["nearest"]
+    assert list(every) == [LABEL]
+    assert "nearest" not in get(api, f"effective_attributes?{HERE}&provenance=true")
+
+
+def test_a_kind_is_not_suggested_at_a_level_that_it_does_not_have(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "cluster_resource_attributes", {"attributes": {"a": "b"}}, domain="staging")
+    assert nearest(api, kind="CLUSTER_RESOURCE") is None
+    assert nearest(api, f"domain={DOMAIN}", "CLUSTER_RESOURCE") is not None
+
+
+def test_the_past_has_no_nearest_row(api: FlaskClient) -> None:
+    refused(api.get(f"{API}/effective_attributes?{HERE}&nearest=true&at=0"), 400, "invalid_request", "nearest")

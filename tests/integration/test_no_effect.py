@@ -1,0 +1,147 @@
+"""Rows without effect, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import text
+
+from admin.services.no_effect import list_no_effect
+from admin.store.attributes import Filter
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    get,
+    new_project,
+    ok,
+    put_attribute,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+    switch,
+)
+
+LABEL = "execution_cluster_label"
+
+
+def reasons(api: FlaskClient, query: str = "") -> Any:
+    return get(api, f"matchable_attributes/no_effect{query}")
+
+
+def codes(api: FlaskClient, query: str = "") -> list[tuple[str, str]]:
+    return [(entry["code"], entry["level"]) for entry in reasons(api, query)["warnings"]]
+
+
+@pytest.fixture
+def set_up(api: FlaskClient) -> FlaskClient:
+    """Rows of which each but the first two has no effect, for another reason."""
+    ok(register_workflow(api, "fit", job={"command": ["true"], "resources": {"requests": {"cpu": "1"}}}))
+    ok(register_plan(api, "nightly", "fit", quality_of_service={"tier": "HIGH"}))
+    put_attribute(api, "domain", "task_resource_attributes", {"limits": {"cpu": "4"}})
+    put_pool(api, "hollow", {"a": 1})
+    switch(api, "a", "disable")
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "hollow"})
+    put_attribute(api, "project-domain", LABEL, {"value": "hollow"})
+    put_attribute(api, "workflow", "task_resource_attributes", {"defaults": {"cpu": "1"}}, workflow="fit")
+    plan = {"workflow": "fit", "launch_plan": "nightly"}
+    put_attribute(api, "launch-plan", "quality_of_service", {"tier": "LOW"}, **plan)
+    put_attribute(api, "workflow", "quality_of_service", {"tier": "LOW"}, workflow="fitt")
+    return api
+
+
+EXPECTED = [
+    ("empty_pool", "project-domain"),
+    ("unknown_label", "project-domain"),
+    ("pool_wins", "project-domain"),
+    ("launch_plan_says", "launch-plan"),
+    ("unknown_workflow", "workflow"),
+    ("ignored_by_job", "workflow"),
+]
+
+
+def test_each_reason_is_said_by_kind_and_scope(set_up: FlaskClient) -> None:
+    assert codes(set_up) == EXPECTED
+    answer = reasons(set_up)
+    assert answer["revision"] == get(set_up, "revisions")["head"]
+    assert answer["examined"] == 6
+    assert "token" not in answer
+    assert codes(set_up, "?resource_type=TASK_RESOURCE") == [("ignored_by_job", "workflow")]
+    assert codes(set_up, f"?project={PROJECT}&workflow=fit") == [EXPECTED[3], EXPECTED[5]]
+    assert codes(set_up, f"?domain={DOMAIN}") == EXPECTED
+    assert codes(set_up, "?domain=staging") == []
+
+
+def test_pages_hold_the_same_once(set_up: FlaskClient) -> None:
+    found: list[Any] = []
+    query = "?limit=1"
+    while query:
+        answer = reasons(set_up, query)
+        found += answer["warnings"]
+        query = f"?limit=1&token={answer['token']}" if "token" in answer else ""
+    assert found == reasons(set_up)["warnings"]
+
+
+def test_a_page_looks_at_a_limited_number_of_rows(app: Flask) -> None:
+    api = app.test_client()
+    for number in range(3):
+        put_attribute(api, "workflow", "quality_of_service", {"tier": "LOW"}, workflow=f"w{number}")
+    context = context_of(app)
+    conditions = Filter(kinds=("QUALITY_OF_SERVICE_SPECIFICATION",), domain=DOMAIN)
+    page = list_no_effect(context, conditions, None, 100, examined=1)
+    assert (len(page.warnings), page.next_key) == (3, None)  # a chunk is read at once
+
+
+def test_a_project_and_a_domain_are_overridden_everywhere_or_somewhere(api: FlaskClient) -> None:
+    put_attribute(api, "project", LABEL, {"value": "p"})
+    for domain in ("development", "staging"):
+        put_attribute(api, "project-domain", LABEL, {"value": "q"}, domain=domain)
+
+    def overridden() -> list[str]:
+        found = reasons(api, "?resource_type=3")["warnings"]
+        return [entry["level"] for entry in found if entry["code"] == "overridden"]
+
+    assert overridden() == []
+    put_attribute(api, "project-domain", LABEL, {"value": "q"}, domain="production")
+    assert overridden() == ["project"]
+    put_attribute(api, "domain", LABEL, {"value": "d"})
+    others = [project["id"] for project in get(api, "projects")["projects"] if project["id"] != PROJECT]
+    for project in others:
+        assert overridden() == ["project"]
+        put_attribute(api, "project-domain", LABEL, {"value": "q"}, project=project)
+    assert overridden() == ["domain", "project"]
+    new_project(api, "newcomer")
+    assert overridden() == ["project"]
+    ok(api.put(f"{API}/projects/newcomer", json={"state": "ARCHIVED"}))
+    assert overridden() == ["domain", "project"]
+
+
+def test_rows_of_an_archived_project_and_of_a_kind_that_is_not_declared(app: Flask) -> None:
+    api = app.test_client()
+    new_project(api, "old")
+    put_attribute(api, "project-domain", "quality_of_service", {"tier": "LOW"}, project="old")
+    ok(api.put(f"{API}/projects/old", json={"state": "ARCHIVED"}))
+    put_attribute(api, "domain", "quality_of_service", {"tier": "LOW"})
+    with context_of(app).database.engine.begin() as connection:
+        connection.execute(text("UPDATE attributes SET kind = 'GONE' WHERE project = ''"))
+    assert codes(api) == [("undeclared_kind", "platform"), ("archived_project", "project-domain")]
+    assert codes(api, "?project=old") == [("archived_project", "project-domain")]
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "field"),
+    [
+        ("resource_type=NONE", "invalid_request", "resource_type"),
+        ("domain=nowhere", "unknown_domain", None),
+        ("project=nobody", "unknown_project", None),
+        ("token=x", "invalid_request", "token"),
+        ("limit=0", "invalid_request", "limit"),
+    ],
+)
+def test_bad_input_is_refused_by_name(api: FlaskClient, query: str, error: str, field: str | None) -> None:
+    refused(api.get(f"{API}/matchable_attributes/no_effect?{query}"), 400, error, field)

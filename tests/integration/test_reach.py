@@ -1,0 +1,126 @@
+"""The reach of a row, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    get,
+    new_project,
+    ok,
+    put_attribute,
+    refused,
+    register_plan,
+    register_workflow,
+)
+
+LABEL = "execution_cluster_label"
+
+
+def reach(api: FlaskClient, query: str, **keys: str) -> Any:
+    scope = "&".join(f"{key}={name}" for key, name in keys.items())
+    return get(api, f"effective_attributes/reach?resource_type=EXECUTION_CLUSTER_LABEL&{scope}{query}")
+
+
+@pytest.fixture
+def labelled(api: FlaskClient) -> FlaskClient:
+    """A label of a domain, which a workflow repeats, another one contradicts, and a third inherits."""
+    put_attribute(api, "domain", LABEL, {"value": "a"})
+    put_attribute(api, "workflow", LABEL, {"value": "a"}, workflow="same")
+    put_attribute(api, "workflow", LABEL, {"value": "b"}, workflow="other")
+    for name in ("free", "other"):
+        ok(register_workflow(api, name))
+        ok(register_plan(api, f"{name}-nightly", name))
+    return api
+
+
+def relations(answer: Any) -> dict[str, str]:
+    keys = ("project", "workflow", "launch_plan")
+    return {"/".join(place[key] for key in keys if key in place): place["relation"] for place in answer["scopes"]}
+
+
+BELOW = {
+    PROJECT: "follows",
+    f"{PROJECT}/free": "follows",
+    f"{PROJECT}/free/free-nightly": "follows",
+    f"{PROJECT}/other": "says_otherwise",
+    f"{PROJECT}/other/other-nightly": "follows_another",
+    f"{PROJECT}/same": "says_the_same",
+}
+
+
+def test_scopes_below_a_domain_follow_it_say_otherwise_or_the_same(labelled: FlaskClient) -> None:
+    answer = reach(labelled, "", domain=DOMAIN)
+    assert {scope: word for scope, word in relations(answer).items() if scope.startswith(PROJECT)} == BELOW
+    assert answer["row"]["attributes"] == {LABEL: {"value": "a"}}
+    assert (answer["row"]["version"], answer["revision"]) == (1, 3)
+    counts = answer["counts"]
+    others = len(answer["scopes"]) - len(BELOW)
+    assert counts == {"follows": 3 + others, "says_otherwise": 1, "says_the_same": 1, "follows_another": 1}
+    assert "token" not in answer
+    assert {place["fields"]["value"] for place in answer["scopes"]} == set(BELOW.values())
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_hold_the_same_scopes_once(labelled: FlaskClient, limit: int) -> None:
+    for number in range(25):
+        new_project(labelled, f"team-{number}")
+    put_attribute(labelled, "workflow", LABEL, {"value": "c"}, project="team-7", workflow="w")
+    whole = reach(labelled, "&limit=1000", domain=DOMAIN)["scopes"]
+    assert len(whole) == 25 + 1 + len([place for place in whole if not place["project"].startswith("team-")])
+    pages, token = [], ""
+    while True:
+        answer = reach(labelled, f"&limit={limit}&token={token}" if token else f"&limit={limit}", domain=DOMAIN)
+        assert len(answer["scopes"]) <= limit
+        pages += answer["scopes"]
+        token = answer.get("token", "")
+        if not token:
+            break
+    assert pages == whole
+
+
+def test_a_project_reaches_its_domains_and_a_workflow_its_launch_plans(labelled: FlaskClient) -> None:
+    put_attribute(labelled, "project", LABEL, {"value": "p"})
+    answer = reach(labelled, "", project=PROJECT)
+    assert {place["domain"] for place in answer["scopes"]} == {"development", "staging", "production"}
+    assert relations(reach(labelled, "", project=PROJECT, domain="development", workflow="other")) == {
+        f"{PROJECT}/other/other-nightly": "follows"
+    }
+    by_domain = reach(labelled, "", domain=DOMAIN)
+    assert relations(by_domain)[PROJECT] == "follows_another"
+    put_attribute(labelled, "project-domain", LABEL, {"value": "q"})
+    assert relations(reach(labelled, "", project=PROJECT, domain=DOMAIN)) == {
+        scope: word for scope, word in {**BELOW, f"{PROJECT}/same": "says_otherwise"}.items() if "/" in scope
+    }
+    assert reach(labelled, "", project=PROJECT)["counts"]["follows"] == 2
+
+
+def test_a_launch_plan_has_nothing_below(labelled: FlaskClient) -> None:
+    put_attribute(labelled, "launch-plan", LABEL, {"value": "l"}, workflow="w", launch_plan="l")
+    answer = reach(labelled, "", project=PROJECT, domain=DOMAIN, workflow="w", launch_plan="l")
+    assert (answer["scopes"], answer["counts"]["follows"]) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "error", "field"),
+    [
+        (f"domain={DOMAIN}", 400, "invalid_request", "resource_type"),
+        (f"domain={DOMAIN}&resource_type=EXECUTION_CLUSTER_LABL", 400, "invalid_request", "resource_type"),
+        ("domain=staging&resource_type=3", 404, "attribute_not_found", None),
+        ("domain=stagin&resource_type=3", 400, "unknown_domain", None),
+        ("project=nobody&resource_type=3", 400, "unknown_project", None),
+        ("resource_type=3", 400, "invalid_request", "resource_type"),
+        (f"domain={DOMAIN}&resource_type=3&token=x", 400, "invalid_request", "token"),
+        (f"domain={DOMAIN}&resource_type=3&limit=1001", 400, "invalid_request", "limit"),
+    ],
+)
+def test_bad_input_is_refused_by_name(
+    labelled: FlaskClient, query: str, status: int, error: str, field: str | None
+) -> None:
+    refused(labelled.get(f"{API}/effective_attributes/reach?{query}"), status, error, field)

@@ -1,0 +1,201 @@
+"""Where something is used, on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from admin.services import uses
+from tests.conftest import MakeApp
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    get,
+    label,
+    ok,
+    pool,
+    put_attribute,
+    put_label,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+)
+
+LABEL, POOL = "execution_cluster_label", "cluster_assignment"
+HERE = {"project": PROJECT, "domain": DOMAIN}
+
+
+def used(api: FlaskClient, query: str) -> Any:
+    return get(api, f"uses?{query}")
+
+
+def places(entries: Any) -> list[str]:
+    keys = ("domain", "project", "workflow", "launch_plan")
+    return ["/".join(entry[key] for key in keys if key in entry) for entry in entries]
+
+
+@pytest.fixture
+def pooled(api: FlaskClient) -> FlaskClient:
+    """A pool of a project, which one workflow follows, one replaces by a label, and a launch plan says again."""
+    put_pool(api, "gpu", ["east"])
+    put_label(api, "near", ["east"])
+    put_attribute(api, "project-domain", POOL, {"cluster_pool_name": "gpu"})
+    put_attribute(api, "workflow", LABEL, {"value": "near"}, workflow="fit")
+    for name in ("fit", "free"):
+        ok(register_workflow(api, name))
+    ok(register_plan(api, "nightly", "fit", **pool("gpu")))
+    ok(register_plan(api, "other", "free", **label("near")))
+    return api
+
+
+P = f"{DOMAIN}/{PROJECT}"
+
+
+def test_a_pool_is_said_by_a_row_and_a_definition_and_reaches_what_follows(pooled: FlaskClient) -> None:
+    created(pooled, "waits", **pool("gpu"))
+    created(pooled, "elsewhere", **label("near"))
+    answer = used(pooled, "pool=gpu&reach=true")
+    assert [(use["level"], use["fields"]) for use in answer["uses"]] == [
+        ("project-domain", {"cluster_pool_name": "gpu"}),
+        ("launch-plan-definition", {"cluster_pool_name": "gpu"}),
+    ]
+    assert places(answer["uses"]) == [P, f"{P}/fit/nightly"]
+    assert answer["uses"][0]["version"] == 3
+    assert answer["uses"][1]["version"] == "v1"
+    without = {place: entry["refused"] for place, entry in zip(places(answer["scopes"]), answer["scopes"], strict=True)}
+    # A label of a workflow wins over the pool of its project, and a definition over both.
+    assert without == {
+        P: True,
+        f"{P}/fit": False,
+        f"{P}/free": True,
+        f"{P}/free/other": False,
+        f"{P}/fit/nightly": True,
+    }
+    assert answer["reach"] == {"scopes": 5, "launch_plans": 2, "refused": 3}
+    assert answer["executions"] == {
+        "phases": {"QUEUED": 1},
+        "executions": [{"id": {**HERE, "name": "waits"}, "phase": "QUEUED"}],
+        "complete": True,
+    }
+    assert (answer["known"], answer["revision"]) == (True, get(pooled, "revisions")["head"])
+    assert "scopes" not in used(pooled, "pool=gpu")
+
+
+def test_a_label_and_a_cluster(pooled: FlaskClient) -> None:
+    assert places(used(pooled, "label=near")["uses"]) == [f"{P}/fit", f"{P}/free/other"]
+    answer = used(pooled, "cluster=east&reach=true")
+    assert (answer["pools"], answer["labels"]) == (["gpu"], ["near"])
+    assert places(answer["uses"]) == [P, f"{P}/fit", f"{P}/fit/nightly", f"{P}/free/other"]
+    # Each scope is reached by what wins there.
+    reached = dict(zip(places(answer["scopes"]), (entry["resource_type"] for entry in answer["scopes"]), strict=True))
+    assert len(reached) == len(answer["scopes"]) == 5
+    assert reached[f"{P}/fit"] == "EXECUTION_CLUSTER_LABEL"
+    assert reached[f"{P}/free"] == "CLUSTER_ASSIGNMENT"
+    assert answer["reach"]["refused"] == 0  # the pool and the label keep it as an expected one
+    put_attribute(pooled, "workflow", LABEL, {"value": "east"}, workflow="fit")
+    assert used(pooled, "cluster=east")["reach"]["refused"] == 1
+    unknown = used(pooled, "pool=gpuu")
+    assert (unknown["known"], unknown["closest"], unknown["uses"]) == (False, ["gpu"], [])
+
+
+def test_queues_and_their_tags(make_app: MakeApp) -> None:
+    queues = [
+        {"dynamic": "urgent", "attributes": ["critical", "gpu"]},
+        {"dynamic": "usual", "attributes": ["default", "gpu"]},
+    ]
+    api = make_app(queues={"executionQueues": queues}).test_client()
+    put_attribute(api, "project-domain", "execution_queue_attributes", {"tags": ["critical"]})
+    put_attribute(api, "workflow", "execution_queue_attributes", {"tags": ["critical", "gpu"]}, workflow="fit")
+    created(api, "waits")
+    tag = used(api, "queue_tag=critical&reach=true")
+    assert places(tag["uses"]) == [P, f"{P}/fit"]
+    assert [(place, entry["refused"]) for place, entry in zip(places(tag["scopes"]), tag["scopes"], strict=True)] == [
+        (P, True),
+        (f"{P}/fit", False),
+    ]
+    assert [entry["id"]["name"] for entry in tag["executions"]["executions"]] == ["waits"]
+    queue = used(api, "queue=urgent")
+    assert (queue["uses"], queue["reach"]) == (tag["uses"], tag["reach"])
+    assert used(api, "queue=usual")["reach"] == {"scopes": 1, "launch_plans": 0, "refused": 0}
+    assert used(api, "queue=usul")["closest"] == ["usual"]
+
+
+def test_a_kind_a_field_and_a_value(pooled: FlaskClient) -> None:
+    put_attribute(pooled, "domain", "task_resource_attributes", {"limits": {"cpu": "5", "memory": "1Gi"}})
+    put_attribute(pooled, "project", "task_resource_attributes", {"limits": {"cpu": "3"}})
+    created(pooled, "waits")
+    kind = "resource_type=TASK_RESOURCE"
+    stored = [use for use in used(pooled, kind)["uses"] if use["level"] != "platform"]
+    assert places(stored) == [DOMAIN, PROJECT]
+    answer = used(pooled, f"{kind}&field=limits.cpu&value=3&reach=true")
+    assert places(answer["uses"]) == [PROJECT]
+    assert {entry["project"] for entry in answer["scopes"]} == {PROJECT}
+    assert answer["executions"]["phases"] == {"QUEUED": 1}
+    other = used(pooled, f"{kind}&field=limits.cpu&value=5&reach=true")
+    assert places(other["uses"]) == [DOMAIN]
+    assert PROJECT not in {entry["project"] for entry in other["scopes"]}
+    assert other["executions"]["phases"] == {}
+    assert other["reach"]["refused"] == 0
+
+
+def test_a_key_of_the_configuration_says_it_too(pooled: FlaskClient) -> None:
+    platform = [use for use in used(pooled, "resource_type=TASK_RESOURCE")["uses"] if use["level"] == "platform"]
+    assert platform
+    for use in platform:
+        [(field, value)] = use["fields"].items()
+        answer = used(pooled, f"resource_type=TASK_RESOURCE&field={field}&value={value}")
+        assert [entry["key"] for entry in answer["uses"]] == [use["key"]]
+        assert answer["reach"]["scopes"] > 0
+
+
+@pytest.mark.parametrize(("limit", "scopes", "rows"), [(1, 2, 1), (2, 3, 2), (1, 100, 100_000), (100, 1, 1)])
+def test_pages_hold_the_same_uses_and_scopes_once(
+    pooled: FlaskClient, monkeypatch: pytest.MonkeyPatch, limit: int, scopes: int, rows: int
+) -> None:
+    whole = used(pooled, "cluster=east&reach=true")
+    monkeypatch.setattr(uses, "SCOPES", scopes)
+    monkeypatch.setattr(uses, "ROWS", rows)
+    found: list[Any] = []
+    reached: list[Any] = []
+    token, refusals = "", 0
+    while True:
+        answer = used(pooled, f"cluster=east&reach=true&limit={limit}" + (f"&token={token}" if token else ""))
+        found += answer["uses"]
+        reached += answer["scopes"]
+        refusals += answer["reach"]["refused"]
+        assert ("executions" in answer) == (not token)
+        token = answer.get("token", "")
+        if not token:
+            break
+    assert found == whole["uses"]
+    assert reached == whole["scopes"]
+    assert refusals == whole["reach"]["refused"]
+
+
+def test_nothing_is_written(pooled: FlaskClient) -> None:
+    before = get(pooled, "revisions")
+    used(pooled, "pool=gpu&reach=true")
+    assert get(pooled, "revisions") == before
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("", "resource_type"),
+        ("pool=a&label=b", "label"),
+        ("pool=a&resource_type=3", "pool"),
+        ("pool=", "pool"),
+        ("resource_type=NONE", "resource_type"),
+        ("resource_type=0&field=limits.cpus", None),
+        ("resource_type=0&value=2", "field"),
+        ("pool=a&token=x", "token"),
+        ("pol=a", "pol"),
+    ],
+)
+def test_bad_input_is_refused_by_name(api: FlaskClient, query: str, field: str | None) -> None:
+    refused(api.get(f"{API}/uses?{query}"), 400, "invalid_request", field)

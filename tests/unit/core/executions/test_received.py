@@ -1,0 +1,66 @@
+"""What a job really gets, and where each part comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from admin.core.executions.received import received
+
+PROJECT = {"level": "project", "project": "p", "version": 3}
+REQUEST = {"level": "request"}
+SETTINGS: list[dict[str, Any]] = [
+    {
+        "resource_type": "TASK_RESOURCE",
+        "value": {"defaults": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "1Gi"}},
+        "origins": {"defaults.cpu": PROJECT, "defaults.memory": PROJECT, "limits.memory": PROJECT},
+    },
+    {
+        "resource_type": "WORKFLOW_EXECUTION_CONFIG",
+        "value": {
+            "envs": {"values": [{"key": "A", "value": "settings"}, {"key": "B", "value": "settings"}]},
+            "labels": {"values": {"a.b/team": "ml"}},
+            "security_context": {"run_as": {"iam_role": "r"}},
+        },
+        "origins": {
+            "envs.values.A": PROJECT,
+            "envs.values.B": PROJECT,
+            "labels.values.a.b/team": REQUEST,
+            "security_context.run_as": PROJECT,
+        },
+    },
+]
+
+
+def test_what_the_job_itself_says_wins_over_settings() -> None:
+    job = {
+        "environment": {"A": "own", "B": "settings", "C": "own"},
+        "labels": {"a.b/team": "ml"},
+        "identity": {"iam_role": "r"},
+        "resources": {"nodes": 2, "tasks": 1, "requests": {"cpu": "4", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+    }
+    assert received(job, None, SETTINGS) == [
+        {"field": "resources.requests.cpu", "value": "4", "overrides": "defaults.cpu"},
+        {"field": "resources.requests.memory", "value": "1Gi", "origin": PROJECT},  # the default, capped at the limit
+        {"field": "resources.limits.memory", "value": "1Gi", "origin": PROJECT},
+        {"field": "resources.nodes", "value": "2"},
+        {"field": "environment.A", "value": "own", "overrides": "envs.values.A"},
+        {"field": "environment.B", "value": "settings", "origin": PROJECT},
+        {"field": "environment.C", "value": "own"},
+        {"field": "labels.a.b/team", "value": "ml", "origin": REQUEST},
+        {"field": "identity", "value": {"iam_role": "r"}, "origin": PROJECT},
+    ]
+
+
+def test_an_amount_that_happens_to_be_the_limit_is_the_jobs_own() -> None:
+    settings = [{**SETTINGS[0], "value": {"defaults": {"cpu": "1"}, "limits": {"cpu": "2"}}}, SETTINGS[1]]
+    assert received({"resources": {"requests": {"cpu": "2"}}}, None, settings) == [
+        {"field": "resources.requests.cpu", "value": "2", "overrides": "defaults.cpu"}
+    ]
+
+
+def test_an_ad_hoc_job_that_asks_for_the_default_asks_for_it_itself() -> None:
+    job = {"resources": {"requests": {"cpu": "1"}}}
+    assert received(job, job, SETTINGS) == [
+        {"field": "resources.requests.cpu", "value": "1", "overrides": "defaults.cpu"}
+    ]
+    assert received(job, {}, SETTINGS) == [{"field": "resources.requests.cpu", "value": "1", "origin": PROJECT}]

@@ -1,0 +1,47 @@
+"""Clusters that were no candidates, each with the reason."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from admin.core.placement.non_candidates import render_non_candidates, switched_off
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.provenance import Provenance
+from tests.support.small_fleets import group, small_fleet
+
+NOW = datetime(2026, 3, 4, tzinfo=UTC)
+REVISION = Provenance(
+    revision=7, author="anonymous", claimed_by="ana", at=datetime(2026, 3, 1, tzinfo=UTC), message=None
+)
+EVENT = Provenance(event=9, author="anonymous", claimed_by=None, at=datetime(2026, 3, 3, tzinfo=UTC), message="disks")
+FLEET = small_fleet(
+    clusters={"a": {}, "b": {}, "c": {"enabled": False}, "d": {}},
+    pools={"gpu": group(["a", "d"])},
+    labels={"dusk": group(["b"])},
+)
+
+
+def why_not(kind: RouteKind, name: str, *candidates: str) -> dict[str, str]:
+    route = Route(kind=kind, name=name, rungs=())
+    entries = render_non_candidates(route, FLEET, candidates, {"c": {"disabled": EVENT}}, REVISION, NOW)
+    return {entry["cluster"]: entry["why_not"] for entry in entries}
+
+
+def test_each_says_why_the_route_does_not_lead_to_it_those_first_that_are_switched_off() -> None:
+    by = "revision 7, anonymous (says ana), 3 days ago"
+    reasons = why_not(RouteKind.POOL, "gpu", "a")
+    assert list(reasons) == ["c", "b", "d"]
+    assert reasons["c"] == f"is disabled, event 9, anonymous, 1 day ago, 'disks'; is not in pool 'gpu', {by}"
+    assert reasons["b"] == f"is not in pool 'gpu', {by}"
+    assert reasons["d"] == f"came into pool 'gpu' after this was decided, {by}"
+
+
+def test_a_label_and_a_named_cluster_have_words_of_their_own() -> None:
+    assert why_not(RouteKind.LABEL, "dusk", "b")["a"].startswith("does not carry label 'dusk'")
+    assert why_not(RouteKind.CLUSTER, "b", "b")["a"].startswith("is not cluster 'b', which the request names")
+    assert why_not(RouteKind.ANY, "", "a", "b", "c").keys() == {"d"}
+
+
+def test_those_that_operators_keep_from_work_are_found() -> None:
+    assert [cluster.name for cluster in switched_off(FLEET, {"a"})] == ["c"]
+    assert switched_off(FLEET, {"c"}) == []

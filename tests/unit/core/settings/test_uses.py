@@ -1,0 +1,58 @@
+"""Which payloads say a value, and where scopes have it from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admin.core.settings.builtin_kinds import (
+    EXECUTION_CLUSTER_LABEL,
+    EXECUTION_QUEUE,
+    TASK_RESOURCE,
+    WORKFLOW_EXECUTION_CONFIG,
+)
+from admin.core.settings.kinds import Kind
+from admin.core.settings.platform import PlatformDefaults
+from admin.core.settings.resolution import Row, resolve
+from admin.core.settings.scopes import Scope
+from admin.core.settings.uses import Sought
+
+PLAN = Scope(project="p", domain="d", workflow="w", launch_plan="l")
+CHAIN = PLAN.chain()
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "values", "payload", "expected"),
+    [
+        (EXECUTION_CLUSTER_LABEL, ("value",), {"a", "b"}, {"value": "a"}, [("value",)]),
+        (EXECUTION_CLUSTER_LABEL, ("value",), {"b"}, {"value": "a"}, []),
+        (EXECUTION_CLUSTER_LABEL, ("value",), set(), {"value": "a"}, []),
+        (EXECUTION_CLUSTER_LABEL, None, None, {"value": "a"}, [("value",)]),
+        (EXECUTION_QUEUE, ("tags",), {"b"}, {"tags": ["a", "b"]}, [("tags",)]),
+        (EXECUTION_QUEUE, ("tags",), {"c"}, {"tags": ["a", "b"]}, []),
+        (TASK_RESOURCE, ("limits", "cpu"), {"2"}, {"limits": {"cpu": "2", "gpu": "2"}}, [("limits", "cpu")]),
+        (WORKFLOW_EXECUTION_CONFIG, ("max_parallelism",), {"5"}, {"max_parallelism": 5}, [("max_parallelism",)]),
+        (WORKFLOW_EXECUTION_CONFIG, ("interruptible",), {"true"}, {"interruptible": True}, [("interruptible",)]),
+    ],
+)
+def test_values_are_found_by_their_text(kind: Kind, path: Any, values: Any, payload: Any, expected: Any) -> None:
+    sought = Sought(kind=kind, path=path, values=None if values is None else frozenset(values))
+    assert list(sought.find(kind.read(payload))) == expected
+
+
+@given(
+    payloads=st.dictionaries(st.sampled_from(CHAIN), st.sampled_from(["a", "b", None])), place=st.sampled_from(CHAIN)
+)
+def test_a_scope_has_a_value_from_where_resolution_says(payloads: dict[Scope, Any], place: Scope) -> None:
+    kind = EXECUTION_CLUSTER_LABEL
+    rows = {
+        scope: Row(kind=kind.name, scope=scope, payload={"value": value}, version=1)
+        for scope, value in payloads.items()
+    }
+    platform = PlatformDefaults(kind, {})
+    origins = Sought(kind=kind, values=frozenset({"a"})).origins_at(place, rows, platform)
+    resolved = resolve(kind, place, rows, platform)
+    assert origins == (set(resolved.origins.values()) if resolved.value == {"value": "a"} else set())
