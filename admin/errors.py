@@ -28,7 +28,14 @@ class RainbowError(Exception):
         if code is not None:
             cls.code = code
 
-    def __init__(self, message: str = "", *, details: list[dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        details: list[dict[str, Any]] | None = None,
+        restorable: list[dict[str, Any]] | None = None,
+    ) -> None:
+        self.restorable = restorable or None  #: rows of a revision that could be undone though others cannot
         self.message = message or " ".join((type(self).__doc__ or "").split())
         self.details = details or []
         super().__init__(self.message)

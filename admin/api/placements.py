@@ -19,6 +19,7 @@ from admin.messages.placements import (
 from admin.messages.requests import Fields
 from admin.messages.selectors import conditions_of, scope_of, time_of
 from admin.services import placements
+from admin.services.placements import FleetState
 
 operations = Operations("placements")
 
@@ -35,8 +36,10 @@ def simulate(body: Fields) -> SimulationAnswer:
     """Which recent executions would go elsewhere after some changes; nothing is written."""
     now = context().clock()
     since = time_of(body["since"], now, "since")
+    state = FleetState(body.pop("fleet"))
     conditions = conditions_of({**body, "created_after": since}, now)
-    simulation = placements.simulate(context(), read_changes(context(), body["changes"]), conditions, scope_of(body))
+    proposed = read_changes(context(), body["changes"])
+    simulation = placements.simulate(context(), proposed, conditions, scope_of(body), state)
     return SimulationAnswer.from_simulation(simulation, since=since, limit=body["limit"])
 
 

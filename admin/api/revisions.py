@@ -22,7 +22,7 @@ from admin.messages.revisions import (
     revision_filter,
 )
 from admin.messages.timeline import TimelineAnswer, TimelineQuery, position_of, timeline_filter
-from admin.services import revisions, timeline
+from admin.services import revisions, rollbacks, timeline
 from admin.services.changeable.base import Mode
 from admin.services.changeable.registry import KINDS
 
@@ -72,13 +72,13 @@ def roll_back(query: Fields, body: Fields) -> ChangedAnswer:
     """Undo a revision, or bring a scope or everything back to one, as a new revision."""
     options = change_options(query, body, Mode.PLAN)
     if "revision" in body:
-        changed = revisions.roll_back_revision(context(), body["revision"], options)
+        changed = rollbacks.roll_back_revision(context(), body["revision"], options)
     elif body["everything"]:
-        changed = revisions.roll_back_everything(context(), body["to"], options)
+        changed = rollbacks.roll_back_everything(context(), body["to"], options)
     else:
         scope = check_scope(**{key: body[key] for key in Scope._fields if key in body})
         kind = context().settings.kinds.find(body["resource_type"]) if "resource_type" in body else None
-        changed = revisions.roll_back_scope(context(), body["to"], scope, kind, options)
+        changed = rollbacks.roll_back_scope(context(), body["to"], scope, kind, options)
     return ChangedAnswer.from_changed(changed, query)
 
 

@@ -11,6 +11,7 @@ from admin.core.settings import trails
 from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
+from admin.messages.previews import PreviewAnswer
 from admin.messages.reading import Body, Claimant, MatchingPayload, Message, Name, NoOrg
 from admin.messages.requests import (
     NAME,
@@ -182,6 +183,7 @@ class WriteAnswer(Answer):
     dry_run: bool
     before: Json | None = None
     warnings: list[WarningAnswer]
+    executions: PreviewAnswer | None = None
 
     @classmethod
     def from_changed(cls, kind: Kind, changed: Changed) -> WriteAnswer:
@@ -199,6 +201,7 @@ class WriteAnswer(Answer):
             dry_run=changed.dry_run,
             before=change.before,
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
+            executions=PreviewAnswer.of(changed),
         )
 
 
@@ -208,6 +211,7 @@ class DeleteAnswer(Answer):
     revision: int | None = None
     before: Json | None = None
     warnings: list[WarningAnswer]
+    executions: PreviewAnswer | None = None
 
     @classmethod
     def from_changed(cls, changed: Changed) -> DeleteAnswer:
@@ -218,6 +222,7 @@ class DeleteAnswer(Answer):
             revision=changed.revision if is_deleted else None,
             before=changed.rows[0].change.before,
             warnings=[],
+            executions=PreviewAnswer.of(changed),
         )
 
 

@@ -15,6 +15,7 @@ from admin.core.problems import Invalid, Problem, dotted, invalid, raise_problem
 from admin.core.settings.resolution import Effect
 from admin.messages.components import definition_name
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
+from admin.messages.previews import PreviewAnswer, Users, users_of
 from admin.messages.projects import NewProject
 from admin.messages.requests import (
     AuthorshipFields,
@@ -171,6 +172,8 @@ class ChangedAnswer(Answer):
     dry_run: bool
     warnings: list[WarningAnswer]
     effective: EffectsAnswer | None = None
+    users: Users = None
+    executions: PreviewAnswer | None = None
 
     @classmethod
     def from_changed(cls, changed: Changed, query: Fields) -> ChangedAnswer:
@@ -188,4 +191,6 @@ class ChangedAnswer(Answer):
             dry_run=changed.dry_run,
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             effective=effective,
+            users=users_of(changed),
+            executions=PreviewAnswer.of(changed),
         )

@@ -22,7 +22,9 @@ class ErrorDetail(ScopeAnswer):
     reason: str | None = None
     closest: list[str] | None = None
     current_version: int | None = None
-    provenance: Annotated[ProvenanceAnswer | None, Meta(description="Of the setting that refuses it.")] = None
+    provenance: Annotated[
+        ProvenanceAnswer | None, Meta(description="Of the setting, or of the later revision, that refuses it.")
+    ] = None
 
 
 #: Details as the services write them, in the order that reads best for each error.
@@ -36,6 +38,9 @@ class ErrorAnswer(Answer):
     error: Annotated[str, Meta(description="A stable name for programs.")]
     message: Annotated[str, Meta(description="What is wrong and how to mend it, for people.")]
     details: Details
+    restorable: Annotated[
+        Details | None, Meta(description="Of a revision that cannot be undone: the rows that could be.")
+    ] = None
     request_id: str
 
     @classmethod

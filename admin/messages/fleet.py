@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self, cast
 
 from marshmallow import fields, validate
 from msgspec import Meta
 
-from admin.core.executions.switch_outcomes import Outcome
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.capacity import GroupCapacity
@@ -17,6 +15,7 @@ from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
+from admin.messages.previews import EffectCounts, Effects, IsComplete, PreviewAnswer, Users, users_of
 from admin.messages.requests import (
     NAME,
     PRINTABLE_LINES,
@@ -32,11 +31,7 @@ from admin.messages.requests import (
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, GroupView, Switched
-from admin.services.switch_previews import SwitchEffect
 from admin.store.executions import ListedExecution
-
-#: Executions that the answer to a dry run names; the counts are of all.
-_MOST_EFFECTS = 1000
 
 
 class DeleteQuery(WriteQuery):
@@ -332,11 +327,15 @@ class WrittenAnswer(Answer):
     changed: bool
     dry_run: bool
     warnings: list[WarningAnswer]
+    users: Users = None
+    executions: PreviewAnswer | None = None
 
     @classmethod
     def from_changed(cls, changed: Changed, **definition: Json | None) -> Self:
         return cls.from_attributes(
             changed,
+            users=users_of(changed),
+            executions=PreviewAnswer.of(changed),
             version=changed.rows[0].version,
             changed=changed.is_change,
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
@@ -356,46 +355,27 @@ class LabelWritten(WrittenAnswer):
     label: Annotated[Json | None, described_as("GroupAnswer", "LabelDefinition")] = None
 
 
-class SwitchEffectAnswer(Answer):
-    """What a switch would do to one execution."""
-
-    id: ExecutionIdAnswer
-    phase: str
-    outcome: Annotated[str, one_of(*(outcome.value for outcome in Outcome))]
-    cluster: Annotated[str | None, Meta(description="Where it would be; absent where none would take it.")] = None
-    at: Annotated[Time | None, Meta(description="When it ends, where that is known.")] = None
-    message: str
-
-    @classmethod
-    def from_effect(cls, effect: SwitchEffect) -> SwitchEffectAnswer:
-        id, outcome = ExecutionIdAnswer.from_execution(effect.id), effect.outcome
-        return cls.from_attributes(outcome, id=id, phase=effect.phase, outcome=outcome.outcome.value)
-
-
 class SwitchedAnswer(Answer):
     cluster: ClusterAnswer
     changed: bool
     dry_run: bool
-    effects: Annotated[
-        list[SwitchEffectAnswer] | None,
-        Meta(description="Of a dry run: what would become of each execution that is affected."),
-    ] = None
-    counts: Annotated[dict[str, int] | None, Meta(description="How many executions each outcome has.")] = None
-    complete: Annotated[bool | None, Meta(description="Whether every execution was looked at.")] = None
+    effects: Effects | None = None
+    counts: EffectCounts | None = None
+    complete: IsComplete | None = None
 
     @classmethod
     def from_switched(cls, switched: Switched) -> SwitchedAnswer:
         cluster, preview = ClusterAnswer.from_view(switched.cluster), switched.preview
         if preview is None:
             return cls(cluster=cluster, changed=switched.is_change, dry_run=False)
-        counts = Counter(effect.outcome.outcome.value for effect in preview.effects)
+        shown = PreviewAnswer.from_preview(preview)
         return cls(
             cluster=cluster,
             changed=switched.is_change,
             dry_run=True,
-            effects=[SwitchEffectAnswer.from_effect(effect) for effect in preview.effects[:_MOST_EFFECTS]],
-            counts=dict(counts),
-            complete=preview.is_complete,
+            effects=shown.effects,
+            counts=shown.counts,
+            complete=shown.complete,
         )
 
 

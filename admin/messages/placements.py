@@ -13,8 +13,8 @@ from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, RequestSchema, Whole, changes_field
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Json, Time
-from admin.services.placements import Move, Simulation
+from admin.messages.shared import Answer, Json, Time, one_of
+from admin.services.placements import FleetState, Move, Simulation
 
 _COUNTED = ["cluster", "pool", "label", "domain", "project", "phase", "reason"]
 
@@ -32,6 +32,11 @@ class SimulationBody(RequestSchema):
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     limit = Whole(load_default=1000, validate=validate.Range(min=1, max=10_000))
+    fleet = fields.String(
+        load_default=FleetState.CURRENT.value,
+        validate=validate.OneOf([state.value for state in FleetState]),
+        metadata={"description": "The states of clusters to assume: of now, or those that each decision recorded."},
+    )
 
 
 class CountsQuery(RequestSchema):
@@ -82,6 +87,34 @@ class MoveAnswer(Answer):
         )
 
 
+class AssumedFleetAnswer(Answer):
+    """The state of the fleet that a simulation assumed."""
+
+    state: Annotated[str, one_of(*(state.value for state in FleetState))]
+    at: Annotated[Time, Meta(description="When the fleet was as described here.")]
+    generation: Annotated[int, Meta(description="The number of the fleet's last change.")]
+    revision: Annotated[int, Meta(description="The last revision.")]
+    clusters: Annotated[int, Meta(description="How many there are.")]
+    off: Annotated[
+        dict[str, str],
+        Meta(
+            description="Those that get no work now, each with the reason; with `recorded` that counts only where an "
+            "execution's last decision did not consider the cluster."
+        ),
+    ]
+
+    @classmethod
+    def from_simulation(cls, simulation: Simulation) -> AssumedFleetAnswer:
+        fleet = simulation.fleet
+        return cls.from_attributes(
+            simulation,
+            state=simulation.state.value,
+            generation=fleet.generation,
+            clusters=len(fleet.clusters),
+            off={cluster.name: cluster.off_because for cluster in fleet.clusters.values() if not cluster.is_able},
+        )
+
+
 class SimulationAnswer(Answer):
     since: Time
     compared: int
@@ -89,6 +122,7 @@ class SimulationAnswer(Answer):
     refused: int
     executions: list[MoveAnswer]
     by_cluster: dict[str, dict[str, int]]
+    fleet: AssumedFleetAnswer
 
     @classmethod
     def from_simulation(cls, simulation: Simulation, *, since: datetime, limit: int) -> SimulationAnswer:
@@ -100,6 +134,7 @@ class SimulationAnswer(Answer):
             refused=sum(move.after.refused for move in simulation.moves),
             executions=[MoveAnswer.from_move(move) for move in simulation.moves[:limit]],
             by_cluster={name: {"before": before[name], "after": after[name]} for name in sorted({*before, *after})},
+            fleet=AssumedFleetAnswer.from_simulation(simulation),
         )
 
 

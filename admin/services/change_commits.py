@@ -8,9 +8,10 @@ from sqlalchemy import Connection
 
 from admin.core.problems import Invalid
 from admin.errors import RainbowError
+from admin.services.change_drafts import Drafted, Writes, draft_change
 from admin.services.changeable.base import Draft
 from admin.services.changeable.views import KnownSettings, SettingsView, StoredSettings
-from admin.services.changes import ChangeOutcome, ChangeRequest, Drafted, Writes, draft_change
+from admin.services.changes import ChangeOutcome, ChangeRequest, changed_by
 from admin.services.context import Context
 from admin.store import attributes, revisions
 from admin.store.revisions import NewRevision
@@ -61,7 +62,7 @@ class _Batch:
             return refusal
         if drafted.changes:
             self._append(drafted)
-        return drafted.changed(self._head)
+        return changed_by(drafted, self._head)
 
     def _draft(self, request: ChangeRequest) -> Drafted:
         view, early = self._view(request.writes), request.early

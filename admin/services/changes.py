@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection
-
-from admin.core.changes import RowChange, RowKey, RowWrite
-from admin.core.problems import Invalid, Problem, raise_problems
+from admin.core.changes import RowChange, RowWrite
+from admin.core.problems import Invalid
 from admin.core.settings.resolution import Effect
-from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
-from admin.errors import MOST_DETAILS, InUse, RainbowError, VersionConflict
+from admin.errors import RainbowError
 from admin.metrics import count_write
-from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mode
-from admin.services.changeable.registry import NOUNS, class_of
-from admin.services.changeable.views import EarlySettings, NotInMemory, StoredSettings
+from admin.services.change_drafts import Drafted, Use, Writes, draft_change, draft_unlocked, users_of_removed
+from admin.services.changeable.base import ChangeOptions, Draft, Mode
+from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
-from admin.store import revisions
+from admin.services.previews import ExecutionPreview, preview_changes
 
-#: Rows that a message names; the details name more.
-_MOST_NAMED = 5
 #: Rows of a change that is drafted early: one of many rows is more likely to be in vain.
 _MOST_EARLY_ROWS = 100
-
-Writes = Sequence[RowWrite] | Callable[[Connection], Sequence[RowWrite]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +38,8 @@ class Changed:
     revision: int  #: the one it made, or the last one where it made none
     dry_run: bool
     effects: tuple[Effect, ...] = ()
+    users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
+    preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
 
     @property
     def is_change(self) -> bool:
@@ -92,46 +86,13 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
 
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
     with context.database.reading() as connection:
-        head, view = revisions.head(connection), StoredSettings(context, connection)
-        draft = Draft(context=context, transaction=connection, settings_view=view, options=options)
-        drafted = draft_change(draft, writes, head)
+        drafted, head = draft_unlocked(context, connection, writes, options)
         effects: tuple[Effect, ...] = ()
         if options.mode is Mode.PLAN:
             effects = tuple(effect for noun in drafted.nouns for effect in noun.effects(drafted.changes_of(noun)))
-    return drafted.changed(head, effects)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drafted:
-    """A change that is checked, and not stored yet."""
-
-    draft: Draft
-    nouns: Sequence[Changeable]  #: that have writes
-    warnings: tuple[Warning, ...]
-    changes: Sequence[RowChange]  #: those that are real
-
-    def changes_of(self, noun: Changeable) -> list[RowChange]:
-        return [change for _, change in noun.rows if change.is_real]
-
-    def changed(self, revision: int, effects: tuple[Effect, ...] = ()) -> Changed:
-        """What it did as a revision, or would do; the last revision where it makes none."""
-        options = self.draft.options
-        return Changed(
-            rows=tuple(_changed_row(write, change, revision, options) for write, change in self.draft.rows),
-            warnings=self.warnings,
-            revision=revision,
-            dry_run=options.dry_run,
-            effects=effects,
-        )
-
-
-def draft_change(draft: Draft, writes: Writes, head: int) -> Drafted:
-    """Draft and check a change after the last revision; Invalid or a RainbowError where it may not be made."""
-    _check_head(head, draft.options.expected_head)
-    nouns = _draft(draft, writes(draft.connection) if callable(writes) else writes)
-    warnings = _check(draft, nouns)
-    changes = [change for change in draft.changes if change.is_real]
-    return Drafted(draft=draft, nouns=nouns, warnings=warnings, changes=changes)
+        users = tuple(users_of_removed(drafted.nouns)) if options.force else ()
+        preview = preview_changes(context, connection, drafted.changes)
+    return replace(changed_by(drafted, head), effects=effects, users=users, preview=preview)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,107 +121,18 @@ def draft_early(context: Context, writes: Writes, options: ChangeOptions) -> Ear
         return None
 
 
-def planned_changes(context: Context, proposed: Sequence[RowWrite], *, force: bool = False) -> list[RowChange]:
-    """The changes that writes would make, checked as a whole but not stored."""
-    planned = make_change(context, proposed, ChangeOptions(mode=Mode.DRY_RUN, force=force))
-    return [row.change for row in planned.rows]
+def changed_by(drafted: Drafted, revision: int) -> Changed:
+    """What a change did as a revision, or would do; the last revision where it makes none."""
+    options = drafted.draft.options
+    return Changed(
+        rows=tuple(_changed_row(write, change, revision, options) for write, change in drafted.draft.rows),
+        warnings=drafted.warnings,
+        revision=revision,
+        dry_run=options.dry_run,
+    )
 
 
 def _changed_row(write: RowWrite, change: RowChange, revision: int, options: ChangeOptions) -> ChangedRow:
     if not change.is_real or options.dry_run:
         return ChangedRow(change=change, index=write.index, version=change.before_version)
     return ChangedRow(change=change, index=write.index, version=None if change.after is None else revision)
-
-
-def _check_head(head: int, expected: int | None) -> None:
-    if expected is not None and expected != head:
-        raise VersionConflict(
-            f"This was planned at revision {expected}, and revision {head} has been made since. "
-            "Check what changed, and plan again."
-        )
-
-
-def _draft(draft: Draft, writes: Sequence[RowWrite]) -> list[Changeable]:
-    """What each write does to its row, noun by noun; answers the nouns that have writes."""
-    by_noun: dict[type[Changeable], list[RowWrite]] = {}
-    for write in writes:
-        by_noun.setdefault(class_of(write.key), []).append(write)
-    classes = [noun_class for noun_class in NOUNS if noun_class in by_noun]
-    _check_unique([write for noun_class in classes for write in by_noun[noun_class]])
-    nouns = []
-    for noun_class in classes:
-        noun = noun_class(draft, by_noun[noun_class])
-        for write in by_noun[noun_class]:
-            with draft.collecting_problems(write):
-                noun.rows.append((write, noun.change(write)))
-                draft.rows.append(noun.rows[-1])
-        nouns.append(noun)
-    return nouns
-
-
-def _check_unique(writes: Sequence[RowWrite]) -> None:
-    positions: dict[RowKey, int | None] = {}
-    problems = []
-    for write in writes:
-        if write.key in positions:
-            where = f"also at position {positions[write.key]}"
-            reason = f"{write.key} is in the change twice, {where}; keep one."
-            problems.append(Problem(field="", reason=reason, index=write.index))
-        positions[write.key] = write.index
-    raise_problems(problems)
-
-
-def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
-    """Check every row against the state that all of them leave together, and against what its writer expected."""
-    warnings: list[Warning] = []
-    for noun in nouns:
-        warnings += noun.check(noun.rows)
-    for noun in nouns:
-        draft.problems += noun.check_removals(noun.removed)
-    raise_problems(draft.problems)
-    _check_expectations(draft)
-    if not draft.options.force:
-        _check_unused(nouns)
-    return tuple(warnings)
-
-
-def _check_unused(nouns: Sequence[Changeable]) -> None:
-    users = [user for noun in nouns for user in noun.users(noun.removed)]
-    if users:
-        named = " ".join(reason for _, reason in users[:_MOST_NAMED])
-        more = f" And {len(users) - _MOST_NAMED} more." if len(users) > _MOST_NAMED else ""
-        raise InUse(
-            f"In use: {named}{more} Change them first, or use --force (force=true).",
-            details=[{"field": field, "reason": reason} for field, reason in users[:MOST_DETAILS]],
-        )
-
-
-def _check_expectations(draft: Draft) -> None:
-    conflicts = [(write, change) for write, change in draft.rows if not write.expectation.holds(change.before_version)]
-    if not conflicts:
-        return
-    named = "; ".join(_current_state(change) for _, change in conflicts[:_MOST_NAMED])
-    more = f" and {len(conflicts) - _MOST_NAMED} more" if len(conflicts) > _MOST_NAMED else ""
-    raise VersionConflict(
-        f"Not at the expected version: {named}{more}. Read the rows again and repeat the change.",
-        details=[_conflict(write, change) for write, change in conflicts],
-    )
-
-
-def _current_state(change: RowChange) -> str:
-    keys = {"name": change.name, **change.scope.keys()}
-    place = "/".join(keys[key] for key in ("name", *SCOPE_KEYS) if keys.get(key))
-    version = change.before_version
-    return f"{change.kind} at {place} {f'is at version {version}' if version is not None else 'does not exist'}"
-
-
-def _conflict(write: RowWrite, change: RowChange) -> dict[str, int | str]:
-    facts: dict[str, int | str | None] = {
-        "index": write.index,
-        "resource_type": change.kind,
-        "name": change.name or None,
-        **change.scope.keys(),
-        "expected_version": write.expectation.version,
-        "current_version": change.before_version,
-    }
-    return {name: value for name, value in facts.items() if value is not None}

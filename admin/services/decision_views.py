@@ -173,9 +173,15 @@ def _applying_rows(context: Context, connection: Connection, scope: Scope) -> di
 def _loaded_clusters(route: Route, fleet_now: Fleet) -> dict[str, Cluster]:
     """The clusters that a route leads to, if its strategy looks at their load."""
     group = group_of(route, fleet_now)
-    if group is None or not strategy_of(group).looks_at_load:
+    if group is None or not looks_at_load(route, fleet_now):
         return {}
     return {member.cluster: fleet_now.clusters[member.cluster] for member in group.members}
+
+
+def looks_at_load(route: Route, fleet_now: Fleet) -> bool:
+    """Whether the load of the clusters that a route leads to counts."""
+    group = group_of(route, fleet_now)
+    return group is not None and strategy_of(group).looks_at_load
 
 
 def workload_of(execution: Execution | WaitingExecution) -> Workload:

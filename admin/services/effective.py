@@ -12,7 +12,7 @@ from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
-from admin.services.changes import planned_changes
+from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.nearest import find_nearest
 from admin.services.revisions import check_number

@@ -25,7 +25,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
-from admin.services.switch_previews import SwitchPreview, preview_switch
+from admin.services.previews import ExecutionPreview, preview_switch
 from admin.store import executions, fleet, tokens
 from admin.store.executions import ListedExecution
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
@@ -42,7 +42,7 @@ class Switched(NamedTuple):
 
     cluster: ClusterView
     is_change: bool
-    preview: SwitchPreview | None = None  #: of a dry run
+    preview: ExecutionPreview | None = None  #: of a dry run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,7 +339,7 @@ def _preview(context: Context, name: str, new_state: Callable[[Cluster], Cluster
     with context.database.reading() as connection:
         cluster = _find_cluster(current_fleet(context, connection), name)
         state = new_state(replace(cluster, state=fleet.states(connection).get(name, cluster.state)))
-        preview = SwitchPreview() if state is None else preview_switch(context, connection, state)
+        preview = ExecutionPreview() if state is None else preview_switch(context, connection, state)
     return Switched(get_cluster(context, name), state is not None, preview)
 
 

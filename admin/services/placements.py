@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from itertools import islice
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite
 from admin.core.executions.effective_settings import versions_in
-from admin.core.executions.lifecycle import Phase
-from admin.core.executions.placements import place
-from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
+from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import render_candidates, switched_candidates
 from admin.core.placement.routes import describe_rungs
 from admin.core.problems import Invalid
 from admin.core.provenance import Provenance, explain_refusal, versions_of
-from admin.core.resources import Amounts, subtract
-from admin.core.settings import trails
 from admin.core.settings.scopes import Scope
-from admin.errors import RainbowError
-from admin.services.changes import planned_changes
+from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
-from admin.services.decision_views import StoredView, prepare, reason_of
+from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation
-from admin.services.launches import find_launch
 from admin.services.non_candidates import not_candidates
-from admin.services.run_requests import CreationRequest, RunRequest, run_request_of
+from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
-from admin.store import execution_lists, executions, fleet, revisions
+from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
+from admin.store import execution_lists, fleet, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
+
+#: Executions whose recorded states are read together.
+_PAGE = 500
 
 
 def where_would(context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None) -> Explanation:
@@ -90,28 +91,19 @@ def _set_by(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulatedPlacement:
-    """Where one execution would go, or why it would be refused."""
-
-    cluster: str | None
-    reason: str
-    message: str
-    pool: str | None = None
-    label: str | None = None
-    refused: bool = False
-
-    @property
-    def place(self) -> tuple[str | None, bool]:
-        return self.cluster, self.refused
-
-
-@dataclass(frozen=True, kw_only=True)
 class Move:
     """An execution that would go elsewhere."""
 
     execution: Execution
     before: SimulatedPlacement
     after: SimulatedPlacement
+
+
+class FleetState(Enum):
+    """Which states of clusters a simulation assumes."""
+
+    CURRENT = "current"
+    RECORDED = "recorded"  # those that the last decision of each execution found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,50 +114,18 @@ class Simulation:
     moves: list[Move]
     before: Counter[str]  #: executions by cluster
     after: Counter[str]
-
-
-class _Simulator:
-    """Places many executions by one set of settings and one fleet."""
-
-    def __init__(self, context: Context, connection: Connection, changes: list[RowChange]) -> None:
-        self._rules = context.settings.rules
-        self._view = StoredView(context, connection, proposed=changes)
-        self._waiting = executions.taken_by_waiting(connection, self._view.fleet.clusters)
-        self._run_plans: dict[str, RunPlan] = {}
-
-    def place(self, execution: Execution, request: RunRequest, key: str) -> SimulatedPlacement:
-        """Where one execution goes; the key is the same for equal requests."""
-        try:
-            run_plan = self._run_plans.get(key)
-            if run_plan is None:
-                resolved = find_launch(self._view.catalog, request)
-                effective = self._view.effective_settings(resolved)
-                run_plan = build_run_plan(resolved.launch, execution.name, effective, self._rules)
-                self._run_plans[key] = run_plan
-            workload = replace(run_plan.workload, key=str(execution.key))
-            decision = place(replace(run_plan, workload=workload), self._view.fleet, self._loads(execution))
-        except (Invalid, RainbowError) as refusal:
-            reason, message = reason_of(refusal)
-            return SimulatedPlacement(cluster=None, reason=reason, message=message, refused=True)
-        return SimulatedPlacement(
-            cluster=decision.cluster,
-            reason=decision.code,
-            message=decision.message,
-            pool=run_plan.route.pool,
-            label=run_plan.route.label,
-        )
-
-    def _loads(self, execution: Execution) -> Mapping[str, Amounts]:
-        """What is taken of each cluster by what waits there, without the execution itself."""
-        cluster = execution.cluster
-        if execution.phase != Phase.QUEUED.value or cluster is None or cluster not in self._waiting:
-            return self._waiting
-        taken = execution.takes_of(self._view.fleet.clusters[cluster])
-        return {**self._waiting, cluster: subtract(self._waiting[cluster], taken)}
+    state: FleetState
+    fleet: Fleet  #: as it is
+    at: datetime
+    revision: int
 
 
 def simulate(
-    context: Context, proposed: Sequence[RowWrite], conditions: Iterable[Condition], scope: Scope
+    context: Context,
+    proposed: Sequence[RowWrite],
+    conditions: Iterable[Condition],
+    scope: Scope,
+    state: FleetState = FleetState.CURRENT,
 ) -> Simulation:
     """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
     changes = planned_changes(context, proposed, force=True)
@@ -175,17 +135,30 @@ def simulate(
     before, after = Counter[str](), Counter[str]()
     compared = 0
     with context.database.reading() as connection:
-        current, changed = _Simulator(context, connection, []), _Simulator(context, connection, changes)
-        for execution in matching_in(connection, conditions):
-            request = run_request_of(execution)
-            key = trails.digest([request.project, request.domain, request.body])
-            compared += 1
-            old, new = current.place(execution, request, key), changed.place(execution, request, key)
-            before[old.cluster or ""] += 1
-            after[new.cluster or ""] += 1
-            if old.place != new.place:
-                moves.append(Move(execution=execution, before=old, after=new))
-    return Simulation(compared=compared, moves=moves, before=before, after=after)
+        current, changed = Simulator(context, connection, []), Simulator(context, connection, changes)
+        recorder, revision = Recorder(connection), revisions.head(connection)
+        matching = matching_in(connection, conditions)
+        while page := list(islice(matching, _PAGE)):
+            recorded = recorder.fleets(page) if state is FleetState.RECORDED else {}
+            for execution in page:
+                request, fleet_then = KeyedRequest.of(execution), recorded.get(execution.id)
+                old = current.place(execution, request, fleet_then)
+                new = changed.place(execution, request, fleet_then)
+                before[old.cluster or ""] += 1
+                after[new.cluster or ""] += 1
+                if old.place != new.place:
+                    moves.append(Move(execution=execution, before=old, after=new))
+            compared += len(page)
+    return Simulation(
+        compared=compared,
+        moves=moves,
+        before=before,
+        after=after,
+        state=state,
+        fleet=current.fleet,
+        at=context.clock(),
+        revision=revision,
+    )
 
 
 def count_placements(context: Context, by: str, conditions: Iterable[Condition], scope: Scope) -> list[tuple[str, int]]:

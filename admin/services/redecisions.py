@@ -7,7 +7,7 @@ moves to one that has been seen, as soon as that has room.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -21,7 +21,17 @@ from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.clusters import REDECIDED
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import ASSIGNED, WAITS_FOR_ROOM, Decision, decide, may_move, may_stay
+from admin.core.placement.decisions import (
+    ASSIGNED,
+    WAITS_FOR_ROOM,
+    Decision,
+    Evaluation,
+    choose,
+    decide,
+    evaluate,
+    may_move,
+    may_stay,
+)
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid
@@ -30,7 +40,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_finished, count_redecided
 from admin.services.context import Context
-from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
+from admin.services.decision_views import StoredView, looks_at_load, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import end, matching
 from admin.services.run_requests import CreationRequest, run_request_of
@@ -117,15 +127,17 @@ def _decide_batch(
         fleet_now = current_fleet(context, connection)
         loaded = _hold_loaded(connection, fleet_now)
         waiting = load(connection)
-        unsettled = [execution for execution in waiting if not _is_settled(execution, fleet_now)]
+        decider = _Decider(fleet_now)
+        unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
         if not unsettled:
             return waiting, []
-        movable = [execution for execution in unsettled if _may_move(execution, fleet_now)]
+        movable = [execution for execution in unsettled if decider.may_move(execution)]
         if movable:
             loaded |= _clusters_of(movable, fleet_now)
             fleet_now = _with_load(connection, fleet_now)
+            decider = _Decider(fleet_now)
         taken = _taken(connection, loaded, fleet_now) if loaded else {}
-        changes = _changes(unsettled, fleet_now, taken)
+        changes = decider.changes(unsettled, taken)
         _store(connection, changes, context.clock())
     changed = [_changed(execution, decision) for execution, decision in changes]
     count_redecided(changed)
@@ -136,34 +148,48 @@ class Preview(NamedTuple):
     """What a fleet would change."""
 
     changed: list[Redecided]  #: what waits
-    returned: list[Decision]  #: of what returns to the queue
-    is_complete: bool  #: False where more executions wait than were decided
+    returned: list[Decision]  #: of what returns to the queue, as far as they were decided
+    is_complete: bool  #: False where that would have taken too long
 
 
-def preview(connection: Connection, fleet_then: Fleet, returning: Sequence[Execution], limit: int) -> Preview:
+def preview(
+    connection: Connection,
+    fleet_then: Fleet,
+    waiting: Iterable[WaitingExecution],
+    returning: Sequence[Execution],
+    most_drawn: int,
+) -> Preview:
     """What `decide_waiting` would change with a fleet, and where executions would go that return to the queue.
 
-    Nothing is locked or stored. The first `limit` waiting executions are decided.
+    Nothing is locked or stored. So many executions are decided that they draw from `most_drawn` clusters together.
     """
-    waiting = executions.waiting(connection, 0, limit + 1, lock=False)
-    unsettled = [execution for execution in waiting[:limit] if not _is_settled(execution, fleet_then)]
-    loaded = _clusters_with_load(fleet_then) | _clusters_of([*unsettled, *returning], fleet_then)
+    decider = _Decider(fleet_then)
+    unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
+    decided = list(_first_to_draw([*returning, *unsettled], fleet_then, most_drawn))
+    number = min(len(returning), len(decided))
+    loaded = _clusters_with_load(fleet_then) | _clusters_of(decided, fleet_then)
     taken = _taken(connection, loaded, fleet_then) if loaded else {}
-    changes = _changes(unsettled, fleet_then, taken)
-    returned = [_place(execution, fleet_then, taken) for execution in returning]
+    changes = decider.changes(unsettled[: len(decided) - number], taken)
+    returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
-    return Preview(changed, returned, len(waiting) <= limit)
+    return Preview(changed, returned, len(decided) == len(unsettled) + len(returning))
 
 
-def _changes(
-    unsettled: Iterable[WaitingExecution], fleet_now: Fleet, taken: dict[str, dict[str, int]]
-) -> list[tuple[WaitingExecution, Decision]]:
-    """The executions whose decision is another one by now, each with it."""
-    return [
-        (execution, decision)
-        for execution in unsettled
-        if (decision := _decide(execution, fleet_now, taken)) is not None and _differs(execution, decision)
-    ]
+def _first_to_draw(
+    placed: Iterable[Execution | WaitingExecution], fleet_now: Fleet, most_drawn: int
+) -> Iterator[Execution | WaitingExecution]:
+    """The first of some executions that draw from so many clusters together, and at least one."""
+    sizes: dict[tuple[str, str], int] = {}
+    drawn = 0
+    for execution in placed:
+        if drawn > most_drawn:
+            return
+        key = (execution.route_kind, execution.route_name)
+        if key not in sizes:
+            group = group_of(_route(execution), fleet_now)
+            sizes[key] = len(group.members) if group else 0
+        drawn += sizes[key]
+        yield execution
 
 
 def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:
@@ -200,11 +226,11 @@ def is_room_again(context: Context) -> bool:
             return False
         if movable:
             fleet_now = _with_load(connection, fleet_now)
-        taken = _taken(connection, fleet_now.clusters, fleet_now)
+        taken, decider = _taken(connection, fleet_now.clusters, fleet_now), _Decider(fleet_now)
         return any(
             decide(_route(execution), fleet_now, workload_of(execution), taken).cluster is not None
             for execution in oldest
-        ) or any(_decide(execution, fleet_now, taken) is not None for execution in movable)
+        ) or any(decider.decide(execution, taken) is not None for execution in movable)
 
 
 def _taken(connection: Connection, names: Iterable[str], fleet_now: Fleet) -> dict[str, dict[str, int]]:
@@ -217,7 +243,8 @@ def _oldest_movable(connection: Connection, fleet_now: Fleet) -> list[WaitingExe
     expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected]
     if len(expected) in (0, len(fleet_now.clusters)):
         return []
-    return [execution for execution in executions.oldest_at(connection, expected) if _may_move(execution, fleet_now)]
+    decider = _Decider(fleet_now)
+    return [execution for execution in executions.oldest_at(connection, expected) if decider.may_move(execution)]
 
 
 def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
@@ -227,20 +254,6 @@ def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
 
 def _route(execution: Execution | WaitingExecution) -> Route:
     return Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
-
-
-def _is_settled(execution: WaitingExecution, fleet_now: Fleet) -> bool:
-    return _may_stay(execution, fleet_now) and not _may_move(execution, fleet_now)
-
-
-def _may_stay(execution: WaitingExecution, fleet_now: Fleet) -> bool:
-    if execution.cluster is None:
-        return False
-    return may_stay(execution.cluster, _route(execution), fleet_now, workload_of(execution))
-
-
-def _may_move(execution: WaitingExecution, fleet_now: Fleet) -> bool:
-    return execution.cluster is not None and may_move(execution.cluster, _route(execution), fleet_now)
 
 
 def _clusters_of(placed: Iterable[Execution | WaitingExecution], fleet_now: Fleet) -> set[str]:
@@ -267,30 +280,103 @@ def _clusters_with_load(fleet_now: Fleet) -> set[str]:
     return {member.cluster for pool in pools for member in pool.members}
 
 
-def _decide(execution: WaitingExecution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision | None:
-    """Decide where an execution goes, and move what it takes in `waiting` from the old cluster to the new one.
+class _Decider:
+    """Decides executions by one fleet; what is the same for executions that are alike is found out once."""
 
-    None for one that stays at an expected cluster, since none that has been seen has room for it.
-    """
-    workload, before = workload_of(execution), waiting.get(execution.cluster or "")
-    stays = _may_stay(execution, fleet_now)
-    if execution.cluster is not None and before is not None:
-        waiting[execution.cluster] = subtract(before, workload.takes_of(fleet_now.clusters[execution.cluster]))
-    decision = decide(_route(execution), fleet_now, workload, waiting, needs_room=stays)
-    if stays and decision.code != ASSIGNED:
+    def __init__(self, fleet_now: Fleet) -> None:
+        self._fleet = fleet_now
+        self._stays: dict[tuple[object, ...], bool] = {}
+        self._moves: dict[tuple[str, str, bool], bool] = {}
+        self._evaluations: dict[tuple[object, ...], Evaluation] = {}
+
+    def is_settled(self, execution: WaitingExecution) -> bool:
+        """Whether an execution stays where it is, whatever room there is."""
+        return self._may_stay(execution) and not self.may_move(execution)
+
+    def _may_stay(self, execution: WaitingExecution) -> bool:
+        cluster = execution.cluster
+        if cluster is None:
+            return False
+        key = (cluster, *_likeness(execution))
+        if key not in self._stays:
+            self._stays[key] = may_stay(cluster, _route(execution), self._fleet, workload_of(execution))
+        return self._stays[key]
+
+    def may_move(self, execution: WaitingExecution) -> bool:
+        """Whether an execution may leave the cluster that it waits at."""
+        present = self._fleet.clusters.get(execution.cluster or "")
+        if present is None:
+            return False
+        key = (execution.route_kind, execution.route_name, present.is_expected)
+        if key not in self._moves:
+            self._moves[key] = may_move(present.name, _route(execution), self._fleet)
+        return self._moves[key]
+
+    def changes(
+        self, unsettled: Iterable[WaitingExecution], taken: dict[str, dict[str, int]]
+    ) -> list[tuple[WaitingExecution, Decision]]:
+        """The executions whose decision is another one by now, each with it."""
+        return [
+            (execution, decision)
+            for execution in unsettled
+            if (decision := self.decide(execution, taken)) is not None and _differs(execution, decision)
+        ]
+
+    def decide(self, execution: WaitingExecution, waiting: dict[str, dict[str, int]]) -> Decision | None:
+        """Decide where an execution goes, and move what it takes in `waiting` from the old cluster to the new one.
+
+        None for one that stays at an expected cluster, since none that has been seen has room for it.
+        """
+        workload, before = workload_of(execution), waiting.get(execution.cluster or "")
+        stays = self._may_stay(execution)
         if execution.cluster is not None and before is not None:
-            waiting[execution.cluster] = before
-        return None
-    _take(decision, workload, fleet_now, waiting)
-    return decision
+            waiting[execution.cluster] = subtract(before, workload.takes_of(self._fleet.clusters[execution.cluster]))
+        decision = self._decide(execution, workload, waiting, needs_room=stays)
+        if stays and decision.code != ASSIGNED:
+            if execution.cluster is not None and before is not None:
+                waiting[execution.cluster] = before
+            return None
+        _take(decision, workload, self._fleet, waiting)
+        return decision
+
+    def place(self, execution: Execution, waiting: dict[str, dict[str, int]]) -> Decision:
+        """Decide where an execution goes that no longer belongs to a cluster, and add what it takes to `waiting`."""
+        workload = workload_of(execution)
+        decision = self._decide(execution, workload, waiting)
+        _take(decision, workload, self._fleet, waiting)
+        return decision
+
+    def _decide(
+        self,
+        execution: Execution | WaitingExecution,
+        workload: Workload,
+        waiting: dict[str, dict[str, int]],
+        *,
+        needs_room: bool = False,
+    ) -> Decision:
+        route = _route(execution)
+        if needs_room or looks_at_load(route, self._fleet):
+            return decide(route, self._fleet, workload, waiting, needs_room=needs_room)
+        key = _likeness(execution)
+        if key not in self._evaluations:
+            self._evaluations[key] = evaluate(route, self._fleet, workload, {})
+        return choose(self._evaluations[key], workload.key)
 
 
-def _place(execution: Execution, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> Decision:
-    """Decide where an execution goes that no longer belongs to a cluster, and add what it takes to `waiting`."""
-    workload = workload_of(execution)
-    decision = decide(_route(execution), fleet_now, workload, waiting)
-    _take(decision, workload, fleet_now, waiting)
-    return decision
+def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
+    """All of an execution that filters and strategies look at, but for what its name draws."""
+    return (
+        execution.route_kind,
+        execution.route_name,
+        execution.demand_cpu,
+        execution.demand_memory,
+        execution.demand_gpu,
+        execution.demand_ephemeral_storage,
+        execution.demand_nodes,
+        execution.exclusive,
+        tuple(execution.required_plugins),
+        tuple(execution.avoid),
+    )
 
 
 def _take(decision: Decision, workload: Workload, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> None:

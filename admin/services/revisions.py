@@ -1,22 +1,17 @@
-"""Revisions: list, watch, read, compare and roll back."""
+"""Revisions: list, watch, read and compare."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from admin.core.changes import RowChange, RowWrite, net_changes
-from admin.core.settings.kinds import Kind
+from admin.core.changes import RowChange, net_changes
 from admin.core.settings.scopes import Scope
-from admin.errors import MOST_DETAILS, NotFound, RevisionNotFound, RevisionPruned, VersionConflict
-from admin.services.changeable.base import ChangeOptions, Policy
-from admin.services.changeable.registry import restoring_write
-from admin.services.changes import Changed, Writes, apply_changes
+from admin.errors import NotFound, RevisionNotFound, RevisionPruned
 from admin.services.context import Context
-from admin.services.scopes import check_existed, check_readable
+from admin.services.scopes import check_existed
 from admin.services.waiting import Wait
 from admin.store import revisions
 from admin.store.revisions import Revision, RevisionFilter
@@ -58,7 +53,7 @@ def get_revision(context: Context, number: int) -> tuple[Revision, list[RowChang
     with context.database.reading() as connection:
         revision = revisions.get(connection, number)
         if revision is None:
-            raise _not_found(connection, number)
+            raise not_found(connection, number)
         return revision, revisions.changes_of(connection, number)
 
 
@@ -76,10 +71,11 @@ def difference(context: Context, start: int, end: int) -> list[RowChange]:
 def check_number(connection: Connection, number: int) -> None:
     """Refuse a revision that has not happened yet, or whose state cannot be reached; 0 is before the first."""
     if not revisions.oldest(connection) - 1 <= number <= revisions.head(connection):
-        raise _not_found(connection, number)
+        raise not_found(connection, number)
 
 
-def _not_found(connection: Connection, number: int) -> NotFound:
+def not_found(connection: Connection, number: int) -> NotFound:
+    """The error for a revision that is not there, or no longer."""
     head, oldest = revisions.head(connection), revisions.oldest(connection)
     if number < oldest and oldest > 1:
         return RevisionPruned(
@@ -87,83 +83,3 @@ def _not_found(connection: Connection, number: int) -> NotFound:
             f"restored as they were at {oldest - 1} or later. The admin's retention.revisions sets for how long."
         )
     return RevisionNotFound(f"There is no revision {number}; the last one is {head}. `rainbowctl history` lists them.")
-
-
-def roll_back_revision(context: Context, number: int, options: ChangeOptions) -> Changed:
-    """Undo one revision; refused where one of its rows is not as that revision left it."""
-
-    def undo(connection: Connection) -> list[RowWrite]:
-        if revisions.get(connection, number) is None:
-            raise _not_found(connection, number)
-        later = net_changes(revisions.changes_above(connection, number, rows_of=number))
-        changed_since = [change for change in later.values() if change.is_real]
-        if changed_since:
-            raise _changed_since(number, changed_since)
-        reversals = []
-        for change in revisions.changes_of(connection, number):
-            last = later.get(change.key, change)  # later revisions may have changed the row and changed it back
-            reversals.append(replace(change.reverse(), revision=last.revision))
-        return _restoring_writes(context, reversals)
-
-    return _roll_back(context, undo, options, undone=number)
-
-
-def _changed_since(number: int, changes: list[RowChange]) -> VersionConflict:
-    details = [
-        {
-            "resource_type": change.kind,
-            **({"name": change.name} if change.name else {}),
-            **change.scope.keys(),
-            "changed_by_revision": change.revision,
-        }
-        for change in changes[:MOST_DETAILS]
-    ]
-    named = "; ".join(f"{change.key} by revision {change.revision}" for change in changes[:5])
-    return VersionConflict(
-        f"Revision {number} cannot be undone alone: its rows have changed since, {named}. Undo the later revisions "
-        "first, or roll the scope back to an older revision.",
-        details=details,
-    )
-
-
-def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | None, options: ChangeOptions) -> Changed:
-    """Restore the attributes of one exact scope as they were at a revision."""
-
-    def restore(connection: Connection) -> list[RowWrite]:
-        check_number(connection, number)
-        check_readable(context, connection, scope)
-        kinds = [kind.name] if kind else None
-        net = net_changes(revisions.changes_above(connection, number, kinds=kinds, scopes=[scope]))
-        return _restoring_writes(context, [change.reverse() for change in net.values() if change.is_attribute])
-
-    return _roll_back(context, restore, options, restored=number)
-
-
-def roll_back_everything(context: Context, number: int, options: ChangeOptions) -> Changed:
-    """Restore every row as it was at a revision."""
-
-    def restore(connection: Connection) -> list[RowWrite]:
-        check_number(connection, number)
-        net = net_changes(revisions.changes_above(connection, number))
-        return _restoring_writes(context, [change.reverse() for change in net.values()])
-
-    return _roll_back(context, restore, options, Policy.RESTORE_ALL, restored=number)
-
-
-def _roll_back(
-    context: Context,
-    writes: Writes,
-    options: ChangeOptions,
-    policy: Policy = Policy.RESTORE,
-    *,
-    undone: int | None = None,
-    restored: int | None = None,
-) -> Changed:
-    authorship = replace(options.authorship, undone=undone, restored=restored)
-    return apply_changes(context, writes, replace(options, authorship=authorship, policy=policy))
-
-
-def _restoring_writes(context: Context, changes: Iterable[RowChange]) -> list[RowWrite]:
-    """The writes that make these changes, where each row is as its last revision left it."""
-    real = (change for change in changes if change.is_real)
-    return [restoring_write(context, change, index) for index, change in enumerate(real)]

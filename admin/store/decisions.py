@@ -78,8 +78,17 @@ def of(connection: Connection, execution_id: int) -> list[StoredDecision]:
 
 def settings_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> dict[int, str]:
     """The digests of the settings trails of some decisions, by the ids of their executions."""
+    return _digests(connection, keys, decisions.c.settings_trail)
+
+
+def placement_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> dict[int, str]:
+    """The digests of the placement trails of some decisions, by the ids of their executions."""
+    return _digests(connection, keys, decisions.c.placement_trail)
+
+
+def _digests(connection: Connection, keys: Iterable[tuple[int, int]], column: Column[str]) -> dict[int, str]:
     numbers = dict(keys)
-    query = select(decisions.c.execution_id, decisions.c.number, decisions.c.settings_trail).where(
+    query = select(decisions.c.execution_id, decisions.c.number, column).where(
         decisions.c.execution_id.in_(list(numbers))
     )
     return {

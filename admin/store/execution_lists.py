@@ -79,7 +79,8 @@ class ListLimits:
     examined_first: int = 10  #: for each execution that is asked for; mostly that suffices
     sorted: int = 50_000
     counted: int = 50_000
-    previewed: int = 10_000  #: of those that wait, and of those that a cluster has, by a dry run of its switch
+    previewed: int = 10_000  #: of those that wait, and of those that agents have, by a dry run of a change
+    drawn: int = 250_000  #: clusters that the executions which a dry run decides draw from together
 
 
 LIST_LIMITS = ListLimits()

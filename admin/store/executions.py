@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Float,
     and_,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     select,
     text,
     true,
+    tuple_,
 )
 
 from admin.core.executions.attempt_records import AttemptRecord
@@ -301,9 +303,20 @@ def waiting(connection: Connection, after_id: int, limit: int, *, lock: bool = T
     return list(map(WaitingExecution._make, connection.execute(query.with_for_update() if lock else query)))
 
 
-def leased_at(connection: Connection, cluster: str, limit: int) -> list[Execution]:
-    """Executions that the agent of a cluster has, by id."""
-    query = _SELECT_EXECUTION.where(_columns.cluster == cluster, LEASED).order_by(_columns.id).limit(limit)
+def leased_at(connection: Connection, clusters: Collection[str], limit: int) -> list[Execution]:
+    """Executions that the agents of clusters have, by cluster and id."""
+    return _leased(connection, _columns.cluster.in_(clusters), limit) if clusters else []
+
+
+def leased_by(connection: Connection, routes: Collection[tuple[str, str]], limit: int) -> list[Execution]:
+    """Executions that agents have and that were placed by one of some routes, each its kind and name."""
+    # The range has the planner read the index of leases, which is in the order of clusters, and not the table.
+    placed_by = and_(_columns.cluster >= "", tuple_(_columns.route_kind, _columns.route_name).in_(routes))
+    return _leased(connection, placed_by, limit) if routes else []
+
+
+def _leased(connection: Connection, condition: ColumnElement[bool], limit: int) -> list[Execution]:
+    query = _SELECT_EXECUTION.where(condition, LEASED).order_by(_columns.cluster, _columns.id).limit(limit)
     return list(map(Execution._make, connection.execute(query)))
 
 
@@ -403,8 +416,16 @@ def undecided(connection: Connection, limit: int) -> list[WaitingExecution]:
 
 def hold(connection: Connection, ids: Iterable[int]) -> list[Execution]:
     """Executions by their ids, locked until the transaction ends."""
-    query = _SELECT_EXECUTION.where(_columns.id.in_(list(ids))).order_by(_columns.id)
-    return list(map(Execution._make, connection.execute(query.with_for_update())))
+    return list(map(Execution._make, connection.execute(_by_id(ids).with_for_update())))
+
+
+def get_many(connection: Connection, ids: Iterable[int]) -> list[Execution]:
+    """Executions by their ids, in their order."""
+    return list(map(Execution._make, connection.execute(_by_id(ids))))
+
+
+def _by_id(ids: Iterable[int]) -> AnySelect:
+    return _SELECT_EXECUTION.where(_columns.id.in_(list(ids))).order_by(_columns.id)
 
 
 def add_events(connection: Connection, events: list[tuple[int, Event]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from ctl.cli.output import paint
 from ctl.cli.session import Session
@@ -22,12 +22,32 @@ def unified(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, l
     return [printable(line.rstrip("\n")) for line in unified_diff(texts[0], texts[1], *labels, n=1000)]
 
 
+class Difference(NamedTuple):
+    """A value that differs between two documents; the key is missing in a side that does not have it."""
+
+    path: str
+    sides: Mapping[str, Any]  #: `before` and `after`
+
+    def __str__(self) -> str:
+        before, after = (show(self.sides[side]) if side in self.sides else "-" for side in ("before", "after"))
+        return f"{self.path}: {before} → {after}"
+
+
+def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Difference]:
+    """The values that differ between two documents, by their paths."""
+    sides = {"before": dict(_values(before or {})), "after": dict(_values(after or {}))}
+    paths = dict.fromkeys(path for values in sides.values() for path in values)
+    differing = [
+        Difference(path, {side: values[path] for side, values in sides.items() if path in values}) for path in paths
+    ]
+    return [part for part in differing if len(part.sides) == 1 or part.sides["before"] != part.sides["after"]]
+
+
 def one_line(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, *, most: int = 3) -> str:
     """The values that differ between two documents, each as `path: before → after`; the first few of them."""
-    old, new = dict(_values(before or {})), dict(_values(after or {}))
-    changed = [path for path in [*old, *(path for path in new if path not in old)] if old.get(path) != new.get(path)]
-    parts = [f"{path}: {_shown(old, path)} → {_shown(new, path)}" for path in changed[:most]]
-    return ", ".join(parts) + (f" and {len(changed) - most} more" if len(changed) > most else "")
+    changed = differences(before, after)
+    rest = f" and {len(changed) - most} more" if len(changed) > most else ""
+    return ", ".join(map(str, changed[:most])) + rest
 
 
 def _values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -36,10 +56,6 @@ def _values(document: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, 
             yield from _values(value, f"{path}{name}.")
         else:
             yield f"{path}{name}", value
-
-
-def _shown(values: Mapping[str, Any], path: str) -> str:
-    return show(values[path]) if path in values else "-"
 
 
 def show_difference(

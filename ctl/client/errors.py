@@ -49,6 +49,7 @@ class RainbowError(Exception):
         self.details = list(details)
         self.hint = hint  #: where to read on
         self.request_id: str | None = None
+        self.restorable: list[dict[str, Any]] = []  #: of a revision that cannot be undone: the rows that could be
         super().__init__(self.message)
 
     def lines(self) -> list[str]:
@@ -76,6 +77,8 @@ class RainbowError(Exception):
             "details": self.details,
             "exit_code": self.exit_code,
         }
+        if self.restorable:
+            body["restorable"] = self.restorable
         if self.request_id:
             body["request_id"] = self.request_id
         return {"error": body}

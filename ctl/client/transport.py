@@ -195,8 +195,8 @@ class Transport:
 def refusal(status: int, document: Mapping[str, Any], request_id: str | None = None) -> ClientError:
     """The error that the admin answered with."""
     kind = _BY_STATUS.get(status) or (ServerError if status >= 500 else errors.InvalidRequest)
-    details = document.get("details")
-    return kind(
+    details, restorable = document.get("details"), document.get("restorable")
+    error = kind(
         str(document.get("message", "")),
         status=status,
         name=document.get("error"),
@@ -204,6 +204,8 @@ def refusal(status: int, document: Mapping[str, Any], request_id: str | None = N
         details=[detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else [],
         request_id=document.get("request_id") or request_id,
     )
+    error.restorable = restorable if isinstance(restorable, list) else []
+    return error
 
 
 def _json(body: Mapping[str, Any], replace_bad_text: bool = False) -> bytes:

@@ -85,6 +85,11 @@ class Proposal:
             error.message = f"The admin refused the change: {count(len(is_placed), 'problem')}. Nothing was written."
         return error
 
+    def position(self, index: int | None, field: str = "") -> str:
+        """Where the change at an index was written, or one field of it: `settings.yaml:12:1`."""
+        declaration = self._declaration(index)
+        return declaration.position(field) if declaration else self._place({"index": index})
+
     def _places(self, detail: Document) -> bool:
         index = detail.get("index")
         if not isinstance(index, int) or not 0 <= index < len(self.places):

@@ -496,7 +496,8 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     row = re.split(" {2,}", planned.out.strip())
     assert row[2:4] == ["last", "RUNNING"]
     ended = re.compile("Is ended at [^ ]*Z, unless it has ended by then; its retry allows no further attempt.")
-    assert ended.fullmatch(row[4])
+    assert row[4] == "quiet"
+    assert ended.fullmatch(row[5])
     assert ended.fullmatch(effect["message"])
     assert state(shell, "quiet")[1] == "ready"
     assert shell.run("rainbowctl uncordon quiet --dryRun").err == (

@@ -26,11 +26,12 @@ from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError, UnknownProject, VersionConflict
 from admin.services.change_commits import MOST_ROWS, commit_changes
+from admin.services.change_drafts import Writes
 from admin.services.changeable.attributes import attribute_write
 from admin.services.changeable.base import ChangeOptions, Mode
 from admin.services.changeable.fleet import definition_write
 from admin.services.changeable.projects import project_write
-from admin.services.changes import Changed, ChangeOutcome, ChangeRequest, Writes, draft_early, make_change
+from admin.services.changes import Changed, ChangeOutcome, ChangeRequest, changed_by, draft_early, make_change
 from admin.services.context import Context
 from admin.services.registrations import register_workflow
 from admin.store import attributes
@@ -654,7 +655,7 @@ def test_an_early_draft_is_made_again_after_what_it_depends_on_has_changed(
     writes = writes_of_many_kinds(ready)
     request, judgement = early_request(ready, *writes), judge_by_database(ready, writes)
     assert request.early is not None
-    assert judge(request.early.drafted.changed(2)) == judgement
+    assert judge(changed_by(request.early.drafted, 2)) == judgement
     INTERFERENCES[interference](another_admin(ready) if by_another_admin else ready)
     expected = judge_by_database(ready, writes)
     assert expected != judgement

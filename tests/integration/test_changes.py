@@ -231,9 +231,11 @@ def test_a_revision_whose_rows_have_moved_on_is_not_undone(api: FlaskClient) -> 
     change(api, label("a", domain="staging"))
     change(api, label("b", domain="staging"))
     refused = api.post(f"{API}/rollbacks", json={"revision": 1})
-    assert (refused.status_code, refused.get_json()["details"]) == (
+    (detail,) = refused.get_json()["details"]
+    assert detail.pop("provenance")["revision"] == 2
+    assert (refused.status_code, detail) == (
         409,
-        [{"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": "staging", "changed_by_revision": 2}],
+        {"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": "staging", "changed_by_revision": 2},
     )
 
 

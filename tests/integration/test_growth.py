@@ -265,6 +265,8 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
     "leases at": (lambda c: executions.leases_at(c, "cluster-1", 10), "held"),
     "next at": (lambda c: executions.next_at(c, "cluster-1", 10), "offered"),
+    "leased at": (lambda c: executions.leased_at(c, ["cluster-1"], 50), "held"),
+    "leased by": (lambda c: executions.leased_by(c, [("pool", "gpu")], 50), "held"),
     "expired": (lambda c: leases.expired(c, "cluster-1", SILENT, NOW, 50), "held"),
     "given up": (lambda c: leases.clusters_with_expired(c, SILENT._replace(clusters=[]), NOW), "silent"),
     "next not before": (lambda c: leases.next_not_before(c, ["cluster-1"], NOW), "backing_off"),

@@ -274,6 +274,35 @@ def test_a_simulation_compares_todays_answers_with_the_proposed_ones(api: FlaskC
 # Strategies
 
 
+def test_a_simulation_says_which_fleet_it_assumed_and_can_take_the_one_that_was_recorded(
+    api: FlaskClient, context: Context
+) -> None:
+    put_pool(api, "both", ["a", "b"], strategy="spill")
+    put_pool(api, "other", ["b", "a"], strategy="spill")
+    switch(api, "a", "cordon")
+    created(api, "early", **pool("both"))
+    switch(api, "a", "uncordon")
+    created(api, "late", **pool("both"))
+    switch(api, "b", "drain")
+    changes = [{"pool_definition": {"name": "both", **group(["b", "a"], strategy="spill")}}]
+
+    def simulated(**more: Any) -> Any:
+        return ok(api.post(f"{API}/simulations", json={"changes": changes, "since": "24h", **more}))
+
+    with nothing_stored(context):
+        current, recorded = simulated(), simulated(fleet="recorded")
+    assumed = current["fleet"]
+    assert (assumed["state"], assumed["clusters"], assumed["off"]) == ("current", 3, {"b": "draining"})
+    assert assumed["revision"] == get(api, "revisions?limit=1")["head"]
+    assert current["by_cluster"] == {"a": {"before": 2, "after": 2}}
+    assert recorded["fleet"] == {**assumed, "state": "recorded", "at": recorded["fleet"]["at"]}
+    # Of the first a was cordoned, of the second nothing: it would have gone to b, which comes first in the new pool.
+    assert recorded["by_cluster"] == {"a": {"before": 1, "after": 0}, "b": {"before": 1, "after": 2}}
+    assert [move["id"]["name"] for move in recorded["executions"]] == ["late"]
+    answer = api.post(f"{API}/simulations", json={"changes": changes, "since": "24h", "fleet": "past"})
+    refused(answer, 400, "invalid_request", "fleet")
+
+
 def test_each_strategy_places_as_it_says_and_explains_the_scores(api: FlaskClient) -> None:
     clusters: dict[str, dict[str, Any]] = {"a": {"cost": 3}, "b": {"cost": 1}, "c": {}}
     for name, payload in clusters.items():

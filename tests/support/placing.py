@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from flask.testing import FlaskClient
+from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from admin.services.context import Context
@@ -152,9 +153,15 @@ def row_counts(context: Context) -> dict[str, int]:
         return dict(connection.exec_driver_sql(f"SELECT {counts}").one()._mapping)
 
 
+def stored(context: Context) -> dict[str, list[str]]:
+    """Every row of every table."""
+    with context.database.reading() as connection:
+        return {name: sorted(map(repr, connection.execute(select(table)))) for name, table in metadata.tables.items()}
+
+
 @contextmanager
 def nothing_stored(context: Context) -> Iterator[None]:
     """Check that what happens inside leaves every table as it was."""
-    before = row_counts(context)
+    before = stored(context)
     yield
-    assert row_counts(context) == before
+    assert stored(context) == before

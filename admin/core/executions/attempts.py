@@ -211,7 +211,7 @@ def _give_back(kind: str, execution: AttemptState, values: dict[str, Any]) -> Ch
 
 def judge_silence(execution: AttemptState, silent_since: datetime, now: datetime, *, is_given_up: bool) -> Change:
     """What becomes of an execution whose lease is over at a silent cluster, lost unless the execution waits for it."""
-    if _waits(execution) and not is_given_up and may_have_started(execution):
+    if waits_for_agent(execution) and not is_given_up and may_have_started(execution):
         return _fall_silent(execution, silent_since)
     return evict(execution, now)
 
@@ -318,10 +318,11 @@ def is_over_for(execution: AttemptState, instance: str, now: datetime) -> bool:
 
 def waits_for_other(execution: AttemptState, instance: str, now: datetime) -> bool:
     """Whether an execution goes on to wait for an agent that is not this one, though its lease is over."""
-    return is_over_for(execution, instance, now) and _waits(execution)
+    return is_over_for(execution, instance, now) and waits_for_agent(execution)
 
 
-def _waits(execution: AttemptState) -> bool:
+def waits_for_agent(execution: Repeatable) -> bool:
+    """Whether its policy is to wait for the agent of a silent cluster."""
     return Retries.of(execution.content.get("retry")).on_lost == "wait"
 
 

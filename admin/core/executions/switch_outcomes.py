@@ -1,4 +1,4 @@
-"""Switch outcomes: what becomes of an execution if its cluster is cordoned, drained or switched otherwise."""
+"""Switch outcomes: what becomes of an execution if its cluster is switched or removed, or if settings change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from datetime import datetime
 from enum import Enum
 from typing import Protocol
 
-from admin.core.executions.attempts import Repeatable, seconds_until_retry, time_limit_ends_at
+from admin.core.executions.attempts import (
+    Repeatable,
+    may_have_started,
+    seconds_until_retry,
+    time_limit_ends_at,
+    waits_for_agent,
+)
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.placement.decisions import Decision
@@ -22,6 +28,7 @@ class Outcome(Enum):
     RUNS_ON = "RUNS_ON"
     RUNS_AGAIN = "RUNS_AGAIN"  # it is ended at the deadline, and another attempt follows
     ENDS = "ENDS"  # it is ended at the deadline
+    STAYS = "STAYS"  # where it is, unless somebody has it decided again by the settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +39,7 @@ class SwitchOutcome:
     message: str
     cluster: str | None  #: None where none would take it
     at: datetime | None = None  #: when it ends, where that is known
+    redecided_cluster: str | None = None  #: of one that stays: where it would be if it were decided again
 
 
 class LeasedAttempt(Repeatable, Protocol):
@@ -46,12 +54,25 @@ class LeasedAttempt(Repeatable, Protocol):
     @property
     def started_at(self) -> datetime | None: ...
 
+    @property
+    def confirmed(self) -> bool: ...
+
+    @property
+    def lease_expires_at(self) -> datetime | None: ...
+
 
 def of_placement(cluster: str | None, reason: str) -> SwitchOutcome:
     """The outcome for an execution in the queue, which goes to a cluster or waits for a reason."""
     if cluster is None:
         return SwitchOutcome(outcome=Outcome.WAITS, message=reason, cluster=None)
     return SwitchOutcome(outcome=Outcome.MOVES, message=f"Moves to {cluster}.", cluster=cluster)
+
+
+def of_settings(cluster: str | None, redecided: str | None, reason: str) -> SwitchOutcome:
+    """The outcome of new settings for an execution in the queue, which count for it once it is decided again."""
+    then = f"move it to {redecided}" if redecided is not None else f"leave it without a cluster: {reason.rstrip('.')}"
+    message = f"Stays {f'at {cluster}' if cluster else 'as it is'}; `rainbowctl redecide` would {then}."
+    return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster, redecided_cluster=redecided)
 
 
 def returns_to_queue(attempt: LeasedAttempt, deadline: datetime | None) -> bool:
@@ -84,7 +105,32 @@ def of_drain(attempt: LeasedAttempt, deadline: datetime | None, decision: Decisi
 
 
 def _at_deadline(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None) -> SwitchOutcome:
-    ended = f"Is ended at {show_time(deadline)}, unless it has ended by then"
+    return _ended(attempt, deadline, decision, f"Is ended at {show_time(deadline)}, unless it has ended by then")
+
+
+def returns_after_removal(attempt: LeasedAttempt) -> bool:
+    """Whether an execution that the agent of a removed cluster has goes back to the queue when its lease is over."""
+    if not may_have_started(attempt):
+        return True
+    is_ended = attempt.phase != Phase.ABORTING.value and not waits_for_agent(attempt)
+    return is_ended and seconds_until_retry(attempt, CLUSTER_LOST) is not None
+
+
+def of_removal(attempt: LeasedAttempt, given_up_at: datetime, decision: Decision | None) -> SwitchOutcome:
+    """The outcome of the removal of its cluster for an execution that the agent has, which can report no more.
+
+    `decision` places one that returns to the queue; one that waits for its agent is given up in the end.
+    """
+    if decision is not None and not may_have_started(attempt):
+        return of_placement(decision.cluster, decision.message)
+    if waits_for_agent(attempt):
+        message = f"May run on, but its agent can no longer report it; it is given up at {show_time(given_up_at)}."
+        return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=given_up_at)
+    over = attempt.lease_expires_at or given_up_at
+    return _ended(attempt, over, decision, f"Counts as lost when its lease is over, at {show_time(over)}")
+
+
+def _ended(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None, ended: str) -> SwitchOutcome:
     if decision is None:
         message = f"{ended}; its retry allows no further attempt."
         return SwitchOutcome(outcome=Outcome.ENDS, message=message, cluster=attempt.cluster, at=deadline)

@@ -147,6 +147,18 @@ class Cluster:
         """Whether it may get work: enabled, admitted, not cordoned, and its agent is not silent."""
         return self.enabled and self.state.takes_work and self.is_reachable
 
+    @property
+    def off_because(self) -> str:
+        """What keeps work away from it, such as `disabled` or `cordoned,lost`; "" where nothing does."""
+        states = {
+            "disabled": not self.enabled,
+            "draining": self.state.draining,
+            "cordoned": self.state.cordoned and not self.state.draining,
+            "pending": not self.state.admitted,
+            self.health.value: not self.is_reachable,
+        }
+        return ",".join(state for state, applies in states.items() if applies)
+
     @cached_property
     def unused(self) -> Amounts | None:
         """The free amounts of the last report, the capacity of what it leaves out; None where both are unknown."""

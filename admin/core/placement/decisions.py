@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from admin.core.fleet.clusters import Cluster, Health
+from admin.core.fleet.clusters import Cluster, ClusterState, Health
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
 from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
 from admin.core.placement.choice import WeightedChoice, draw
@@ -246,6 +246,31 @@ def switched_candidates(trail: Mapping[str, Any]) -> dict[str, list[str]]:
             if not verdict["passed"] and verdict["filter"] in _SWITCHED:
                 switched[_SWITCHED[verdict["filter"]]].append(candidate["cluster"])
     return switched
+
+
+def recorded_states(trail: Mapping[str, Any], fleet: Fleet) -> dict[str, ClusterState]:
+    """The states of the candidates of a stored decision, as its verdicts tell them; of clusters that are in a fleet.
+
+    What an agent reported, room and plugins, is not among the verdicts and stays as it is.
+    """
+    states: dict[str, ClusterState] = {}
+    for candidate in trail["candidates"]:
+        cluster = fleet.clusters.get(candidate["cluster"])
+        if cluster is None:
+            continue
+        failed = {verdict["filter"] for verdict in candidate["verdicts"] if not verdict["passed"]}
+        seen = cluster.state.health if cluster.is_reachable and not cluster.is_expected else Health.READY.value
+        health = Health.LOST.value if REACHABLE.name in failed else seen
+        states[cluster.name] = replace(
+            cluster.state,
+            enabled=ENABLED.name not in failed,
+            cordoned=CORDONED.name in failed,
+            draining=False,
+            admitted=True,
+            health=Health.EXPECTED.value if candidate["expected"] else health,
+            reported_at=None if candidate["expected"] else cluster.state.reported_at,
+        )
+    return states
 
 
 def render_candidates(

@@ -214,7 +214,10 @@ class ExecutionCalls(Calls):
         return self._write("POST", "executions/redecide", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:
-        """Which executions since then would have gone elsewhere with these changes; `project`, `domain`, `limit`."""
+        """Which executions since then would have gone elsewhere with these changes.
+
+        Options are `project`, `domain`, `limit`, and `fleet`: `recorded` for the states that each decision recorded.
+        """
         body = {"changes": list(changes), "since": since, **non_empty(options)}
         answer = self._transport.call("POST", "simulations", body=body, is_safe=True, more_seconds=_MANY_SECONDS)
         return self._require_list(answer, "executions")

@@ -18,6 +18,7 @@ from ctl.client.kinds import Kind
 from ctl.client.schemas import summary
 from ctl.client.scopes import Scope, describe_origin
 from ctl.commands.attributes.update import own_row, read_file
+from ctl.commands.previews import show_preview
 
 _HELP = """{description}
 
@@ -72,6 +73,7 @@ def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, fla
     session.printer.warnings(change.warnings)
     _answer(session, kind, scope, change.document)
     if flags["dry_run"]:
+        show_preview(session, change.document)
         session.printer.note("Dry run: nothing was deleted.")
         return
     outcome = "Deleted" if change.changed else "Someone else already deleted"

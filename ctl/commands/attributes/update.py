@@ -20,6 +20,7 @@ from ctl.client.kinds import Kind
 from ctl.client.schemas import fields, leaf_values
 from ctl.client.scopes import Scope, check_level
 from ctl.commands.attributes.fields import Edit, edit_from_flags, leaf_options
+from ctl.commands.previews import show_preview
 
 if TYPE_CHECKING:
     from ctl.files.attributes import AttributeFile
@@ -114,6 +115,7 @@ class Update:
         labels = (f"version {row.version}" if row else "not set", "after this update")
         title = f"{place(self.kind, scope)} (level {scope.level})"
         show_difference(self.session, title, before, trial.payload, labels, is_asked=self.is_asked)
+        show_preview(self.session, trial.document)
         if self.flags["dry_run"]:
             self._answer(scope, trial.document)
             self.printer.note("Dry run: nothing was written.")

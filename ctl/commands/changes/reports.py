@@ -16,6 +16,7 @@ from ctl.client.formats import printable
 from ctl.client.schemas import show
 from ctl.client.scopes import Scope
 from ctl.client.words import count, listed
+from ctl.commands.previews import show_preview
 
 #: Up to how many changed rows the differences are shown by default.
 FEW = 20
@@ -25,14 +26,25 @@ _COLOURS = {"create": "green", "update": "yellow", "delete": "red"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
 
 
-def show_rows(session: Session, rows: Sequence[RowChange], *, with_diffs: bool | None = None) -> None:
-    """A line for each row, with its difference where few rows change, or where that is asked for."""
+def show_rows(
+    session: Session,
+    rows: Sequence[RowChange],
+    *,
+    with_diffs: bool | None = None,
+    positions: Mapping[int, Sequence[str]] | None = None,
+) -> None:
+    """A line for each row, with its difference where few rows change, or where that is asked for.
+
+    `positions` are lines that say where the differences of each row come from, by the index of its change.
+    """
     stream = session.printer.report_stream
     if with_diffs is None:
         with_diffs = sum(row.is_changed for row in rows) <= FEW
     for row in rows:
         title = printable(row.title(session.client.noun(row.kind)))
         print(f"{paint(f'{row.action:<9}', _COLOURS.get(row.action, 'white'), stream)}  {title}", file=stream)
+        for line in (positions or {}).get(-1 if row.index is None else row.index, ()):
+            print(f"           {printable(line)}", file=stream)
         if with_diffs and row.is_changed:
             show_diff(row, stream)
 
@@ -53,6 +65,8 @@ def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = N
         print(_effect(session, trial.effective), file=stream)
         if session.printer.is_wide:
             _show_effective(session, trial.effective)
+    if trial.changed:
+        show_preview(session, trial.document)
 
 
 def counts(outcome: ChangeSet, *, planned: bool = False) -> str:

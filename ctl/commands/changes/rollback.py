@@ -15,18 +15,20 @@ from ctl.cli.options import (
     revision_number,
     write_options,
 )
+from ctl.cli.provenance import describe_provenance
 from ctl.cli.scopes import resolve_scope, typed_scope
 from ctl.cli.session import Session, reasons
-from ctl.client.answers import ChangeSet
+from ctl.client.answers import ChangeSet, RowChange
 from ctl.client.errors import Conflict, InvalidInput
-from ctl.client.words import count
+from ctl.client.words import count, listed
 from ctl.commands.changes.reports import all_or_nothing, answer, is_confirmed, report_outcome, tell_warnings
 from ctl.files.proposals import moved_reason
 
 _HELP = """Undo one revision, or restore what was set at an earlier one.
 
 rollback REVISION restores the rows of that revision to what they were before it. If one of them was changed again
-since, nothing is written, the changed rows are listed, and the exit status is 5.
+since, nothing is written, and the exit status is 5: each changed row is listed with the later revision, its author,
+time and message, and so are the rows that could still be undone.
 
 rollback --to REVISION restores the rows of exactly one scope to what they were at that revision; with NOUN only one
 kind, with --everything all rows and projects. Revision 0 is before the first.
@@ -104,12 +106,25 @@ def _send(session: Session, target: Mapping[str, Any], *, dry_run: bool = False)
             raise
         for detail in error.details:
             detail["position"] = f"revision {target.get('revision')}"
-            detail["reason"] = moved_reason(detail, session.client.noun)
+            detail["reason"] = _reason(session, detail)
+        if error.restorable:
+            rows = [RowChange.from_document(row) for row in error.restorable]
+            titles = listed(row.title(session.client.noun(row.kind)) for row in rows)
+            error.hint = f"Not changed since, and could be undone: {titles}."
         error.message = (
             f"{count(len(error.details), 'row')} of revision {target.get('revision')} changed again since: nothing was "
             "written. Undo the later revisions first, or go back with --to."
         )
         raise
+
+
+def _reason(session: Session, detail: dict[str, Any]) -> str:
+    """Why a row cannot be undone: the later revision, by whom, when and why."""
+    reason = moved_reason(detail, session.client.noun)
+    number, provenance = detail.get("changed_by_revision"), detail.get("provenance")
+    if not provenance:
+        return reason
+    return reason.replace(f"revision {number}", describe_provenance(session.printer, provenance))
 
 
 def _check_size(trial: ChangeSet) -> None:

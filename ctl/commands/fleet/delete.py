@@ -14,12 +14,16 @@ from ctl.client.errors import Conflict
 from ctl.client.nouns import plural
 from ctl.client.words import count, listed
 from ctl.commands.fleet.definitions import FleetNoun
+from ctl.commands.previews import show_preview
 
 _HELP = """Delete {nouns} by their names.
 
 A {noun} that is in use is not deleted: its users are listed, and the exit status is 5. --force deletes it anyway. Of
 several names, all are deleted, or none if one is in use. Asks for confirmation on a terminal. If there is no {noun} of
 that name, there is nothing to delete, and the exit status is 0.
+
+--dryRun shows what would become of each execution that waits for the {noun} or runs there; with --force also of one
+that is in use, with everything that would be left naming it.
 """
 
 
@@ -34,7 +38,7 @@ def delete_definition(noun: FleetNoun) -> Command:
         if flags["dry_run"] or not existing:
             _report(session, noun, trials)
             for name in existing if flags["dry_run"] else []:
-                session.printer.note(f"Dry run: {noun.name} {name} was not deleted.")
+                _show_trial(session, noun, name, trials[name])
             return
         if is_terminal() and not flags["force"]:
             confirm(f"Delete {noun.name} {listed(existing)}?", "Not confirmed: nothing was deleted.")
@@ -82,8 +86,19 @@ def _tried(session: Session, noun: FleetNoun, names: Sequence[str], *, is_forced
     users = count(len(error.details), "place")
     verb = "is" if len(in_use) == 1 else "are"
     error.message = f"{noun.name} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
-    error.hint = "Change what uses it first, or delete it anyway with --force."
+    error.hint = (
+        "Change what uses it first; or see with --force --dryRun what would become of executions, and delete it anyway "
+        "with --force."
+    )
     raise error
+
+
+def _show_trial(session: Session, noun: FleetNoun, name: str, trial: Document) -> None:
+    """What a dry run says: what would be left naming what is deleted, and what would become of executions."""
+    for user in trial.get("users") or []:
+        session.printer.note(f"Left without it: {user['reason']}")
+    show_preview(session, trial)
+    session.printer.note(f"Dry run: {noun.name} {name} was not deleted.")
 
 
 def _report(session: Session, noun: FleetNoun, answers: dict[str, Document]) -> None:

@@ -14,7 +14,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.times import to_second
 from ctl.client.words import count
-from ctl.commands.executions.tables import ID_COLUMNS
+from ctl.commands.previews import show_effects, summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +23,6 @@ class _Switch:
     done: str  #: of a cluster that was changed
     state: str  #: of a cluster that was so already
 
-
-#: What each outcome means for so many executions.
-_OUTCOMES = {
-    "MOVES": "would move",
-    "WAITS": "would wait",
-    "RUNS_ON": "would run on",
-    "RUNS_AGAIN": "would be ended and run again",
-    "ENDS": "would be ended",
-}
 
 _SWITCHES = {
     "enable": _Switch(about="Enable clusters: they become candidates for work again.", done="Enabled", state="enabled"),
@@ -122,14 +113,8 @@ def _show_preview(session: Session, action: str, state: str, answer: Document) -
     if not answer["changed"]:
         session.printer.note(f"No changes: cluster {answer['cluster']['name']} is {state} already.")
         return
-    effects, counts = answer["effects"], answer["counts"]
-    if effects:
-        session.printer.rows(effects, {**ID_COLUMNS, "PHASE": "phase", "WHAT WOULD HAPPEN": "message"})
-    parts = [f"{number} {_OUTCOMES.get(outcome, outcome)}" for outcome, number in counts.items()]
-    summary = ", ".join(parts) if parts else "no execution would move or be ended"
-    more = "" if answer["complete"] else " There are more executions than were looked at."
-    shown = f" The first {len(effects)} are shown." if len(effects) < sum(counts.values()) else ""
-    session.printer.note(f"Would {action}: {summary}.{shown}{more} Dry run: nothing was changed.")
+    show_effects(session, answer)
+    session.printer.note(f"Would {action}: {summary(session, answer)} Dry run: nothing was changed.")
 
 
 def _remaining_work(verb: str, answer: Document) -> str:

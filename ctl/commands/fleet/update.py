@@ -22,13 +22,15 @@ from ctl.commands.fleet.definitions import (
     report,
     send_write,
 )
+from ctl.commands.previews import show_preview
 from ctl.files.fleet import in_order
 
 _HELP = """{about}
 
-Changes only the fields that flags or the file give; an empty text clears a field. Shows the difference and asks for
-confirmation on a terminal. The write carries the version that was shown: if someone else changed the definition in the
-meantime, it is refused with exit status 5. --force does not ask, and overwrites such a change.
+Changes only the fields that flags or the file give; an empty text clears a field. Shows the difference and the
+executions that would move, and asks for confirmation on a terminal. The write carries the version that was
+shown: if someone else changed the definition in the meantime, it is refused with exit status 5. --force does not ask,
+and overwrites such a change.
 """
 
 
@@ -57,6 +59,7 @@ def update_definition(noun: FleetNoun) -> Command:
         before, after = (in_order(noun.name, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
         show_difference(session, f"{noun.name} {name}", before, after, labels, is_asked=is_asked)
+        show_preview(session, trial)
         if is_asked:
             confirm_write()
         if flags["dry_run"]:

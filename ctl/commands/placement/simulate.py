@@ -10,7 +10,7 @@ import click
 
 from ctl.cli.groups import command
 from ctl.cli.options import Option, assumed_files_option
-from ctl.cli.output import text_cells
+from ctl.cli.output import Printer, text_cells
 from ctl.cli.progress import step
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -25,7 +25,13 @@ from ctl.files.proposals import Proposal
 _HELP = f"""Show which past executions would have gone elsewhere if documents had been applied.
 
 Nothing is written and nothing moves. {DOCUMENTS}
+
+Says which state of the fleet it assumed, and which clusters got no work then. With --fleet recorded, the clusters that
+the last decision of an execution considered are taken to be enabled, cordoned or lost as that decision found them; the
+definitions, other clusters and the load are those of now.
 """
+#: Clusters without work that the text names.
+_MOST_OFF = 10
 
 
 @command(
@@ -34,11 +40,17 @@ Nothing is written and nothing moves. {DOCUMENTS}
         assumed_files_option("Documents to assume. Repeatable."),
         SINCE,
         *scope_options(),
+        Option(
+            ["--fleet"],
+            type=click.Choice(["current", "recorded"]),
+            help="States of clusters to assume: of now, or as each execution's decision recorded them.",
+        ),
         Option(["--limit"], metavar="N", type=click.IntRange(min=1), help="How many executions to list at most."),
     ],
     examples=[
         "rainbowctl simulate --with new-pools.yaml --since 24h",
         "rainbowctl simulate --with settings/ --since 7d -p flytesnacks -d production",
+        "rainbowctl simulate --with new-pools.yaml --since 24h --fleet recorded",
     ],
 )
 def simulate(session: Session, files: tuple[str, ...], **flags: Any) -> None:
@@ -49,7 +61,9 @@ def simulate(session: Session, files: tuple[str, ...], **flags: Any) -> None:
     proposal = Proposal.from_documents(read(session, files))
     try:
         with step(session.printer, "Deciding again"):
-            answer = session.client.simulate(proposal.changes, since, **where, limit=flags["limit"])
+            answer = session.client.simulate(
+                proposal.changes, since, **where, limit=flags["limit"], fleet=flags["fleet"]
+            )
     except InvalidRequest as error:
         raise proposal.locate(error) from None
     _print(session, answer, since, where)
@@ -71,6 +85,8 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
         )
         printer.line()
     printer.line(_summary(answer, since, where))
+    if answer.get("fleet"):
+        printer.line(_assumed(printer, answer["fleet"]))
     if len(executions) < int(answer.get("moved") or 0):
         printer.note(f"These are the first {len(executions)}; --limit N lists more.")
 
@@ -99,3 +115,18 @@ def _summary(answer: Document, since: str, where: Mapping[str, str]) -> str:
     text = f"Compared {compared} since {to_second(since)}{f' of {scope}' if scope else ''}: "
     text += f"{answer.get('moved') or 0} would go elsewhere"
     return f"{text}; {answer['refused']} of these would be refused." if answer.get("refused") else f"{text}."
+
+
+def _assumed(printer: Printer, fleet: Document) -> str:
+    """Which state of the fleet the answer is about."""
+    from ctl.client.times import age
+
+    at = to_second(str(fleet["at"])) if printer.is_wide else age(str(fleet["at"]))
+    off = fleet.get("off") or {}
+    names = [f"{name} ({reason})" for name, reason in list(off.items())[:_MOST_OFF]]
+    more = f" and {len(off) - _MOST_OFF} more" if len(off) > _MOST_OFF else ""
+    clusters = f"{count(int(fleet['clusters']), 'cluster')}, off: {', '.join(names) or 'none'}{more}"
+    where = f"generation {fleet['generation']}, revision {fleet['revision']}, {at}: {clusters}"
+    if fleet["state"] == "recorded":
+        return f"Assumed the states of clusters that each decision recorded, and otherwise the fleet of {where}."
+    return f"Assumed the fleet of {where}."

@@ -1,0 +1,90 @@
+"""Previews: what becomes of executions if a change is made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from admin.core.executions.switch_outcomes import Outcome
+from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.shared import Answer, Time, one_of
+from admin.services.changes import Changed
+from admin.services.previews import ExecutionEffect, ExecutionPreview
+
+#: Executions and users that the answer to a dry run names; the counts are of all.
+_MOST_SHOWN = 1000
+
+
+class EffectOnExecutionAnswer(Answer):
+    """What a change would do to one execution."""
+
+    id: ExecutionIdAnswer
+    phase: str
+    outcome: Annotated[str, one_of(*(outcome.value for outcome in Outcome))]
+    from_: Annotated[str | None, Meta(description="The cluster that it is at.")] = field(default=None, name="from")
+    cluster: Annotated[str | None, Meta(description="Where it would be; absent where none would take it.")] = None
+    redecided_cluster: Annotated[
+        str | None, Meta(description="Of one that STAYS: where `executions/redecide` would take it.")
+    ] = None
+    at: Annotated[Time | None, Meta(description="When it ends, where that is known.")] = None
+    message: str
+
+    @classmethod
+    def from_effect(cls, effect: ExecutionEffect) -> EffectOnExecutionAnswer:
+        return cls.from_attributes(
+            effect.outcome,
+            id=ExecutionIdAnswer.from_execution(effect.id),
+            phase=effect.phase,
+            outcome=effect.outcome.outcome.value,
+            from_=effect.previous_cluster,
+        )
+
+
+Effects = Annotated[
+    list[EffectOnExecutionAnswer],
+    Meta(description="Of a dry run: what would become of each execution that is affected."),
+]
+EffectCounts = Annotated[dict[str, int], Meta(description="How many executions each outcome has.")]
+IsComplete = Annotated[bool, Meta(description="Whether every execution was looked at.")]
+
+
+class PreviewAnswer(Answer):
+    """What would become of executions."""
+
+    effects: Effects
+    counts: EffectCounts
+    complete: IsComplete
+
+    @classmethod
+    def from_preview(cls, preview: ExecutionPreview) -> PreviewAnswer:
+        return cls(
+            effects=[EffectOnExecutionAnswer.from_effect(effect) for effect in preview.effects[:_MOST_SHOWN]],
+            counts=dict(Counter(effect.outcome.outcome.value for effect in preview.effects)),
+            complete=preview.is_complete,
+        )
+
+    @classmethod
+    def of(cls, changed: Changed) -> PreviewAnswer | None:
+        """That of a dry run."""
+        return None if changed.preview is None else cls.from_preview(changed.preview)
+
+
+class UserAnswer(Answer):
+    """What names or holds something that is removed."""
+
+    field: str
+    reason: str
+
+
+Users = Annotated[
+    list[UserAnswer] | None,
+    Meta(description="Of a dry run with force: what would be left without the rows that are removed."),
+]
+
+
+def users_of(changed: Changed) -> list[UserAnswer] | None:
+    """What would miss the rows that a dry run removes."""
+    users = [UserAnswer(field=noun, reason=reason) for noun, reason in changed.users[:_MOST_SHOWN]]
+    return users or None

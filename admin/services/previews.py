@@ -1,0 +1,198 @@
+"""Previews: what becomes of executions if the fleet is changed, by the rules that would then decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from admin.core.changes import RowChange
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.switch_outcomes import (
+    SwitchOutcome,
+    of_drain,
+    of_placement,
+    of_removal,
+    of_settings,
+    returns_after_removal,
+    returns_to_queue,
+)
+from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import Fleet
+from admin.core.placement.decisions import Decision
+from admin.core.settings.scopes import Scope
+from admin.services.context import Context
+from admin.services.definitions import current_fleet, definitions_after, fleet_after
+from admin.services.redecisions import preview
+from admin.services.simulators import KeyedRequest, Simulator
+from admin.store import executions, fleet
+from admin.store.execution_lists import ListLimits
+from admin.store.executions import Execution, ExecutionId, WaitingExecution
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionEffect:
+    """What a change does to one execution."""
+
+    id: ExecutionId
+    phase: str
+    previous_cluster: str | None
+    outcome: SwitchOutcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecutionPreview:
+    """What a change does to executions."""
+
+    effects: Sequence[ExecutionEffect] = ()
+    is_complete: bool = True  #: False where there are more executions than were looked at
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rule:
+    """What becomes of the executions that agents have."""
+
+    returns: Callable[[Execution], bool]  #: whether one goes back to the queue
+    outcome: Callable[[Execution, Decision | None], SwitchOutcome]  #: of one, and where it goes that goes back
+
+
+def preview_switch(context: Context, connection: Connection, state: ClusterState) -> ExecutionPreview:
+    """What becomes of executions if a cluster has this state; nothing is changed."""
+    most, deadline = context.list_limits.previewed, state.drain_deadline
+    fleet_now = _fleet_now(context, connection)
+    leased = executions.leased_at(connection, [state.name], most + 1) if state.draining else []
+    rule = _Rule(
+        returns=lambda execution: returns_to_queue(execution, deadline),
+        outcome=lambda execution, decision: of_drain(execution, deadline, decision),
+    )
+    fleet_then = fleet_now.with_states({state.name: state})
+    waiting = executions.waiting(connection, 0, most + 1, lock=False)
+    return _preview(connection, fleet_now, fleet_then, waiting, leased, rule, context.list_limits)
+
+
+def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:
+    """What becomes of executions if rows are so changed; nothing is changed."""
+    most = context.list_limits.previewed
+    waiting = executions.waiting(connection, 0, most + 1, lock=False) if changes else []
+    fleet_preview = _preview_definitions(context, connection, changes, waiting)
+    settled = {effect.id for effect in fleet_preview.effects}
+    scopes = {change.scope for change in changes if change.is_attribute}
+    staying = [
+        execution
+        for execution in waiting[:most]
+        if execution.key not in settled and any(_applies(scope, execution) for scope in scopes)
+    ]
+    effects = _effects_of_settings(context, connection, changes, staying) if staying else []
+    is_complete = fleet_preview.is_complete and len(waiting) <= most
+    return ExecutionPreview(effects=[*fleet_preview.effects, *effects], is_complete=is_complete)
+
+
+def _applies(scope: Scope, execution: WaitingExecution) -> bool:
+    """Whether the rows of a scope may apply to an execution."""
+    return scope.project in ("", execution.project) and scope.domain in ("", execution.domain)
+
+
+def _effects_of_settings(
+    context: Context, connection: Connection, changes: Sequence[RowChange], staying: Sequence[WaitingExecution]
+) -> Iterator[ExecutionEffect]:
+    """The executions that would go elsewhere if they were decided again by the settings after a change."""
+    now, then = Simulator(context, connection, []), Simulator(context, connection, changes)
+    for execution in executions.get_many(connection, [execution.id for execution in staying]):
+        request = KeyedRequest.of(execution)
+        if now.criteria(execution, request) == then.criteria(execution, request):
+            continue
+        after = then.place(execution, request)
+        if after.cluster != execution.cluster or after.refused:
+            yield ExecutionEffect(
+                id=execution.key,
+                phase=execution.phase,
+                previous_cluster=execution.cluster,
+                outcome=of_settings(execution.cluster, after.cluster, after.message),
+            )
+
+
+def _preview_definitions(
+    context: Context, connection: Connection, changes: Sequence[RowChange], waiting: Sequence[WaitingExecution]
+) -> ExecutionPreview:
+    changed = definitions_after(changes)
+    if not changed:
+        return ExecutionPreview()
+    most = context.list_limits.previewed
+    fleet_now, fleet_then = _fleet_now(context, connection), fleet_after(context, connection, changes)
+    gone = [key for key, definition in changed.items() if definition is None]
+    clusters = [name for kind, name in gone if kind is FleetKind.CLUSTER and name not in fleet_then.clusters]
+    groups = [(kind.noun, name) for kind, name in gone if kind is not FleetKind.CLUSTER]
+    leased = {execution.id: execution for execution in executions.leased_by(connection, groups, most + 1)}
+    leased |= {execution.id: execution for execution in executions.leased_at(connection, clusters, most + 1)}
+    given_up_at = _given_up_at(context, connection, clusters)
+    rule = _Rule(
+        returns=lambda execution: execution.cluster in given_up_at and returns_after_removal(execution),
+        outcome=lambda execution, decision: (
+            of_removal(execution, given_up_at[execution.cluster], decision)
+            if execution.cluster in given_up_at
+            else of_drain(execution, None, decision)
+        ),
+    )
+    return _preview(
+        connection, fleet_now, fleet_then, waiting, [leased[id] for id in sorted(leased)], rule, context.list_limits
+    )
+
+
+def _fleet_now(context: Context, connection: Connection) -> Fleet:
+    """The fleet with the latest reports, which are not always a new generation."""
+    return current_fleet(context, connection).with_states(fleet.states(connection))
+
+
+def _given_up_at(context: Context, connection: Connection, clusters: Sequence[str]) -> dict[str | None, datetime]:
+    """When what may still run at each of some clusters is given up, if their agents are not heard again."""
+    heard = fleet.heard(connection) if clusters else {}
+    since = {name: heard[name].last_sync_at if name in heard else None for name in clusters}
+    limit = timedelta(seconds=context.settings.agents.give_up_seconds)
+    return {name: (last_sync_at or context.clock()) + limit for name, last_sync_at in since.items()}
+
+
+def _preview(
+    connection: Connection,
+    fleet_now: Fleet,
+    fleet_then: Fleet,
+    waiting: Sequence[WaitingExecution],
+    leased: Sequence[Execution],
+    rule: _Rule,
+    limits: ListLimits,
+) -> ExecutionPreview:
+    """What another fleet does to what waits and to what agents have; only so many of each are looked at."""
+    most = limits.previewed
+    is_complete = len(waiting) <= most and len(leased) <= most
+    waiting, leased = waiting[:most], leased[:most]
+    returning = [execution for execution in leased if rule.returns(execution)]
+    decided = preview(connection, fleet_then, waiting, returning, limits.drawn)
+    is_complete = is_complete and decided.is_complete
+    moved = [redecided for redecided in decided.changed if redecided.cluster != redecided.previous_cluster]
+    # What is due to be decided again anyway is no effect of the change.
+    anyway = preview(connection, fleet_now, waiting, [], limits.drawn).changed if moved else []
+    due = {(redecided.id, redecided.cluster) for redecided in anyway}
+    effects = [
+        ExecutionEffect(
+            id=redecided.id,
+            phase=Phase.QUEUED.value,
+            previous_cluster=redecided.previous_cluster,
+            outcome=of_placement(redecided.cluster, redecided.message),
+        )
+        for redecided in moved
+        if (redecided.id, redecided.cluster) not in due
+    ]
+    decisions = {execution.id: decision for execution, decision in zip(returning, decided.returned, strict=False)}
+    effects += [
+        ExecutionEffect(
+            id=execution.key,
+            phase=execution.phase,
+            previous_cluster=execution.cluster,
+            outcome=rule.outcome(execution, decisions.get(execution.id)),
+        )
+        for execution in leased
+        if execution.id in decisions or not rule.returns(execution)
+    ]
+    return ExecutionPreview(effects=effects, is_complete=is_complete)

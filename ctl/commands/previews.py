@@ -1,0 +1,48 @@
+"""What a dry run says of executions: what would become of each that a change affects, and how many there are."""
+
+from __future__ import annotations
+
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.commands.executions.tables import ID_COLUMNS
+
+#: What each outcome means for so many executions.
+_OUTCOMES = {
+    "MOVES": "would move",
+    "WAITS": "would wait",
+    "RUNS_ON": "would run on",
+    "RUNS_AGAIN": "would be ended and run again",
+    "ENDS": "would be ended",
+    "STAYS": "would stay until `rainbowctl redecide`",
+}
+#: Executions that are listed beside a difference; `-o wide` lists all that the answer has.
+FEW = 20
+
+
+def show_effects(session: Session, preview: Document, *, most: int | None = None) -> None:
+    """A line for each execution that would be affected, in a table; programs have the answer."""
+    effects = preview["effects"]
+    if most is not None and not session.printer.is_wide:
+        effects = effects[:most]
+    if effects and session.printer.is_table:
+        columns = {**ID_COLUMNS, "PHASE": "phase", "CLUSTER": "from", "WHAT WOULD HAPPEN": "message"}
+        session.printer.rows(effects, columns)
+
+
+def summary(session: Session, preview: Document, *, most: int | None = None) -> str:
+    """`2 would move, 1 would wait`, and whether that is all."""
+    effects, counts = preview["effects"], preview["counts"]
+    parts = [f"{number} {_OUTCOMES.get(outcome, outcome)}" for outcome, number in counts.items()]
+    number = len(effects) if most is None or session.printer.is_wide else min(most, len(effects))
+    shown = f" The first {number} are shown." if number < sum(counts.values()) and session.printer.is_table else ""
+    more = "" if preview["complete"] else " There are more executions than were looked at."
+    return f"{', '.join(parts) if parts else 'no execution would move or be ended'}.{shown}{more}"
+
+
+def show_preview(session: Session, answer: Document) -> None:
+    """The executions that a change would affect, by its dry run; an older admin does not say."""
+    preview = answer.get("executions")
+    if not preview or session.printer.is_quiet or (preview["complete"] and not preview["effects"]):
+        return
+    show_effects(session, preview, most=FEW)
+    print(f"Executions: {summary(session, preview, most=FEW)}", file=session.printer.report_stream)

@@ -1,0 +1,361 @@
+"""What a change of the fleet or of settings would do to executions, and that it then does just that; both databases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.services.evictions import evict_from_lost
+from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.store.execution_lists import ListLimits
+from tests.support.agents import Clock, PlayedAgent, played_agent
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    execution,
+    get,
+    label,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    put_label,
+    put_pool,
+    refused,
+    switch,
+)
+from tests.support.small_fleets import group
+
+Effects = dict[str, tuple[str, str | None]]  #: the outcome of each execution, and where it would be
+
+
+@pytest.fixture
+def east(api: FlaskClient, context: Context, app_clock: Clock) -> PlayedAgent:
+    return played_agent(api, context, "east")
+
+
+@pytest.fixture
+def west(api: FlaskClient, context: Context, east: PlayedAgent) -> PlayedAgent:
+    """An agent of the cluster that takes what the first of the pool does not."""
+    agent = played_agent(api, context, "west")
+    put_pool(api, "both", ["east", "west"], strategy="spill")
+    put_pool(api, "alone", ["east"])
+    return agent
+
+
+def preview(api: FlaskClient, word: str, cluster: str = "east", **body: Any) -> Any:
+    return ok(api.post(f"{API}/clusters/{cluster}/{word}?dry_run=true", json=body))
+
+
+def effects(answer: Any) -> Effects:
+    return {effect["id"]["name"]: (effect["outcome"], effect.get("cluster")) for effect in answer["effects"]}
+
+
+def add(api: FlaskClient, route: str, *names: str, **spec: Any) -> None:
+    for name in names:
+        created(api, name, **pool(route), **spec)
+
+
+@pytest.mark.usefixtures("west")
+@pytest.mark.parametrize("word", ["cordon", "disable", "drain"])
+def test_what_waits_moves_or_waits_on_as_the_preview_says(api: FlaskClient, context: Context, word: str) -> None:
+    add(api, "both", "moves")
+    add(api, "alone", "waits")
+    with nothing_stored(context):
+        answer = preview(api, word)
+    assert (answer["dry_run"], answer["changed"], answer["complete"]) == (True, True, True)
+    assert effects(answer) == {"moves": ("MOVES", "west"), "waits": ("WAITS", None)}
+    assert answer["counts"] == {"MOVES": 1, "WAITS": 1}
+    assert get(api, "clusters/east")["cordoned"] is False
+    assert switch(api, "east", word).keys().isdisjoint({"effects", "counts", "complete"})
+    decide_waiting(context)
+    for name, (_, cluster) in effects(answer).items():
+        assert execution(api, name).get("cluster") == cluster
+    reasons = {effect["id"]["name"]: effect["message"] for effect in answer["effects"]}
+    assert reasons["waits"] == execution(api, "waits")["closure"]["reason"]["message"]
+
+
+def test_a_drain_tells_what_runs_until_when_and_what_then(
+    api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent, west: PlayedAgent
+) -> None:
+    long = {"command": ["true"], "resources": {"duration": "1h"}}
+    short = {"command": ["true"], "resources": {"duration": "5m"}}
+    add(api, "both", "ends", job=long)
+    add(api, "both", "again", retry={"on_lost": "retry"})
+    add(api, "alone", "stuck", retry={"on_lost": "retry"})
+    add(api, "both", "short", job=short)
+    assert len(east.start(4)) == 4
+    add(api, "both", "taken")
+    east.take()
+    with nothing_stored(context):
+        answer = preview(api, "drain", deadline="10m")
+    assert effects(answer) == {
+        "ends": ("ENDS", "east"),
+        "again": ("RUNS_AGAIN", "west"),
+        "stuck": ("RUNS_AGAIN", None),
+        "short": ("RUNS_ON", "east"),
+        "taken": ("MOVES", "west"),
+    }
+    times = {effect["id"]["name"]: effect.get("at") for effect in answer["effects"]}
+    deadline = (app_clock() + timedelta(minutes=10)).isoformat().replace("+00:00", "Z")
+    assert times["ends"] == times["again"] == deadline
+    assert times["taken"] is None
+    assert times["short"] < deadline
+    without = effects(preview(api, "drain"))
+    assert {name: outcome for name, (outcome, _) in without.items()} == {
+        "ends": "RUNS_ON",
+        "again": "RUNS_ON",
+        "stuck": "RUNS_ON",
+        "short": "RUNS_ON",
+        "taken": "MOVES",
+    }
+
+
+@pytest.mark.usefixtures("west")
+def test_what_waits_for_a_cordoned_cluster_would_go_there_when_it_is_uncordoned(
+    api: FlaskClient, context: Context
+) -> None:
+    switch(api, "east", "cordon")
+    add(api, "alone", "waits")
+    answer = preview(api, "uncordon")
+    assert effects(answer) == {"waits": ("MOVES", "east")}
+    switch(api, "east", "uncordon")
+    decide_waiting(context)
+    assert execution(api, "waits")["cluster"] == "east"
+
+
+@pytest.mark.usefixtures("west")
+def test_the_room_that_one_takes_is_gone_for_the_next(api: FlaskClient, context: Context, west: PlayedAgent) -> None:
+    west.sync(report={"capacity": {"executions": 1}, "free": {"executions": 1}})
+    add(api, "both", "first", "second")
+    answer = preview(api, "cordon")
+    assert effects(answer) == {"first": ("MOVES", "west"), "second": ("WAITS", None)}
+    switch(api, "east", "cordon")
+    decide_waiting(context)
+    assert [execution(api, name).get("cluster") for name in ("first", "second")] == ["west", None]
+
+
+@pytest.mark.usefixtures("west")
+def test_a_switch_that_would_change_nothing_has_no_effects(api: FlaskClient) -> None:
+    answer = preview(api, "uncordon")
+    assert (answer["changed"], answer["effects"], answer["counts"]) == (False, [], {})
+
+
+@pytest.mark.usefixtures("west")
+def test_an_answer_that_has_not_looked_at_everything_says_so(app: Flask, api: FlaskClient) -> None:
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(previewed=1))
+    add(api, "both", "first", "second")
+    answer = preview(api, "cordon")
+    assert (list(effects(answer)), answer["complete"]) == (["first"], False)
+
+
+def test_an_unknown_cluster_is_refused_with_the_nearest(api: FlaskClient, east: PlayedAgent) -> None:
+    answer = refused(api.post(f"{API}/clusters/eest/drain?dry_run=true", json={}), 404, "cluster_not_found")
+    assert east.cluster in answer["details"][0]["closest"]
+
+
+def tried(api: FlaskClient, path: str, **query: str) -> Any:
+    """The dry run of a delete."""
+    more = "".join(f"&{key}={value}" for key, value in query.items())
+    return ok(api.delete(f"{API}/{path}?dry_run=true{more}"))
+
+
+def messages(preview: Any) -> dict[str, str]:
+    return {effect["id"]["name"]: effect["message"] for effect in preview["effects"]}
+
+
+def test_the_delete_of_a_cluster_tells_what_waits_and_runs_there_and_what_becomes_of_each(
+    app: Flask, api: FlaskClient, context: Context, app_clock: Clock
+) -> None:
+    agent = played_agent(api, context, "north")  # no pool and no label names it
+    running = {"stays": {}, "fails": {"on_lost": "fail"}, "again": {"on_lost": "retry"}}
+    for name, retry in running.items():
+        created(api, name, cluster="north", **({"retry": retry} if retry else {}))
+    assert len(agent.start(3)) == 3
+    created(api, "offered", cluster="north")
+    agent.offered()
+    created(api, "waits", cluster="north")
+    with nothing_stored(context):
+        refusal = refused(api.delete(f"{API}/clusters/north?dry_run=true"), 409, "in_use")
+        answer = tried(api, "clusters/north", force="true")
+    assert "5 unfinished executions" in refusal["details"][0]["reason"]
+    assert answer["users"] == refusal["details"]
+    preview = answer["executions"]
+    assert effects(preview) == {
+        "waits": ("WAITS", None),
+        "stays": ("RUNS_ON", "north"),
+        "fails": ("ENDS", "north"),
+        "again": ("RUNS_AGAIN", None),
+        "offered": ("WAITS", None),
+    }
+    assert preview["counts"] == {"WAITS": 2, "RUNS_ON": 1, "ENDS": 1, "RUNS_AGAIN": 1}
+    assert {effect.get("from") for effect in preview["effects"]} == {"north"}
+    ok(api.delete(f"{API}/clusters/north?force=true"))
+    decide_waiting(context)
+    app_clock.advance(3600)
+    assert len(evict_from_lost(context_of(app), 100)) == 4
+    decide_undecided(context_of(app))
+    phases = {name: execution(api, name)["closure"]["phase"] for name in effects(preview)}
+    assert phases == {
+        "waits": "QUEUED",
+        "offered": "QUEUED",
+        "again": "QUEUED",
+        "stays": "RUNNING",
+        "fails": "FAILED",
+    }
+    for name in ("waits", "offered"):
+        assert execution(api, name).get("cluster") is None
+        assert execution(api, name)["closure"]["reason"]["message"] == messages(preview)[name]
+
+
+@pytest.mark.parametrize("kind", ["pool", "label"])
+def test_the_delete_of_a_pool_or_label_tells_what_names_it_and_what_waits_for_it(
+    api: FlaskClient, context: Context, west: PlayedAgent, kind: str
+) -> None:
+    put, asks = (put_pool, pool) if kind == "pool" else (put_label, label)
+    put(api, "old", ["west"])
+    key, value = ("cluster_assignment", "cluster_pool_name") if kind == "pool" else ("execution_cluster_label", "value")
+    put_attribute(api, "domain", key, {value: "old"}, domain="staging")
+    created(api, "runs", **asks("old"))
+    assert west.start() == ["runs"]
+    created(api, "waits", **asks("old"))
+    with nothing_stored(context):
+        refused(api.delete(f"{API}/{kind}s/old?dry_run=true"), 409, "in_use")
+        answer = tried(api, f"{kind}s/old", force="true")
+    assert [user["field"] for user in answer["users"]] == ["attributes", "executions"]
+    assert "domain staging names it" in answer["users"][0]["reason"]
+    assert effects(answer["executions"]) == {"waits": ("WAITS", None), "runs": ("RUNS_ON", "west")}
+    ok(api.delete(f"{API}/{kind}s/old?force=true"))
+    decide_waiting(context)
+    assert execution(api, "waits")["closure"]["reason"]["message"] == messages(answer["executions"])["waits"]
+    assert execution(api, "runs")["closure"]["phase"] == "RUNNING"
+
+
+@pytest.mark.usefixtures("west")
+def test_a_delete_that_affects_nothing_says_so_and_one_that_is_made_has_no_preview(api: FlaskClient) -> None:
+    put_label(api, "unused", ["west"])
+    answer = tried(api, "labels/unused")
+    assert answer["executions"] == {"effects": [], "counts": {}, "complete": True}
+    assert "users" not in answer
+    assert "executions" not in ok(api.delete(f"{API}/labels/unused"))
+
+
+@pytest.mark.usefixtures("west")
+def test_an_update_of_a_pool_names_the_executions_that_would_move(api: FlaskClient, context: Context) -> None:
+    add(api, "both", "moves")
+    add(api, "alone", "stays")
+    body = {"pool": group(["west"])}
+    with nothing_stored(context):
+        answer = ok(api.put(f"{API}/pools/both?dry_run=true", json=body))
+        plan = plan_of(api, {"pool_definition": {"name": "both", **group(["west"])}})
+    assert answer["executions"] == plan["executions"]
+    assert effects(plan["executions"]) == {"moves": ("MOVES", "west")}
+    assert plan["executions"]["effects"][0]["from"] == "east"
+    ok(api.put(f"{API}/pools/both", json=body))
+    decide_waiting(context)
+    assert [execution(api, name)["cluster"] for name in ("moves", "stays")] == ["west", "east"]
+
+
+def plan_of(api: FlaskClient, *changes: Any, force: bool = False) -> Any:
+    query = f"?dry_run=true{'&force=true' if force else ''}"
+    return ok(api.post(f"{API}/attribute_changes{query}", json={"changes": list(changes)}))
+
+
+@pytest.mark.usefixtures("west")
+def test_a_plan_that_also_deletes_names_what_would_move_and_what_would_wait(api: FlaskClient, context: Context) -> None:
+    add(api, "both", "moves")
+    add(api, "alone", "waits")
+    changes = [
+        {"pool_definition": {"name": "both", **group(["west"])}},
+        {"pool_definition": {"name": "alone"}, "delete": True},
+    ]
+    with nothing_stored(context):
+        plan = plan_of(api, *changes, force=True)
+    assert effects(plan["executions"]) == {"moves": ("MOVES", "west"), "waits": ("WAITS", None)}
+    assert [user["field"] for user in plan["users"]] == ["executions"]
+    ok(api.post(f"{API}/attribute_changes?force=true", json={"changes": changes}))
+    decide_waiting(context)
+    assert [execution(api, name).get("cluster") for name in ("moves", "waits")] == ["west", None]
+
+
+@pytest.mark.usefixtures("west")
+def test_new_settings_move_nothing_by_themselves_and_name_what_redecide_would_move(
+    api: FlaskClient, context: Context
+) -> None:
+    put_label(api, "first", ["east"])
+    put_label(api, "second", ["west"])
+    put_attribute(api, "project-domain", "execution_cluster_label", {"value": "first"})
+    created(api, "follows")
+    created(api, "asks", **pool("alone"))
+    created(api, "elsewhere", domain="staging", **pool("alone"))
+    path = f"{API}/project_domain_attributes/{PROJECT}/{DOMAIN}"
+    body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "second"}}}}
+    with nothing_stored(context):
+        answer = ok(api.put(f"{path}?dry_run=true", json=body))
+    (effect,) = answer["executions"]["effects"]
+    assert (effect["id"]["name"], effect["outcome"], effect["from"]) == ("follows", "STAYS", "east")
+    assert (effect["cluster"], effect["redecided_cluster"]) == ("east", "west")
+    ok(api.put(path, json=body))
+    assert decide_waiting(context) == []
+    assert execution(api, "follows")["cluster"] == "east"
+    redecided = ok(api.post(f"{API}/executions/redecide", json={"selector": {"project": PROJECT}}))
+    moved = {item["id"]["name"]: item["to"] for item in redecided["executions"] if item["changed"]}
+    assert moved["follows"] == effect["redecided_cluster"]
+    delete = ok(api.delete(f"{path}?resource_type=EXECUTION_CLUSTER_LABEL&dry_run=true"))
+    assert {effect["id"]["name"] for effect in delete["executions"]["effects"]} <= {"follows"}
+
+
+@pytest.mark.usefixtures("west")
+def test_a_preview_that_would_draw_from_too_many_clusters_is_cut_and_says_so(app: Flask, api: FlaskClient) -> None:
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(drawn=1))
+    add(api, "both", "first", "second")
+    answer = preview(api, "cordon")
+    assert (list(effects(answer)), answer["complete"]) == (["first"], False)
+
+
+def test_a_rollback_tells_which_later_revision_is_in_its_way_and_what_could_be_undone(
+    api: FlaskClient, context: Context
+) -> None:
+    rows = [
+        {"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": domain, "payload": {"value": "east"}}
+        for domain in ("staging", "production")
+    ]
+    first = ok(api.post(f"{API}/attribute_changes", json={"changes": rows}))["revision"]
+    again = [{**rows[0], "payload": {"value": "west"}}]
+    later = {"changes": again, "claimed_by": "ana", "message": "more room"}
+    second = ok(api.post(f"{API}/attribute_changes", json=later))["revision"]
+    for query in ("?dry_run=true", ""):
+        with nothing_stored(context):
+            response = api.post(f"{API}/rollbacks{query}", json={"revision": first})
+            answer = refused(response, 409, "version_conflict")
+        (detail,) = answer["details"]
+        assert (detail["domain"], detail["changed_by_revision"]) == ("staging", second)
+        made_by = detail["provenance"]
+        assert (made_by["revision"], made_by["claimed_by"], made_by["message"]) == (second, "ana", "more room")
+        assert answer["restorable"] == [{"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": "production"}]
+        assert f"revision {second}, anonymous (says ana)" in answer["message"]
+
+
+@pytest.mark.usefixtures("west")
+def test_a_rollback_of_a_pool_names_what_would_move(api: FlaskClient, context: Context) -> None:
+    add(api, "alone", "moves")
+    revision = put_pool(api, "alone", ["east", "west"], strategy="spill")["revision"]
+    put_pool(api, "alone", ["west"])
+    decide_waiting(context)
+    assert execution(api, "moves")["cluster"] == "west"
+    with nothing_stored(context):
+        plan = ok(api.post(f"{API}/rollbacks?dry_run=true", json={"revision": revision + 1}))
+    assert plan["executions"]["effects"] == []  # it may stay at west
+    put_pool(api, "alone", ["east"])
+    decide_waiting(context)
+    plan = ok(api.post(f"{API}/rollbacks?dry_run=true", json={"revision": revision + 2}))
+    assert effects(plan["executions"]) == {"moves": ("MOVES", "west")}
