@@ -34,6 +34,7 @@ BENCHES = {
 LARGE = {
     "memory": "bench.memory",
     "waiting": "bench.waiting",
+    "answers": "bench.answers",
     "growth": "bench.growth",
 }
 

@@ -27,11 +27,18 @@ class Client:
 
     def post(self, path: str, body: Document) -> Document:
         """The answer to a call that must succeed."""
-        self._connection.request("POST", API + path, orjson.dumps(body), self._headers)
+        return self._call("POST", path, orjson.dumps(body))
+
+    def get(self, path: str) -> Document:
+        """The answer to a question that must have one."""
+        return self._call("GET", path)
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> Document:
+        self._connection.request(method, API + path, body, self._headers)
         answer = self._connection.getresponse()
         text = answer.read()
         if answer.status != 200:
-            raise RuntimeError(f"POST {path} was answered {answer.status}: {text[:500].decode(errors='replace')}")
+            raise RuntimeError(f"{method} {path} was answered {answer.status}: {text[:500].decode(errors='replace')}")
         answer_body: Document = orjson.loads(text)
         return answer_body
 

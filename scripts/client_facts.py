@@ -43,6 +43,7 @@ def facts() -> dict[str, Any]:
         "phases": [phase.value for phase in Phase],
         "finished_phases": [phase.value for phase in Phase if phase.is_finished],
         "causes": list(WORDS["cause"]),
+        "origins": list(WORDS["origin"]),
         "execution_states": list(WORDS["state"]),
         "project_states": [state.value for state in ProjectState],
         "selector_fields": {name: kind.value for name, kind in FIELDS.items()},

@@ -196,5 +196,7 @@ def redecide_executions(query: Fields, body: Fields) -> ManyRedecidedAnswer:
         conditions_of(body["selector"], context().clock()),
         scope=scope_of(body["selector"]),
         dry_run=query["dry_run"],
+        claimed_by=body.get("claimed_by"),
+        cause=body.get("cause"),
     )
     return ManyRedecidedAnswer.from_redecided(redecided, dry_run=query["dry_run"])

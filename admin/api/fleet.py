@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 
 from admin.api.current import context
@@ -36,11 +37,16 @@ from admin.messages.fleet import (
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
 from admin.messages.shared import Answer, Json, to_json
+from admin.messages.shares import SharesAnswer, SharesQuery
 from admin.services import fleet
 from admin.services.changes import Changed
 from admin.services.fleet import Switched
+from admin.services.shares import pool_shares
 
 operations = Operations("fleet")
+
+#: The window of shares where none is given.
+_DEFAULT_WINDOW = timedelta(hours=1)
 
 
 def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
@@ -137,6 +143,13 @@ def _operations_of(
 _operations_of(FleetKind.CLUSTER, ClusterDetailsAnswer, ClusterListAnswer, ClusterWritten)
 _operations_of(FleetKind.POOL, GroupAnswer, PoolListAnswer, PoolWritten)
 _operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
+
+
+@operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))
+def get_pool_shares(name: str, query: Fields) -> SharesAnswer:
+    """What a pool promises its clusters, against what was placed there, and why."""
+    after = query.get("after") or context().clock() - _DEFAULT_WINDOW
+    return SharesAnswer.from_shares(pool_shares(context(), name, after, query.get("before")))
 
 
 def _switch(

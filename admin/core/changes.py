@@ -55,6 +55,8 @@ class Authorship:
     claimed_by: str | None = None  #: unverified
     message: str | None = None
     request_id: str | None = None
+    undone: int | None = None  #: the revision that a rollback undoes
+    restored: int | None = None  #: the revision to which a rollback restores rows
 
 
 class LastChange(NamedTuple):

@@ -82,6 +82,11 @@ def revision_filter(query: Fields, kind: str | None) -> RevisionFilter:
     return RevisionFilter(kind=kind, above=query.get("since"), **conditions)
 
 
+#: What a rollback rolled back.
+Undone = Annotated[int | None, Meta(description="The revision that this one undoes.")]
+Restored = Annotated[int | None, Meta(description="The revision at which the rows were as this one makes them again.")]
+
+
 class RevisionAnswer(Answer):
     number: int
     created_at: Time
@@ -89,6 +94,8 @@ class RevisionAnswer(Answer):
     claimed_by: str | None = None
     message: str | None = None
     request_id: str | None = None
+    undone: Undone = None
+    restored: Restored = None
     change_count: int
 
     @classmethod

@@ -58,6 +58,9 @@ class SelectorFields(RequestSchema):
     created_by = fields.String(validate=NAME)
     principal = fields.String(validate=NAME)
     abort_principal = fields.String(validate=NAME)
+    origin = fields.String(
+        metadata={"description": "The rung that decided where it went: request, launch-plan, project and so on."}
+    )
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import ValidationError, fields, validates_schema
+from marshmallow import ValidationError, fields, validate, validates_schema
 from msgspec import Meta
 
 from admin.core.fleet.definitions import FleetKind
 from admin.core.settings.scopes import Scope
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, ScopeQuery
-from admin.messages.revisions import RowDifference
+from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.shared import Answer, Time, one_of
-from admin.services.timeline import Entry, Position, TimelineFilter, TimelinePage
+from admin.services.timeline import SOURCES, Entry, Position, TimelineFilter, TimelinePage
 
-_FILTERS = ("domain", "project", "workflow", "launch_plan", "cluster", "actor", "after", "before")
+_FILTERS = ("domain", "project", "workflow", "launch_plan", "cluster", "actor", "source", "after", "before")
 
 
 class TimelineQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
     cluster = fields.String(validate=NAME, metadata={"description": "The definition and the events of this one."})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
+    source = fields.String(validate=validate.OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
     after = fields.AwareDateTime(metadata={"description": "At this time or later (RFC 3339)."})
     before = fields.AwareDateTime(metadata={"description": "Before this time (RFC 3339)."})
 
@@ -52,17 +53,21 @@ def position_of(token: str | None) -> Position:
 
 
 class EntryAnswer(Answer):
-    """A revision, or something that happened to a cluster."""
+    """A revision, something that happened to a cluster, or a round in which much was decided again or deleted."""
 
     at: Time
-    source: Annotated[str, one_of("revision", "cluster-event")]
+    source: Annotated[str, one_of(*SOURCES)]
     revision: int | None = None
+    undone: Undone = None
+    restored: Restored = None
     cluster: str | None = None
     type: Annotated[str | None, Meta(description="Of an event.")] = None
     number: Annotated[int | None, Meta(description="Of an event.")] = None
     author: str | None = None
     claimed_by: str | None = None
-    message: Annotated[str | None, Meta(description="Why, as who did it says.")] = None
+    message: Annotated[
+        str | None, Meta(description="Why, as who did it says; of a round what it did, with counts.")
+    ] = None
     change_count: int | None = None
     changes: Annotated[
         list[RowDifference] | None, Meta(description="Of a revision of a few rows; others have only their number.")
@@ -74,8 +79,10 @@ class EntryAnswer(Answer):
         if revision is not None:
             return cls(
                 at=revision.created_at,
-                source="revision",
+                source=entry.source,
                 revision=revision.number,
+                undone=revision.authorship.undone,
+                restored=revision.authorship.restored,
                 author=revision.authorship.author,
                 claimed_by=revision.authorship.claimed_by,
                 message=revision.authorship.message,
@@ -85,8 +92,8 @@ class EntryAnswer(Answer):
         assert event is not None, "an entry is one of the two"
         return cls(
             at=event.at,
-            source="cluster-event",
-            cluster=event.cluster,
+            source=entry.source,
+            cluster=event.cluster or None,
             type=event.type,
             number=event.number,
             author=event.author,

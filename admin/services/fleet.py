@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster, describe_silence, read_report
+from admin.core.fleet.clusters import Cluster, ClusterState, describe_silence, read_report
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
@@ -122,9 +122,7 @@ def _capacities(connection: Connection, current: Fleet, groups: Sequence[Group])
 def _with_states(connection: Connection, clusters: Sequence[Cluster]) -> dict[str, Cluster]:
     """Clusters with their states as they are stored: a sync alone is no new generation of the cached fleet."""
     states = fleet.states(connection, [cluster.name for cluster in clusters])
-    return {
-        cluster.name: build_cluster(cluster.definition, states.get(cluster.name, cluster.state)) for cluster in clusters
-    }
+    return {cluster.name: cluster.with_state(states.get(cluster.name, cluster.state)) for cluster in clusters}
 
 
 def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:

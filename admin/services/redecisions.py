@@ -6,6 +6,7 @@ moves to one that has been seen, as soon as that has room.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ from sqlalchemy import Connection
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
+from admin.core.fleet.clusters import REDECIDED
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import (
@@ -45,6 +47,7 @@ from admin.services.run_requests import CreationRequest, run_request_of
 from admin.store import decisions, executions, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution, WaitingExecution
+from admin.store.fleet import ClusterEvent
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
 _BATCH = 500
@@ -76,8 +79,10 @@ def decide_waiting(context: Context) -> list[Redecided]:
         waiting, batch = _decide_batch(context, partial(executions.waiting, after_id=last_id, limit=_BATCH))
         changed += batch
         if len(waiting) < _BATCH:
-            return changed
+            break
         last_id = waiting[-1].id
+    _note_round(context, changed)
+    return changed
 
 
 def decide_undecided(context: Context) -> list[Redecided]:
@@ -85,7 +90,32 @@ def decide_undecided(context: Context) -> list[Redecided]:
     with context.database.reading() as connection:
         if not executions.undecided(connection, 1):
             return []
-    return _decide_batch(context, partial(executions.undecided, limit=_BATCH))[1]
+    changed = _decide_batch(context, partial(executions.undecided, limit=_BATCH))[1]
+    _note_round(context, changed)
+    return changed
+
+
+#: Clusters that the event of a round names; the others are counted together.
+_MOST_NAMED = 5
+
+
+def _note_round(
+    context: Context, changed: Sequence[Redecided], claimed_by: str | None = None, cause: str | None = None
+) -> None:
+    """Store one event for all executions that were decided again together, however many they are."""
+    if not changed:
+        return
+    counts = Counter(
+        f"{outcome.previous_cluster or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}"
+        for outcome in changed
+    )
+    parts = [f"{move}: {count}" for move, count in counts.most_common(_MOST_NAMED)]
+    rest = len(changed) - sum(count for _, count in counts.most_common(_MOST_NAMED))
+    parts += [f"others: {rest}"] if rest else []
+    reason = f"{len(changed)} decided again: {', '.join(parts)}" + (f". {cause}" if cause else "")
+    with context.database.writing() as connection:
+        event = ClusterEvent(at=context.clock(), type=REDECIDED, reason=reason, claimed_by=claimed_by)
+        fleet.add_event(connection, event)
 
 
 def _decide_batch(
@@ -442,13 +472,23 @@ def end_overdue(context: Context) -> list[Execution]:
     return ended
 
 
-def redecide(context: Context, conditions: Iterable[Condition], *, scope: Scope, dry_run: bool) -> list[Redecided]:
+def redecide(
+    context: Context,
+    conditions: Iterable[Condition],
+    *,
+    scope: Scope,
+    dry_run: bool,
+    claimed_by: str | None = None,
+    cause: str | None = None,
+) -> list[Redecided]:
     """Decide waiting executions again under the settings in force, each in a transaction of its own."""
     waiting = equals("phase", Phase.QUEUED.value)
     listed = matching(context, [*conditions, waiting], scope)
     redecided = [_redecide(context, execution, dry_run=dry_run) for execution in listed]
     if not dry_run:
-        count_redecided([outcome for outcome in redecided if outcome.is_change])
+        changed = [outcome for outcome in redecided if outcome.is_change]
+        count_redecided(changed)
+        _note_round(context, changed, claimed_by, cause)
     return redecided
 
 

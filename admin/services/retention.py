@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from admin.core.fleet.clusters import PRUNED
 from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Lifespan, Retention, batches
 from admin.metrics import count_pruned
 from admin.services.context import Context
 from admin.store import executions, fleet, retention
 from admin.store.executions import Execution
+from admin.store.fleet import ClusterEvent
 from admin.store.retention import Counts, PrunedRows
 
 
@@ -45,10 +47,21 @@ def prune(
     nothing refers to although it deleted no execution itself.
     """
     limits = kept.cutoffs(now or context.clock())
+    pruned: Counter[str] = Counter()
     for counts in _prune(context, limits, sizes, dry_run=dry_run, is_thorough=is_thorough):
         if not dry_run:
             count_pruned(counts)
+            pruned.update(counts)
         yield counts
+    if pruned.total():
+        _note_round(context, pruned)
+
+
+def _note_round(context: Context, pruned: Mapping[str, int]) -> None:
+    """Store one event for all that a run has deleted."""
+    counts = ", ".join(f"{table}: {count}" for table, count in pruned.items() if count)
+    with context.database.writing() as connection:
+        fleet.add_event(connection, ClusterEvent(at=context.clock(), type=PRUNED, reason=f"rows deleted: {counts}"))
 
 
 def _prune(

@@ -39,7 +39,7 @@ def roll_back_revision(context: Context, number: int, options: ChangeOptions) ->
             reversals.append(replace(change.reverse(), revision=last.revision))
         return _restoring_writes(context, reversals)
 
-    return _roll_back(context, undo, options)
+    return _roll_back(context, undo, options, undone=number)
 
 
 def _changed_since(
@@ -85,7 +85,7 @@ def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | No
         net = net_changes(revisions.changes_above(connection, number, kinds=kinds, scopes=[scope]))
         return _restoring_writes(context, [change.reverse() for change in net.values() if change.is_attribute])
 
-    return _roll_back(context, restore, options)
+    return _roll_back(context, restore, options, restored=number)
 
 
 def roll_back_everything(context: Context, number: int, options: ChangeOptions) -> Changed:
@@ -96,11 +96,20 @@ def roll_back_everything(context: Context, number: int, options: ChangeOptions) 
         net = net_changes(revisions.changes_above(connection, number))
         return _restoring_writes(context, [change.reverse() for change in net.values()])
 
-    return _roll_back(context, restore, options, Policy.RESTORE_ALL)
+    return _roll_back(context, restore, options, Policy.RESTORE_ALL, restored=number)
 
 
-def _roll_back(context: Context, writes: Writes, options: ChangeOptions, policy: Policy = Policy.RESTORE) -> Changed:
-    return apply_changes(context, writes, replace(options, policy=policy))
+def _roll_back(
+    context: Context,
+    writes: Writes,
+    options: ChangeOptions,
+    policy: Policy = Policy.RESTORE,
+    *,
+    undone: int | None = None,
+    restored: int | None = None,
+) -> Changed:
+    authorship = replace(options.authorship, undone=undone, restored=restored)
+    return apply_changes(context, writes, replace(options, authorship=authorship, policy=policy))
 
 
 def _restoring_writes(context: Context, changes: Iterable[RowChange]) -> list[RowWrite]:

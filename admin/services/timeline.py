@@ -1,4 +1,4 @@
-"""The timeline: what was changed and what happened to clusters, in one list, newest first."""
+"""The timeline: what was changed, what happened to clusters, what was decided again and deleted, newest first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from admin.core.changes import RowChange
+from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
@@ -17,8 +18,16 @@ from admin.store import fleet, revisions
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 from admin.store.revisions import Revision, RevisionFilter
 
+_Item = Revision | ClusterEvent
+
 #: Up to so many changes of a revision are shown; the revision itself has all.
 MOST_CHANGES = 5
+
+
+REVISION, CLUSTER_EVENT = "revision", "cluster-event"
+#: The sources of events that belong to no cluster, by their types.
+_EVENT_SOURCES = {REDECIDED: "redecision", PRUNED: "pruning"}
+SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +41,19 @@ class TimelineFilter:
     launch_plan: str | None = None
     cluster: str | None = None  #: its definition and its events
     actor: str | None = None  #: the author, verified or claimed
+    source: str | None = None  #: one of `SOURCES`
     after: datetime | None = None
     before: datetime | None = None
 
     @property
     def has_events(self) -> bool:
-        """Whether events of clusters may be among them: they belong to no scope and are of no other kind."""
+        """Whether events may be among them: they belong to no scope and are of no other kind."""
         is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
-        return not is_scoped and self.kind in (None, FleetKind.CLUSTER.value)
+        return self.source != REVISION and not is_scoped and self.kind in (None, FleetKind.CLUSTER.value)
+
+    @property
+    def has_revisions(self) -> bool:
+        return self.source in (None, REVISION)
 
     def revisions(self) -> RevisionFilter:
         return RevisionFilter(
@@ -55,8 +69,15 @@ class TimelineFilter:
         )
 
     def events(self) -> ClusterEventFilter:
+        types = [type_ for type_, source in _EVENT_SOURCES.items() if source == self.source]
         return ClusterEventFilter(
-            cluster=self.cluster, actor=self.actor, after=self.after, before=self.before, without_reports=True
+            cluster=self.cluster,
+            types=types or None,
+            of_clusters=self.kind is not None or self.source == CLUSTER_EVENT,
+            actor=self.actor,
+            after=self.after,
+            before=self.before,
+            without_reports=True,
         )
 
 
@@ -69,11 +90,15 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A revision with the first of its changes, or an event of a cluster."""
+    """A revision with the first of its changes, or an event."""
 
     revision: Revision | None = None
     changes: Sequence[RowChange] = ()
     event: ClusterEvent | None = None
+
+    @property
+    def source(self) -> str:
+        return REVISION if self.event is None else _EVENT_SOURCES.get(self.event.type, CLUSTER_EVENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +113,12 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
     """What was changed and what happened, newest first; of each source in the order in which it was stored."""
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
-        changed = revisions.page(connection, conditions.revisions(), position.revision, limit + 1)
-        events = (
+        changed: Sequence[_Item] = (
+            revisions.page(connection, conditions.revisions(), position.revision, limit + 1)
+            if conditions.has_revisions
+            else []
+        )
+        events: Sequence[_Item] = (
             fleet.events(connection, conditions.events(), position.event, limit + 1) if conditions.has_events else []
         )
         # Each in its own order: a clock that was set back reorders neither.
@@ -104,11 +133,11 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
     return TimelinePage(entries=entries, next_position=_position_after(page, position) if len(merged) > limit else None)
 
 
-def _time(item: Revision | ClusterEvent) -> datetime:
+def _time(item: _Item) -> datetime:
     return item.created_at if isinstance(item, Revision) else item.at
 
 
-def _position_after(page: Sequence[Revision | ClusterEvent], before: Position) -> Position:
+def _position_after(page: Sequence[_Item], before: Position) -> Position:
     numbers = [item.number for item in page if isinstance(item, Revision)]
     events = [item.number for item in page if isinstance(item, ClusterEvent)]
     return Position(numbers[-1] if numbers else before.revision, events[-1] if events else before.event)

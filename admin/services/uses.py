@@ -29,8 +29,8 @@ from admin.store.executions import ListedExecution
 
 #: Scopes and rows that a page looks at, and executions that are looked at and named.
 SCOPES, ROWS, EXECUTIONS, NAMED = 1000, 100_000, 1000, 100
-#: Rows and launch plans that are read at once where nothing can be left to the database.
-_CHUNK = 1000
+#: Rows and launch plans that are read at once, and rows that are read of those that a page looks at.
+_CHUNK, _READ = 100, 5000
 
 _POOL, _LABEL = ("cluster_pool_name",), ("value",)
 #: Before and after the kinds of rows in the order of what says something: configuration, and launch plans.
@@ -209,7 +209,7 @@ class _Search:
                     yield Use(position=position, sought=sought, leaves={path: value}, scope=scope, key=key)
 
     def _rows(self, start: tuple[str, ...]) -> Iterator[Use]:
-        examined = 0
+        examined = read = 0
         for sought in sorted(self._question.sought, key=lambda sought: sought.kind.name):
             name = sought.kind.name
             if name < start[0]:
@@ -221,14 +221,13 @@ class _Search:
                 row = next(iter(attributes.exactly(self._connection, [(name, last)])), None)
                 yield from self._use_of_row(sought, row)
             while sought.values is None or sought.values:
-                texts = _texts(sought)
-                page = attributes.containing(self._connection, name, texts, last, ROWS if texts else _CHUNK)
+                page = attributes.containing(self._connection, name, _texts(sought), last, most=ROWS, limit=_CHUNK)
                 for row in page.rows:
                     yield from self._use_of_row(sought, row)
-                examined += page.examined
+                examined, read = examined + page.examined, read + len(page.rows)
                 if page.last is None:
                     break
-                if examined >= ROWS:
+                if examined >= ROWS or read >= _READ:
                     self.examined_to = (*page.last, *PLATFORM)
                     return
                 _kind, project, domain, workflow, launch_plan = page.last

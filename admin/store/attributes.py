@@ -152,8 +152,10 @@ def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | No
     return RowPage(rows=[row for row in rows if filters.has(row)], examined=len(rows), last=last)
 
 
-def containing(connection: Connection, kind: str, texts: Sequence[str], after: Scope | None, most: int) -> RowPage:
-    """The rows of a kind, among so many that follow a scope, whose payloads contain one of some texts; all without."""
+def containing(
+    connection: Connection, kind: str, texts: Sequence[str], after: Scope | None, *, most: int, limit: int
+) -> RowPage:
+    """Rows of a kind, among so many that follow a scope, whose payloads contain one of some texts, if there are any."""
     query = select(attributes).where(attributes.c.kind == kind)
     if after is not None:
         query = query.where(tuple_(*_SCOPE_COLUMNS) > after.sort_key)
@@ -161,8 +163,10 @@ def containing(connection: Connection, kind: str, texts: Sequence[str], after: S
     examined = ahead.subquery("examined")
     text = cast(examined.c.payload, Text)
     conditions = [or_(*(text.contains(part, autoescape=True) for part in texts))] if texts else []
-    # Both databases return the rows of a subquery in its order.
-    rows = [_stored(row) for row in connection.execute(select(examined).where(*conditions))]
+    # Both databases return the rows of a subquery in its order, and read no more of them than needed.
+    rows = [_stored(row) for row in connection.execute(select(examined).where(*conditions).limit(limit))]
+    if len(rows) == limit:
+        return RowPage(rows=rows, examined=limit, last=page_key(rows[-1]))
     last = connection.execute(ahead.with_only_columns(*_KEY).offset(most - 1)).first()
     return RowPage(rows=rows, examined=most, last=None if last is None else tuple(last))
 

@@ -7,7 +7,7 @@ executions. Matches that are too rare for one page come with the pages after it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -34,6 +34,8 @@ from sqlalchemy import (
 from admin.core.executions.causes import CAUSE_RULES, phases_of
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition, equals
+from admin.core.placement.routes import winner_of
+from admin.store import decisions
 from admin.store.dialects import is_postgresql
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution
@@ -43,6 +45,8 @@ from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
 _MOST_BRANCHES = 10
 
 _columns = executions.c
+#: The field that is not stored with an execution: which rung decided, by the trail of its last decision.
+_ORIGIN = "origin"
 
 #: What indexes lead with, before the time of creation. The first one that the conditions name in full is followed.
 _SCOPE = ("project", "domain")
@@ -135,7 +139,7 @@ def _sorted_page(
     if connection.execute(beyond).first() is not None:
         raise TooManyToSort
     fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
-    query = select(fitting).where(*(_condition(condition, fitting) for condition in path.rest))
+    query = select(fitting).where(*_conditions(connection, path.rest, fitting))
     if after is not None:
         query = query.where(order.beyond(after, fitting))
     key = (_comparable(fitting, order.field), fitting.c.id)
@@ -165,12 +169,14 @@ def count_page(
     is_backing_off = and_(examined.c.phase == Phase.QUEUED.value, examined.c.not_before > now)
     query = (
         select(value, func.count(), func.min(case((is_backing_off, examined.c.not_before))))
-        .where(*(_condition(condition, examined) for condition in path.rest))
+        .where(*_conditions(connection, path.rest, examined))
         .group_by(value)
     )
     groups = [
         Group(value=value, count=count, not_before=not_before) for value, count, not_before in connection.execute(query)
     ]
+    if by == _ORIGIN:
+        groups = _by_origin(connection, groups)
     return CountPage(groups=groups, last=walk.end(after, limits.counted))
 
 
@@ -301,7 +307,7 @@ class _Walk:
         for most in (limit * self.limits.examined_first, self.limits.examined) if rest else (limit + 1,):
             examined = self.ahead(columns, after, most).subquery("examined")
             # Both databases return the rows of a subquery in its order, and read no more of them than needed.
-            query = select(examined).where(*(_condition(condition, examined) for condition in rest))
+            query = select(examined).where(*_conditions(self.connection, rest, examined))
             rows += self.connection.execute(query.limit(limit + 1 - len(rows)))
             if len(rows) > limit:
                 return rows[:limit], self.order.place_of(rows[limit - 1])
@@ -330,6 +336,63 @@ class _Walk:
         return order.sorted(_union(queries)).limit(most)
 
 
+def _conditions(
+    connection: Connection, conditions: Iterable[Condition], table: FromClause
+) -> Iterator[ColumnElement[bool]]:
+    """The conditions on the executions of a table; an origin is looked up in the trails that they have, once each."""
+    origins: Mapping[str, str] | None = None
+    for condition in conditions:
+        if condition.field != _ORIGIN:
+            yield _condition(condition, table)
+            continue
+        if origins is None:
+            trails = connection.execute(select(_settings_trail(table)).select_from(table)).scalars()
+            origins = _origins(connection, trails)
+        fitting = [digest for digest, origin in origins.items() if _is_fitting(origin, condition)]
+        yield _settings_trail(table).in_(fitting)
+
+
+def _is_fitting(origin: str, condition: Condition) -> bool:
+    """Whether an origin, which no execution is without, fits a condition."""
+    match condition.function:
+        case "eq" | "value_in":
+            return origin in condition.values
+        case "ne" | "value_not_in":
+            return origin not in condition.values
+        case "contains":
+            return condition.values[0] in origin
+    return bool(_COMPARISONS[condition.function](origin, condition.values[0]))
+
+
+def _origins(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
+    """The rungs that decided, by the digests of settings trails."""
+    rungs = decisions.rungs(connection, filter(None, digests))
+    return {digest: winner_of(rungs_of_trail)["rung"] for digest, rungs_of_trail in rungs.items() if rungs_of_trail}
+
+
+def _by_origin(connection: Connection, groups: Sequence[Group]) -> list[Group]:
+    """Groups by settings trails as groups by the rungs that decided."""
+    origins = _origins(connection, [group.value for group in groups])
+    merged: dict[str, list[Group]] = {}
+    for group in groups:
+        merged.setdefault(origins.get(group.value, ""), []).append(group)
+    return [
+        Group(
+            value=origin,
+            count=sum(group.count for group in same),
+            not_before=min((group.not_before for group in same if group.not_before), default=None),
+        )
+        for origin, same in merged.items()
+    ]
+
+
+def _settings_trail(table: FromClause) -> AnyColumn:
+    """The trail that the last decision of an execution was made by."""
+    stored = decisions.decisions.c
+    is_last = (stored.execution_id == table.c.id, stored.number == table.c.decisions)
+    return select(stored.settings_trail).where(*is_last).correlate(table).scalar_subquery()
+
+
 def _condition(condition: Condition, table: FromClause = executions) -> ColumnElement[bool]:
     column = _column(table, condition.field)
     if condition.function in ("eq", "value_in"):
@@ -347,6 +410,8 @@ def _column(table: FromClause, field: str) -> AnyColumn:
     """The column of a field, the value of a label, or the cause that follows from phase and reason."""
     if field == "cause":
         return _cause(table)
+    if field == _ORIGIN:
+        return _settings_trail(table)
     if field.startswith(LABEL_PREFIX):
         labels: Any = table.c.labels  # the operators of JSON have no types
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
@@ -358,6 +423,8 @@ def _stored(field: str) -> tuple[str, ...]:
     """The columns that a field is read from."""
     if field == "cause":
         return ("phase", "reason")
+    if field == _ORIGIN:
+        return ("id", "decisions")
     return ("labels",) if field.startswith(LABEL_PREFIX) else (field,)
 
 

@@ -20,15 +20,17 @@ from sqlalchemy import (
     bindparam,
     delete,
     false,
+    func,
     insert,
     or_,
     select,
+    text,
     true,
     update,
 )
 
 from admin.core.changes import ANONYMOUS, RowChange
-from admin.core.fleet.clusters import REPORTED, STATE_EVENTS, SWITCHES, ClusterState, Health
+from admin.core.fleet.clusters import END_EVENTS, REPORTED, STATE_EVENTS, SWITCHES, ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.core.provenance import Provenance
@@ -81,14 +83,23 @@ cluster_events = Table(
     Column("reason", Text),
     Column("claimed_by", Text),
     Index("ix_cluster_events_cluster_number", "cluster", "number"),
+    Index("ix_cluster_events_cluster_type_number", "cluster", "type", "number"),
+)
+#: What the timeline shows is found among the many reports by this index.
+_NO_REPORT = f"type <> '{REPORTED}'"
+Index(
+    "ix_cluster_events_no_report",
+    cluster_events.c.number,
+    postgresql_where=text(_NO_REPORT),
+    sqlite_where=text(_NO_REPORT),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterEvent:
-    """Something that happened to a cluster."""
+    """Something that happened to a cluster; or in the admin, to no cluster."""
 
-    cluster: str
+    cluster: str = ""
     at: datetime
     type: str
     reason: str | None = None
@@ -266,8 +277,14 @@ def save(
 
 def add_event(connection: Connection, event: ClusterEvent) -> None:
     """Store something that happened to a cluster."""
-    values = {name: value for name, value in vars(event).items() if name != "number"}
-    connection.execute(insert(cluster_events).values(**values))
+    add_events(connection, [event])
+
+
+def add_events(connection: Connection, events: Iterable[ClusterEvent]) -> None:
+    """Store what happened to clusters."""
+    rows = [{name: value for name, value in vars(event).items() if name != "number"} for event in events]
+    if rows:
+        connection.execute(insert(cluster_events), rows)
 
 
 #: What every sync changes of a cluster's state.
@@ -302,6 +319,8 @@ class ClusterEventFilter:
     """Which events of clusters a list contains; None for any."""
 
     cluster: str | None = None
+    types: Sequence[str] | None = None
+    of_clusters: bool = False  #: without those of no cluster
     actor: str | None = None  #: the author, verified or claimed
     after: datetime | None = None
     before: datetime | None = None
@@ -317,8 +336,12 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(SWITCHES)))
     elif filters.actor is not None:
         query = query.where(cluster_events.c.claimed_by == filters.actor)
+    if filters.types is not None:
+        query = query.where(cluster_events.c.type.in_(filters.types))
+    if filters.of_clusters:
+        query = query.where(cluster_events.c.cluster != "")
     if filters.without_reports:
-        query = query.where(cluster_events.c.type != REPORTED)
+        query = query.where(text(_NO_REPORT))
     if filters.after is not None:
         query = query.where(cluster_events.c.at >= filters.after)
     if filters.before is not None:
@@ -334,28 +357,27 @@ def switched_by(
 ) -> dict[tuple[str, str], Provenance]:
     """The events up to a time by which clusters came to their states, by cluster and state.
 
-    `clusters` are those in each state: of others the whole history would be read. Events that are no longer kept are
-    left out.
+    Events that are no longer kept are left out.
     """
     switched: dict[tuple[str, str], Provenance] = {}
     for state, names in clusters.items():
         if names:
-            values = {"names": list(names), "types": list(STATE_EVENTS[state]), "until": until}
+            values = {"names": list(names), "types": [*STATE_EVENTS[state], *END_EVENTS[state]], "until": until}
             numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
             for row in connection.execute(_SELECT_EVENTS, {"numbers": numbers}):
-                switched[row.cluster, state] = ClusterEvent(**row._mapping).provenance
+                if row.type in STATE_EVENTS[state]:
+                    switched[row.cluster, state] = ClusterEvent(**row._mapping).provenance
     return switched
 
 
+#: The sum keeps databases from walking back over all events of a cluster in search of the largest number.
 _LAST_EVENTS = select(
-    select(cluster_events.c.number)
+    select(func.max(cluster_events.c.number + 0))
     .where(
         cluster_events.c.cluster == cluster_states.c.name,
         cluster_events.c.type.in_(bindparam("types", expanding=True)),
         cluster_events.c.at <= bindparam("until"),
     )
-    .order_by(cluster_events.c.number.desc())
-    .limit(1)
     .scalar_subquery()
 ).where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
 _SELECT_EVENTS = select(cluster_events).where(cluster_events.c.number.in_(bindparam("numbers", expanding=True)))

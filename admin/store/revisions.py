@@ -47,6 +47,8 @@ revisions = Table(
     Column("claimed_by", Text),
     Column("message", Text),
     Column("request_id", Text),
+    Column("undone", BigInteger),
+    Column("restored", BigInteger),
 )
 
 revision_changes = Table(

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.facts import CAUSES, EXECUTION_STATES, FINISHED_PHASES, GROUPS, PHASES
+from ctl.client.facts import CAUSES, EXECUTION_STATES, FINISHED_PHASES, GROUPS, ORIGINS, PHASES
 from ctl.client.scopes import check_name
 from ctl.client.times import format_duration, parse_timestamp, to_second
 from ctl.client.words import did_you_mean, fold, listed
@@ -88,6 +88,11 @@ def parse_phase(text: str, place: str) -> str:
 def parse_cause(text: str, place: str) -> str:
     """A cause in any spelling: `cluster-lost` is CLUSTER_LOST."""
     return _parse_word(text, CAUSES, "cause", place)
+
+
+def parse_origin(text: str, place: str) -> str:
+    """A rung in any spelling: `launchPlan` is launch-plan."""
+    return _parse_word(text, ORIGINS, "rung", place)
 
 
 def parse_group(text: str, place: str) -> str:

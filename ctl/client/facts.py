@@ -19,6 +19,8 @@ PHASES: tuple[str, ...] = tuple(_FACTS["phases"])
 FINISHED_PHASES: frozenset[str] = frozenset(_FACTS["finished_phases"])
 #: The categories of what ends an execution without success.
 CAUSES: tuple[str, ...] = tuple(_FACTS["causes"])
+#: The rungs that may decide where an execution goes, the most specific first.
+ORIGINS: tuple[str, ...] = tuple(_FACTS["origins"])
 #: Of executions and of projects; the position is Flyte's number.
 EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])
 PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import parse_cause, parse_phase, parse_state
+from ctl.client.executions import parse_cause, parse_origin, parse_phase, parse_state
 from ctl.client.facts import SELECTOR_ALIASES, SELECTOR_FIELDS
 from ctl.client.times import parse_duration, parse_time
 from ctl.client.words import did_you_mean, fold, listed
@@ -212,6 +212,7 @@ def _read_whole_number(value: str, place: str, now: datetime) -> str:
 _READERS: Mapping[str, Reader] = {
     "phase": lambda value, place, now: parse_phase(value, place),
     "cause": lambda value, place, now: parse_cause(value, place),
+    "origin": lambda value, place, now: parse_origin(value, place),
     "state": lambda value, place, now: parse_state(value, place),
     **dict.fromkeys(("reason", "mode"), lambda value, place, now: value.upper().replace("-", "_")),
     **dict.fromkeys((name for name, type in SELECTOR_FIELDS.items() if type == "time"), _read_time),

@@ -78,6 +78,21 @@ def test_history_of_everything_shows_clusters_too_and_values_before_and_after(sh
     assert "leave out the filters" in shell.refused(2, "rainbowctl history 1 --all")
 
 
+def test_a_rollback_says_what_it_rolled_back_everywhere(shell: Shell) -> None:
+    shell.ok("rainbowctl create pool gpu --member eager")
+    number = shell.rest("GET", "revisions")["head"]
+    shell.ok(f"rainbowctl rollback {number} --force")
+    [entry] = json.loads(shell.ok("rainbowctl history --source revision --limit 1 -o json"))
+    assert entry == shell.rest("GET", "timeline?source=revision&limit=1")["entries"][0]
+    assert entry["undone"] == number
+    said = f"rollback of revision {number}: "
+    assert f"{said}delete pool gpu" in shell.ok("rainbowctl history --all --limit 1")
+    assert f"{said}delete pool gpu" in shell.ok("rainbowctl history --limit 1")
+    assert f"what  {said}1 row" in shell.ok(f"rainbowctl history {number + 1}")
+    shell.ok(f"rainbowctl rollback --to {number} --everything --force")
+    assert f"rollback to revision {number}: create pool gpu" in shell.ok("rainbowctl history --limit 1")
+
+
 def test_any_two_revisions_are_compared_in_either_order(shell: Shell) -> None:
     for priority in (1, 2, 3):
         shell.ok(f"{PRIORITY} -d staging --priority {priority}")

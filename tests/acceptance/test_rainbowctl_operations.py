@@ -226,3 +226,39 @@ def test_a_cluster_is_shown_with_the_same_facts_as_text_as_json_and_by_rest(shel
         (f"flytesnacks/development/{execution['id']['name']}", execution["phase"]) for execution in executions
     ]
     assert [execution["id"]["name"] for execution in executions] == ["runs", "waits"]
+
+
+def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell) -> None:
+    shell.ok("rainbowctl create pool both --member east=3 --member local")
+    for cluster in ("east", "local"):
+        shell.file("state.yaml", "capacity: {executions: 100}\n")
+        shell.ok(f"rainbowctl update cluster-state {cluster} --file state.yaml")
+    shell.ok("rainbowctl cordon east")
+    for number in range(6):
+        shell.ok(f"rainbowctl create execution e{number} {HERE} --clusterPool both -- work")
+    shell.ok(f"rainbowctl create execution named {HERE} --cluster local -- work")
+    until = "2100-01-01T00:00:00Z"
+    shares = json.loads(shell.ok(f"rainbowctl get pool both --shares --since 100d --until {until} -o json"))
+    stored = shell.rest("GET", f"pools/both/shares?after={shares['after']}&before={until}")
+    assert shares == stored
+    text = shell.ok(f"rainbowctl get pool both --shares --since 36500d --until {until}")
+    assert "pool both, strategy weighted\n" in text
+    assert "placed    6\n" in text
+    header, *rows = cells(text.partition("\n\n")[2])
+    assert header == [
+        *("CLUSTER", "WEIGHT", "PROMISED", "PLACED", "SHARE", "BY STRATEGY", "INSTEAD OF", "BESIDE THE POOL"),
+    ]
+    [instead] = shares["clusters"][1]["instead_of"]
+    assert instead == {"cluster": "east", "reason": "cordoned", "count": 6 - shares["clusters"][1]["by_strategy"]}
+    assert rows == [
+        ["east", "3", "75.0%", "0", "0.0%", "0", "-", "-"],
+        [
+            *("local", "1", "25.0%", "6", "100.0%", str(6 - instead["count"])),
+            f"east cordoned: {instead['count']}",
+            "named: 1",
+        ],
+    ]
+    assert "'both'" in shell.refused(3, "rainbowctl get pool boht --shares")
+    assert "Which pool?" in shell.refused(2, "rainbowctl get pool --shares")
+    assert "add it" in shell.refused(2, "rainbowctl get pool both --since 1h")
+    assert "too long ago" in shell.refused(2, "rainbowctl get pool both --shares --since 999999w")

@@ -184,3 +184,18 @@ def test_a_list_tells_which_rung_decided_where_each_one_went(shared: FlaskClient
     explained = get(shared, f"executions/{project}/development/by-project/explanation")["rungs"]
     assert said == next(rung for rung in explained if rung["state"] == "wins")
     assert not any("origin" in execution for execution in get(shared, path)["executions"])
+    for query, expected in (
+        ("origin=project", ["by-project"]),
+        ("origin=request,everywhere", ["by-request", "everywhere"]),
+        ("filters=ne(origin,request)", ["by-project", "everywhere"]),
+        ("filters=value_not_in(origin,request)&sort_by.key=updated_at", ["by-project", "everywhere"]),
+        ("filters=contains(origin,project)", ["by-project"]),
+        ("origin=workflow", []),
+    ):
+        assert sorted(names(get(shared, f"{path}&{query}")["executions"])) == expected, query
+    by_origin = get(shared, f"execution_counts?by=origin&project={project}")["counts"]
+    assert {group["value"]: group["count"] for group in by_origin} == {"everywhere": 1, "project": 1, "request": 1}
+    selected = get(shared, f"execution_counts?by=pool&origin=project&project={project}")["counts"]
+    assert [(group["value"], group["count"]) for group in selected] == [("gpu", 1)]
+    answer = refused(shared.get(f"{API}/{path}&origin=projekt"), 400, "invalid_request", "origin")
+    assert "'project'" in answer["message"]

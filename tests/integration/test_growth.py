@@ -17,7 +17,7 @@ from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import Scope
-from admin.store import attributes, execution_lists, executions, leases, registrations, scopes, statistics
+from admin.store import attributes, execution_lists, executions, leases, registrations, scopes, shares, statistics
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
@@ -25,6 +25,7 @@ from admin.store.execution_lists import ListLimits
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
 from admin.store.leases import SilentClusters
+from admin.store.shares import Window
 from bench.finished import add_finished
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.small_fleets import small_fleet
@@ -43,8 +44,11 @@ def clusters(*numbers: int) -> Mapping[str, Cluster]:
     return small_fleet(clusters={name: {} for name in names}).clusters
 
 
-#: What reads everything there is, and what sorts it. An incremental sort of what comes in order is none.
-READS_ALL = re.compile(r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf))|Seq Scan")
+#: What reads everything there is, and what sorts it. An incremental sort of what comes in order is none, and
+#: of trails there is one here.
+READS_ALL = re.compile(
+    r"SCAN executions(?! USING (COVERING )?INDEX ix_executions_(active|archived|held|unf))|Seq Scan(?! on trails)"
+)
 SORTS = re.compile(r"TEMP B-TREE|(^|-> +)Sort  \(", re.MULTILINE)
 
 Call = Callable[[Connection], Any]
@@ -189,6 +193,7 @@ def filtered(text: str) -> list[Condition]:
     return parse_filters(text)
 
 
+WINDOW = Window(NOW - timedelta(days=36500), NOW)
 LONG_AGO = (NOW - timedelta(seconds=FINISHED / 4), 10)
 SINCE = filtered(f"gte(created_at,{(NOW - timedelta(hours=2)).isoformat()})")
 
@@ -227,6 +232,8 @@ LISTS = {
     "a frequent pool": (listed(equals("pool", "batch")), "pool"),
     "a cause": (listed(equals("cause", "LIMIT", "CLUSTER_LOST")), "phase"),
     "a cause, a later page": (listed(equals("cause", "LIMIT"), after=LONG_AGO), "phase"),
+    "an origin": (listed(equals("origin", "request")), "active"),
+    "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }
 
 
@@ -246,6 +253,9 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "a cause": (counted("project", equals("cause", "LIMIT")), "phase"),
     "what waits": (counted("reason", equals("phase", "QUEUED")), "phase"),
     "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
+    "by origin": (counted("origin"), "active"),
+    "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", "cluster-7", WINDOW, 10), "cluster"),
+    "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),
 }
 QUEUE: dict[str, tuple[Call, str]] = {
     "waiting": (lambda c: executions.waiting(c, FINISHED - 150, 20), "unfinished"),
@@ -255,6 +265,8 @@ QUEUE: dict[str, tuple[Call, str]] = {
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
     "leased at": (lambda c: executions.leased_at(c, ["cluster-1"], 50), "held"),
     "leased by": (lambda c: executions.leased_by(c, [("pool", "gpu")], 50), "held"),
+    "leases at": (lambda c: executions.leases_at(c, "cluster-1", 10), "held"),
+    "next at": (lambda c: executions.next_at(c, "cluster-1", 10), "offered"),
     "expired": (lambda c: leases.expired(c, "cluster-1", SILENT, NOW, 50), "held"),
     "given up": (lambda c: leases.clusters_with_expired(c, SILENT._replace(clusters=[]), NOW), "silent"),
     "next not before": (lambda c: leases.next_not_before(c, ["cluster-1"], NOW), "backing_off"),
@@ -374,8 +386,8 @@ def test_a_list_of_attributes_follows_the_key(plans: Plans, after: tuple[str, ..
 ANSWERS: dict[str, Call] = {
     "kinds-in-use": attributes.kinds_in_use,
     "examined": lambda c: attributes.examine(c, Filter(kinds=("EXECUTION_QUEUE",), domain="staging"), None, 100),
-    "containing": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], None, 100),
-    "containing-later": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], PLACE, 100),
+    "containing": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], None, most=100, limit=10),
+    "containing-later": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], PLACE, most=100, limit=10),
     "known-scopes": lambda c: scopes.below(c, "staging", ["team-1"], 100, after=("w", "l")),
     "active-plans": lambda c: registrations.active_plans_of(c, [("team-1", "staging", "l")]),
     "newest-workflows": lambda c: registrations.newest_workflows(c, [("team-1", "staging", "w")]),

@@ -283,7 +283,7 @@ def test_numbers_are_never_given_twice(api: FlaskClient, context: Context, clock
     before = newest()
     clock.advance(2 * DAY)
     pruned(context, executions="1d", events="1d")
-    assert newest() == before
+    assert newest() == (*before[:2], before[2] + 1)  # the event of the pruning itself
     assert stored_names(context) == ["a", "c"]  # of a is the last event, c has the last number
     created(api, "d")
     switch(api, "local", "cordon")
@@ -314,6 +314,7 @@ def test_a_dry_run_changes_nothing(api: FlaskClient, context: Context, clock: Cl
     assert row_counts(context) == before
     assert pruned(context, **ages) == would
     after = row_counts(context)
+    after["cluster_events"] -= 1  # the event of the pruning itself
     assert {table: before[table] - count for table, count in would.items()} == {table: after[table] for table in would}
     assert {table for table in before if before[table] != after[table]} == set(would)
 

@@ -5,10 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.retention import Retention
+from admin.services.redecisions import decide_waiting
+from admin.services.retention import prune
 from tests.support.agents import Clock
-from tests.support.placing import API, get, ok, put_attribute, put_cluster, put_pool, refused, report, switch
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    asked,
+    created,
+    get,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_pool,
+    refused,
+    report,
+    switch,
+)
 
 
 @pytest.fixture
@@ -82,6 +100,9 @@ def test_pages_join_without_gaps_whatever_their_size(eventful: FlaskClient) -> N
         ("&resource_type=pool", ["POOL"]),
         ("&resource_type=cluster", ["UNCORDONED", "CORDONED", "CLUSTER"]),
         ("&cluster=nobody", []),
+        ("&source=revision", ["WORKFLOW_PRIORITY", "POOL", "CLUSTER"]),
+        ("&source=cluster-event", ["UNCORDONED", "CORDONED"]),
+        ("&source=redecision", []),
     ],
 )
 def test_entries_are_selected(eventful: FlaskClient, query: str, expected: list[str]) -> None:
@@ -125,3 +146,77 @@ def test_an_attribute_shows_its_value_before_and_after(api: FlaskClient) -> None
 )
 def test_what_cannot_be_read_is_refused(api: FlaskClient, query: str, field: str) -> None:
     refused(api.get(f"{API}/timeline?{query}"), 400, "invalid_request", field)
+
+
+def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: FlaskClient) -> None:
+    put_pool(api, "both", ["east", "west"], strategy="spill")
+    for cluster in ("east", "west"):
+        report(api, cluster, capacity={"executions": 100})
+    for number in range(7):
+        created(api, f"e{number}", **pool("both"))
+    switch(api, "east", "cordon")
+    decide_waiting(context_of(app))
+    decide_waiting(context_of(app))
+    [entry] = entries(api, "&source=redecision")
+    assert (entry["type"], entry["message"]) == ("REDECIDED", "7 decided again: east -> west: 7")
+    assert not {"cluster", "author", "claimed_by"} & entry.keys()
+    assert entry in entries(api)
+    assert entry not in entries(api, "&resource_type=cluster")
+    switch(api, "west", "cordon")
+    decide_waiting(context_of(app))
+    assert entries(api, "&source=redecision")[0]["message"] == ("7 decided again: west -> none (CLUSTERS_CORDONED): 7")
+    switch(api, "east", "uncordon")
+    selector = {"selector": {"phase": "QUEUED"}, "claimed_by": "ada", "cause": "The disks are new."}
+    ok(api.post(f"{API}/executions/redecide", json=selector))
+    newest = entries(api, "&actor=ada")[0]
+    assert newest["message"] == "7 decided again: none -> east: 7. The disks are new."
+    assert (newest["author"], newest["claimed_by"]) == ("anonymous", "ada")
+
+
+def test_a_round_of_pruning_is_one_entry_with_counts(app: Flask, api: FlaskClient, app_clock: Clock) -> None:
+    put_pool(api, "both", ["east"])
+    created(api, "old", **pool("both"))
+    ok(api.delete(f"{API}/executions/flytesnacks/development/old"))
+    created(api, "newest", **pool("both"))
+    context = context_of(app)
+    kept = Retention(executions="1d")
+    list(prune(context, kept, dry_run=True, now=app_clock()))
+    assert entries(api, "&source=pruning") == []
+    app_clock.advance(2 * 86400)
+    list(prune(context, kept))
+    list(prune(context, kept))
+    [entry] = entries(api, "&source=pruning")
+    assert entry["type"] == "PRUNED"
+    assert entry["message"].startswith("rows deleted: ")
+    assert "executions: 1" in entry["message"]
+
+
+def test_a_rollback_says_what_it_rolled_back(api: FlaskClient) -> None:
+    number = put_attribute(api, "domain", "workflow_priority", {"priority": 7}, domain="staging")["revision"]
+    undoing = ok(api.post(f"{API}/rollbacks", json={"revision": number, "message": "no"}))["revision"]
+    restoring = ok(api.post(f"{API}/rollbacks", json={"to": number, "everything": True}))["revision"]
+    by_number = {entry["revision"]: entry for entry in entries(api)}
+    assert (by_number[undoing]["undone"], by_number[restoring]["restored"]) == (number, number)
+    assert not {"undone", "restored"} & by_number[number].keys()
+    assert get(api, f"revisions/{undoing}")["undone"] == number
+    [newest, _, *_] = get(api, "revisions")["revisions"]
+    assert newest["restored"] == number
+
+
+def test_a_deleted_cluster_takes_the_reason_of_its_state_along(api: FlaskClient) -> None:
+    put_cluster(api, "east")
+    switch(api, "east", "disable", reason="broken", claimed_by="otto")
+    ok(api.delete(f"{API}/clusters/east"))
+    put_cluster(api, "east", enabled=False)
+    put_pool(api, "one", ["east", "local"])
+    placed = ok(api.post(f"{API}/placements", json=asked("next", **pool("one"))))
+    [verdict] = [
+        verdict
+        for candidate in placed["candidates"]
+        for verdict in candidate["verdicts"]
+        if candidate["cluster"] == "east" and verdict["filter"] == "enabled"
+    ]
+    assert "provenance" not in verdict
+    switch(api, "east", "enable")
+    switch(api, "east", "disable", reason="again")
+    assert get(api, "clusters/east")["provenance"]["disabled"]["message"] == "again"

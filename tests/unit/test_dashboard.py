@@ -29,6 +29,8 @@ def known_metrics() -> dict[str, set[str]]:
         executions=[("QUEUED", "ASSIGNED", "development", "east", "gpu", "", 1)],
         clusters={"east": True},
         sync_ages={"east": 1.5},
+        capacities={"east": {"cpu": 8}},
+        free={"east": {"cpu": 6}},
     )
     labels_by_name: dict[str, set[str]] = {}
     for family in metrics.StateCollector(lambda: state).collect():

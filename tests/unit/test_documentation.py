@@ -12,7 +12,7 @@ from admin.configuration import environment_variables
 from admin.configuration.keys import CONFIGURATION
 from admin.core.executions import attempts
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.retries import CLUSTER_LOST
+from admin.core.executions.retries import CLUSTER_LOST, DRAINED
 from admin.core.executions.selectors import FIELDS
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Field
@@ -66,9 +66,7 @@ def test_the_fields_to_select_by() -> None:
     assert sorted(re.split(r",\s|\sand\s", listed.replace("\n", " "))) == sorted(FIELDS)
 
 
-@pytest.mark.parametrize(
-    "reason", [ASSIGNED, CLUSTER_LOST, attempts.CLUSTER_SILENT, attempts.DRAINED, attempts.UNDECIDED]
-)
+@pytest.mark.parametrize("reason", [ASSIGNED, CLUSTER_LOST, attempts.CLUSTER_SILENT, DRAINED, attempts.UNDECIDED])
 def test_every_reason_is_explained(reason: str) -> None:
     """Those of filters are compared beside the filters."""
     assert f"`{reason}`" in PAGES["executions"] + PAGES["placement"]

@@ -11,6 +11,7 @@ from typing import Any
 from admin.core import names
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase
+from admin.core.placement.routes import RUNGS
 from admin.core.problems import Invalid, invalid, shorten, unknown_problem
 from admin.core.quantities import is_whole_number
 
@@ -44,6 +45,7 @@ FIELDS = {
             "created_by",
             "principal",
             "abort_principal",
+            "origin",
         ),
         FieldType.TEXT,
     ),
@@ -75,6 +77,7 @@ WORDS = {
     "cause": tuple(cause.value for cause in Cause),
     "state": ("ACTIVE", "ARCHIVED"),
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
+    "origin": RUNGS,
 }
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
 SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
@@ -84,6 +87,7 @@ GROUPS = {
         name: name for name in ("phase", "reason", "cause", "cluster", "pool", "label", "project", "domain", "workflow")
     },
     "creator": "created_by",
+    "origin": "origin",
 }
 
 _MOST_TERMS = 50

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -48,8 +48,18 @@ REPORTED = "REPORTED"
 SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING", "UNDRAINED", "ADMITTED"})
 
 
+#: The type of the event of a cluster that is deleted, which ends every state.
+DELETED = "DELETED"
 #: The types of events that put a cluster into a state; the last of them did.
 STATE_EVENTS = {"disabled": ("DISABLED",), "cordoned": ("CORDONED", "DRAINING"), "draining": ("DRAINING",)}
+#: The types of events that end a state.
+END_EVENTS = {
+    "disabled": ("ENABLED", DELETED),
+    "cordoned": ("UNCORDONED", "UNDRAINED", DELETED),
+    "draining": ("UNCORDONED", "UNDRAINED", DELETED),
+}
+#: The types of events that belong to no cluster: executions were decided again, and what was over is deleted.
+REDECIDED, PRUNED = "REDECIDED", "PRUNED"
 
 
 class Health(Enum):
@@ -160,6 +170,12 @@ class Cluster:
     def utilization(self) -> float | None:
         """How full it was at the last report, from 0 to 1; None where that is unknown."""
         return None if self.capacity is None or self.unused is None else utilization(self.capacity, self.unused)
+
+    def with_state(self, state: ClusterState) -> Cluster:
+        """The same cluster in another state; amounts are read again only if the report is another one."""
+        if state.report == self.state.report:
+            return replace(self, state=state)
+        return build_cluster(self.definition, state)
 
     @property
     def cost(self) -> float | None:

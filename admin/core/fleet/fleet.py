@@ -68,8 +68,7 @@ class Fleet:
     def with_states(self, states: Mapping[str, ClusterState]) -> Fleet:
         """The same fleet with newer states of its clusters."""
         clusters = {
-            name: build_cluster(cluster.definition, states.get(name, cluster.state))
-            for name, cluster in self.clusters.items()
+            name: cluster.with_state(states.get(name, cluster.state)) for name, cluster in self.clusters.items()
         }
         return replace(self, clusters=clusters)
 

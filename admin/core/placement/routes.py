@@ -21,7 +21,7 @@ from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUS
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import RowsByKind
-from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.settings.scopes import PLATFORM, Level, Scope
 
 
 class RouteKind(Enum):
@@ -34,6 +34,8 @@ class RouteKind(Enum):
 
 
 REQUEST, DEFINITION, PLATFORM_RUNG, EVERYWHERE = "request", "launch-plan-definition", "platform", "everywhere"
+#: Every rung, the most specific first.
+RUNGS = (REQUEST, DEFINITION, *(level.value for level in reversed(Level)), EVERYWHERE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named, rows_after
+from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import read_definition
 from admin.core.fleet.fleet import fleet_warnings
@@ -28,6 +29,7 @@ from admin.services.definitions import (
     users_of,
 )
 from admin.store import attributes, executions, fleet, tokens
+from admin.store.fleet import ClusterEvent
 
 
 def definition_write(
@@ -113,6 +115,9 @@ class ChangeableFleet(Changeable):
         leased = removed & executions.leases_by_cluster(self.connection).keys()
         fleet.forget(self.connection, removed - leased)
         fleet.lose(self.connection, leased)
+        fleet.add_events(
+            self.connection, (ClusterEvent(cluster=name, at=now, type=DELETED) for name in sorted(removed))
+        )
 
 
 def _read_definition(kind: FleetKind, name: str, payload: Payload, field: str) -> Payload:

@@ -32,6 +32,10 @@ class FleetCalls(ChangeCalls):
         """One cluster, pool or label; of a cluster also its reported state."""
         return self._read(_path(noun, name))
 
+    def pool_shares(self, name: str, *, after: str | None = None, before: str | None = None) -> Document:
+        """What a pool promises its clusters, against what it placed there within a window, by default an hour."""
+        return self._read(f"{_path('pool', name)}/shares", non_empty({"after": after, "before": before}))
+
     def stored_definitions(self, noun: str, definitions: Iterable[Document]) -> list[RowChange]:
         """
         The stored definitions of managed clusters, pools or labels, each in `before`, with its version.

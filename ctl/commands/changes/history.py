@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from heapq import merge
 from typing import Any
 
+import click
+
 from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
@@ -21,6 +23,9 @@ from ctl.client.nouns import DEFINED, find_noun, row_kind
 from ctl.client.times import parse_time, to_second
 from ctl.client.words import count
 from ctl.commands.changes.reports import show_rows
+
+#: The kinds of entries of the timeline.
+_SOURCES = ("revision", "cluster-event", "redecision", "pruning")
 
 #: Up to how many revisions of one row the row is looked up for the table; that is a request each.
 _MOST_LOOKUPS = 50
@@ -40,7 +45,9 @@ revisions that changed a row with that key: -p X selects everything at and below
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 
 --all shows what happened to clusters between the revisions: who cordoned or drained one, when an agent joined, fell
-silent or came back; --cluster shows one cluster's part of that. A revision of one row shows its values, old and new.
+silent or came back; and each round in which waiting executions were decided again, or retention deleted what was over,
+with counts. --cluster shows one cluster's part of that, --source one kind of entries. A revision of one row shows its
+values, old and new; a rollback says which revision it undid, or went back to.
 """
 
 
@@ -53,6 +60,12 @@ silent or came back; --cluster shows one cluster's part of that. A revision of o
         Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
         Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
         Option(["--all", "is_all"], is_flag=True, help="Also what happened to clusters."),
+        Option(
+            ["--source"],
+            type=click.Choice(_SOURCES),
+            metavar="|".join(_SOURCES),
+            help="Only these, of all that --all shows.",
+        ),
         Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, and what happened to it."),
         *_LISTING.options(),
     ],
@@ -64,6 +77,7 @@ silent or came back; --cluster shows one cluster's part of that. A revision of o
         "rainbowctl history --author ann --filter.limit 100 -o json",
         "rainbowctl history --all --since 2h",
         "rainbowctl history --cluster east",
+        "rainbowctl history --source redecision --since 24h",
     ],
 )
 def history(session: Session, word: str | None, **flags: Any) -> None:
@@ -73,14 +87,14 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
     elif word is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", word)):
         _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
-    elif flags["is_all"] or flags["cluster"]:
+    elif flags["is_all"] or flags["cluster"] or flags["source"]:
         _show_timeline(session, list(choose(session, _find_entries(session, word, flags), flags, _TIMELINE)))
     else:
         _show_list(session, list(choose(session, _find_revisions(session, word, flags), flags, _LISTING)))
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
-    is_filtered = any(flags[key] for key in ("author", "since", "until", "is_all", "cluster"))
+    is_filtered = any(flags[key] for key in ("author", "since", "until", "is_all", "cluster", "source"))
     if is_filtered or typed_choice(flags) or scope_filters(session, flags):
         meaning = "the difference of two revisions" if ".." in number else "one revision"
         raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
@@ -115,7 +129,7 @@ def _find_entries(session: Session, noun: str | None, flags: Mapping[str, Any]) 
     filters = _filters(session, noun, flags, _TIMELINE)
     if flags["cluster"]:
         session.client.definition("cluster", flags["cluster"])  # so that a misspelt name is not taken for a quiet one
-    selected = {"actor": flags["author"], "cluster": flags["cluster"]}
+    selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
     return session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
 
 
@@ -163,14 +177,24 @@ def _show_timeline(session: Session, entries: list[Document]) -> None:
 
 def _name(entry: Document) -> str:
     """An entry as `-o name` prints it."""
-    if entry["source"] == "revision":
-        return f"revision/{entry['revision']}"
-    return f"cluster-event/{entry['number']}"
+    return f"{entry['source']}/{entry['revision'] if entry['source'] == 'revision' else entry['number']}"
 
 
 def _what_happened(session: Session, entry: Document) -> str:
     if entry["source"] != "revision":
-        return f"cluster {entry['cluster']}: {str(entry['type']).lower().replace('_', ' ')}"
+        happened = str(entry["type"]).lower().replace("_", " ")
+        return f"cluster {entry['cluster']}: {happened}" if entry.get("cluster") else happened
+    return f"{_rolled_back(entry)}{_what_changed(session, entry)}"
+
+
+def _rolled_back(revision: Document) -> str:
+    """What a rollback rolled back; empty for any other revision."""
+    if revision.get("undone"):
+        return f"rollback of revision {revision['undone']}: "
+    return f"rollback to revision {revision['restored']}: " if revision.get("restored") is not None else ""
+
+
+def _what_changed(session: Session, entry: Document) -> str:
     changes = [RowChange.from_document(change) for change in entry.get("changes") or []]
     if len(changes) != 1:
         return count(int(entry.get("change_count") or 0), "row")
@@ -183,12 +207,12 @@ def _when(entry: Document) -> str:
 
 
 def _what(session: Session, revision: Document, looks_up: bool) -> str:
-    number = int(revision.get("change_count") or 0)
+    number, rolled_back = int(revision.get("change_count") or 0), _rolled_back(revision)
     if number != 1 or not looks_up:
-        return count(number, "row")
+        return f"{rolled_back}{count(number, 'row')}"
     [change] = session.client.revision(int(revision["number"]))["changes"][:1] or [{}]
     row = RowChange.from_document(change)
-    return f"{row.action} {row.title(session.client.noun(row.kind))}"
+    return f"{rolled_back}{row.action} {row.title(session.client.noun(row.kind))}"
 
 
 def _show_difference(session: Session, start: int, end: int) -> None:
@@ -211,6 +235,6 @@ def _show_one(session: Session, revision: Document) -> None:
     printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
         printer.line(f"why   {revision['message']}")
-    printer.line(f"what  {count(len(changes), 'row')}")
+    printer.line(f"what  {_rolled_back(revision)}{count(len(changes), 'row')}")
     printer.line()
     show_rows(session, changes, with_diffs=True)

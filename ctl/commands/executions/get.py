@@ -17,8 +17,8 @@ from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import Execution, parse_cause, parse_group, parse_phase, parse_state
-from ctl.client.facts import CAUSES, GROUPS, SORT_FIELDS
+from ctl.client.executions import Execution, parse_cause, parse_group, parse_origin, parse_phase, parse_state
+from ctl.client.facts import CAUSES, GROUPS, ORIGINS, SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
 from ctl.client.words import listed
@@ -70,6 +70,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("workflow", metavar="NAME", help="Of this workflow."),
     text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
     text_option("version", metavar="VERSION", help="Of this version."),
+    text_option("origin", metavar="RUNG[,RUNG]", help=f"Placed by one of these: {listed(ORIGINS, 'or')}."),
     text_option("createdBy", parameter="created_by", metavar="NAME", help="Created by this caller."),
     text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
     text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
@@ -97,6 +98,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
         "rainbowctl get execution -p flytesnacks --since 1h -o name",
         "rainbowctl get execution -A --cause limit,cluster-lost --filter.fieldSelector 'attempt>1' -o wide",
         "rainbowctl get execution -A --phase QUEUED --by reason",
+        "rainbowctl get execution -A --origin request,launch-plan --since 1h -o wide",
         "rainbowctl get execution -p flytesnacks --since 24h --by cause -o json",
     ],
 )
@@ -151,6 +153,8 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
         query["phase"] = ",".join(parse_phase(word.strip(), "--phase") for word in flags["phase"].split(","))
     if flags["cause"]:
         query["cause"] = ",".join(parse_cause(word.strip(), "--cause") for word in flags["cause"].split(","))
+    if flags["origin"]:
+        query["origin"] = ",".join(parse_origin(word.strip(), "--origin") for word in flags["origin"].split(","))
     if flags["state"]:
         query["state"] = parse_state(flags["state"], "--state", may_be_all=True)
     if flags["since"]:

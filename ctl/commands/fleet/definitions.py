@@ -44,6 +44,8 @@ class FleetNoun:
         None  #: shows one; by what it was switched, and defined
     )
     examples: Mapping[str, Sequence[str]]  #: by verb
+    view_parameters: Sequence[click.Parameter] = ()  #: flags of `get` for another view of one
+    view: Callable[[Session, str | None, Flags], bool] | None = None  #: shows it, if the flags ask for it
 
     def is_given(self, flags: Flags) -> bool:
         """Whether a flag sets a field."""
@@ -54,6 +56,8 @@ def get_definition(noun: FleetNoun) -> Command:
     listing = Listing(fields={field: field for field in noun.fields}, prefixes=(noun.name,), order="name")
 
     def run(session: Session, name: str | None, **flags: Any) -> None:
+        if noun.view is not None and noun.view(session, name, flags):
+            return
         filters = {str(param.name): flags[str(param.name)] for param in noun.filters}
         if name is not None:
             _refuse_filters(name, filters)
@@ -74,7 +78,7 @@ def get_definition(noun: FleetNoun) -> Command:
     return Command(
         run,
         help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}",
-        params=[name_argument(noun), *noun.filters, *listing.options()],
+        params=[name_argument(noun), *noun.view_parameters, *noun.filters, *listing.options()],
         examples=noun.examples["get"],
     )
 

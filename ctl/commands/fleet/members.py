@@ -9,6 +9,7 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.options import Option, option
+from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.commands.fleet.definitions import Flags, FleetNoun, create_definition, get_definition
@@ -67,6 +68,8 @@ def member_noun(
     fields: Sequence[str] = (),
     parameters: Sequence[click.Parameter] = (MEMBERS, DESCRIPTION),
     set: Callable[[Document, Flags], Document] = set_members,
+    view_parameters: Sequence[click.Parameter] = (),
+    view: Callable[[Session, str | None, Flags], bool] | None = None,
 ) -> FleetNoun:
     """Pools or labels, as the commands handle them; `fields` are what they have beside members and description."""
     return FleetNoun(
@@ -91,6 +94,8 @@ def member_noun(
         changing=_CHANGING,
         set=set,
         examples=examples,
+        view_parameters=view_parameters,
+        view=view,
     )
 
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
+from ctl.cli.lists import refuse_choice
 from ctl.cli.options import Option
+from ctl.cli.session import Session
 from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
 from ctl.client.facts import SCHEMAS
 from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members, with_text
 
@@ -25,19 +28,48 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
     return with_text(set_members(definition, flags), "strategy", flags["strategy"])
 
 
+_SHARES = [
+    Option(["--shares"], is_flag=True, help="Show what the pool promises each cluster, what it placed there, and why."),
+    Option(["--since"], metavar="TIME", help="With --shares: created since then: 30m, 7d, 2026-03-01; 1h by default."),
+    Option(["--until"], metavar="TIME", help="With --shares: created until then; a day is included."),
+]
+
+
+def _show_shares(session: Session, name: str | None, flags: Mapping[str, Any]) -> bool:
+    if not flags["shares"]:
+        if flags["since"] or flags["until"]:
+            raise InvalidInput("--since and --until are for --shares: add it, or leave them out.")
+        return False
+    from ctl.commands.fleet.shares import show_shares
+
+    if name is None:
+        raise InvalidInput("Which pool? Write `rainbowctl get pool NAME --shares`.")
+    refuse_choice(flags, name)
+    show_shares(session, name, flags["since"], flags["until"])
+    return True
+
+
 get_pool, create_pool, update_pool, delete_pool = commands(
     member_noun(
         "pool",
         about=(
             "A pool is a weighted list of clusters that a run may ask for, and a strategy that chooses among them: "
             "weighted (the default), spill (in the listed order, the next if one is full), least-loaded, "
-            "cheapest or soonest."
+            "cheapest or soonest. ABLE says how many members may get work, and FREE what is free on those; --shares "
+            "explains how work was shared out among them."
         ),
         fields=("strategy",),
         parameters=(MEMBERS, _STRATEGY, DESCRIPTION),
         set=_set,
+        view_parameters=_SHARES,
+        view=_show_shares,
         examples={
-            "get": ["rainbowctl get pool", "rainbowctl get pool gpu -o yaml", "rainbowctl get pools -o wide"],
+            "get": [
+                "rainbowctl get pool",
+                "rainbowctl get pool gpu -o yaml",
+                "rainbowctl get pools -o wide",
+                "rainbowctl get pool gpu --shares --since 24h",
+            ],
             "create": [
                 "rainbowctl create pool gpu --member a=6 --member b=1 --strategy spill",
                 "rainbowctl create pool gpu --file gpu.yaml",

@@ -1,0 +1,96 @@
+"""Shares of a pool: what it promises its clusters, and what was placed there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from marshmallow import fields
+from msgspec import Meta
+
+from admin.core.placement.routes import RouteKind
+from admin.core.placement.shares import REASONS
+from admin.messages.requests import RequestSchema
+from admin.messages.shared import Answer, Time, one_of
+from admin.services.shares import ClusterShare, PoolShares
+
+#: Pairs of a cluster that was passed over and the reason, of one cluster; the counts by reason are of all.
+_MOST_PAIRS = 20
+
+
+class SharesQuery(RequestSchema):
+    after = fields.AwareDateTime(
+        metadata={"description": "Created at this time or later (RFC 3339); an hour ago by default."}
+    )
+    before = fields.AwareDateTime(metadata={"description": "Created before this time (RFC 3339); now by default."})
+
+
+class PassedOverAnswer(Answer):
+    """Executions that would have gone to another cluster."""
+
+    cluster: str
+    reason: Annotated[str, one_of(*REASONS.values())]
+    count: int
+
+
+class ClusterShareAnswer(Answer):
+    cluster: str
+    weight: Annotated[float | None, Meta(description="Absent for a cluster that is no longer in the pool.")] = None
+    promised_share: Annotated[
+        float | None, Meta(description="By its weight; absent where the strategy promises no share.")
+    ] = None
+    placed: Annotated[int, Meta(description="By the pool.")]
+    share: Annotated[float | None, Meta(description="Of all that the pool placed, if that is anything.")] = None
+    by_strategy: Annotated[int, Meta(description="Those of `placed` that no other cluster was passed over for.")]
+    instead_of: Annotated[
+        list[PassedOverAnswer], Meta(description="The rest: which cluster was passed over, and why; the most first.")
+    ]
+    otherwise: Annotated[
+        dict[str, int],
+        Meta(
+            description="What came there by other routes: a named `cluster`, a `label`, another `pool`, or `any`.",
+            extra_json_schema={"propertyNames": {"enum": [kind.value for kind in RouteKind]}},
+        ),
+    ]
+
+    @classmethod
+    def from_share(cls, share: ClusterShare, placed: int) -> ClusterShareAnswer:
+        pairs = sorted(share.passed_over.items(), key=lambda pair: (-pair[1], pair[0]))
+        return cls(
+            cluster=share.cluster,
+            weight=share.weight,
+            promised_share=share.promised,
+            placed=share.placed,
+            share=share.placed / placed if placed else None,
+            by_strategy=share.by_strategy,
+            instead_of=[
+                PassedOverAnswer(cluster=other.cluster, reason=other.reason, count=count)
+                for other, count in pairs[:_MOST_PAIRS]
+            ],
+            otherwise=dict(share.otherwise),
+        )
+
+
+class SharesAnswer(Answer):
+    pool: str
+    strategy: str
+    after: Time
+    before: Time
+    placed: Annotated[int, Meta(description="Executions that the pool gave to a cluster, of the examined ones.")]
+    unplaced: Annotated[int, Meta(description="Examined executions that no cluster was able to take yet.")]
+    examined: Annotated[int, Meta(description="The newest executions of the window, to which all counts refer.")]
+    total: Annotated[int, Meta(description="Executions of the window; not counted beyond 100000.")]
+    complete: Annotated[bool, Meta(description="Whether all of them were examined.")]
+    examined_since: Annotated[Time | None, Meta(description="When the oldest examined one was created.")] = None
+    clusters: list[ClusterShareAnswer]
+
+    @classmethod
+    def from_shares(cls, shares: PoolShares) -> SharesAnswer:
+        return cls.from_attributes(
+            shares,
+            pool=shares.group.name,
+            strategy=shares.group.strategy,
+            after=shares.window.after,
+            before=shares.window.before,
+            complete=shares.examined == shares.total,
+            clusters=[ClusterShareAnswer.from_share(share, shares.placed) for share in shares.clusters],
+        )

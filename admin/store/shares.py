@@ -1,0 +1,90 @@
+"""What was placed by a pool, and otherwise on its clusters, within a window of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
+
+from admin.core.json_text import JsonObject
+from admin.store.decisions import decisions, trails
+from admin.store.execution_tables import executions
+
+_columns = executions.c
+
+
+class Window(NamedTuple):
+    """The times of creation that count."""
+
+    after: datetime
+    before: datetime
+
+
+class PlacedExecution(NamedTuple):
+    """An execution that a pool placed, or should, by its last decision."""
+
+    project: str
+    domain: str
+    name: str
+    cluster: str | None
+    created_at: datetime
+    placement_trail: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.project}/{self.domain}/{self.name}"
+
+
+def placed_by(connection: Connection, pool: str, window: Window, limit: int) -> list[PlacedExecution]:
+    """The executions of a pool, newest first."""
+    is_last = and_(decisions.c.execution_id == _columns.id, decisions.c.number == _columns.decisions)
+    query = (
+        select(*(_columns[name] for name in PlacedExecution._fields[:-1]), decisions.c.placement_trail)
+        .join_from(executions, decisions, is_last)
+        .where(_columns.pool == pool, *_within(window))
+        .order_by(_columns.created_at.desc(), _columns.id.desc())
+        .limit(limit)
+    )
+    return list(map(PlacedExecution._make, connection.execute(query)))
+
+
+def count_placed_by(connection: Connection, pool: str, window: Window, most: int) -> int:
+    """How many executions a pool has, up to a number."""
+    counted = select(_columns.id).where(_columns.pool == pool, *_within(window)).limit(most).subquery()
+    return int(connection.execute(select(func.count()).select_from(counted)).scalar_one())
+
+
+def placed_otherwise(connection: Connection, pool: str, cluster: str, window: Window, most: int) -> dict[str, int]:
+    """How many of a cluster's newest executions did not come by a pool, by the kind of their routes."""
+    values = {"pool": pool, "cluster": cluster, **window._asdict(), "most": most}
+    return {row[0]: row[1] for row in connection.execute(_PLACED_OTHERWISE, values)}
+
+
+_NEWEST = (
+    select(_columns.route_kind, _columns.pool)
+    .where(
+        _columns.cluster == bindparam("cluster"),
+        _columns.created_at >= bindparam("after"),
+        _columns.created_at < bindparam("before"),
+    )
+    .order_by(_columns.created_at.desc(), _columns.id.desc())
+    .limit(bindparam("most"))
+    .subquery()
+)
+_PLACED_OTHERWISE = (
+    select(_NEWEST.c.route_kind, func.count())
+    .where(or_(_NEWEST.c.pool.is_(None), _NEWEST.c.pool != bindparam("pool")))
+    .group_by(_NEWEST.c.route_kind)
+)
+
+
+def trails_of(connection: Connection, digests: Iterable[str]) -> dict[str, JsonObject]:
+    """The bodies of some trails, by their digests."""
+    query = select(trails.c.digest, trails.c.body).where(trails.c.digest.in_(list(digests)))
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _within(window: Window) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return _columns.created_at >= window.after, _columns.created_at < window.before

@@ -1,0 +1,58 @@
+"""`get pool NAME --shares`: what a pool promises its clusters, what it placed there, and why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ctl.cli.output import Columns
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.times import parse_time, to_second
+
+#: How executions come to a cluster by other routes.
+_ROUTES = {"cluster": "named", "label": "by label", "pool": "by another pool", "any": "by no name"}
+
+
+def show_shares(session: Session, name: str, since: str | None, until: str | None) -> None:
+    """Print the shares of a pool in the output format in use."""
+    now, printer = datetime.now(UTC), session.printer
+    shares = session.client.pool_shares(
+        name,
+        after=parse_time(since, "--since", now=now) if since else None,
+        before=parse_time(until, "--until", now=now, is_end=True) if until else None,
+    )
+    if printer.machine_output([f"pool/{name}"], shares):
+        return
+    printer.line(f"pool {name}, strategy {shares.get('strategy')}")
+    printer.line(f"created   {to_second(shares['after'])} to {to_second(shares['before'])}")
+    unplaced = f", {shares['unplaced']} that no cluster could take yet" if shares.get("unplaced") else ""
+    printer.line(f"placed    {shares['placed']}{unplaced}")
+    if not shares.get("complete"):
+        printer.line(f"counted   the newest {shares['examined']} of {shares['total']}")
+        printer.line(f"          since {to_second(shares['examined_since'])}")
+    printer.line()
+    printer.rows(shares["clusters"], _COLUMNS)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def _instead_of(cluster: Document) -> str:
+    return ", ".join(f"{other['cluster']} {other['reason']}: {other['count']}" for other in cluster["instead_of"])
+
+
+def _otherwise(cluster: Document) -> str:
+    return ", ".join(f"{_ROUTES.get(kind, kind)}: {number}" for kind, number in sorted(cluster["otherwise"].items()))
+
+
+_COLUMNS: Columns = {
+    "CLUSTER": "cluster",
+    "WEIGHT": lambda cluster: f"{cluster['weight']:g}" if "weight" in cluster else "",
+    "PROMISED": lambda cluster: _percent(cluster.get("promised_share")),
+    "PLACED": "placed",
+    "SHARE": lambda cluster: _percent(cluster.get("share")),
+    "BY STRATEGY": "by_strategy",
+    "INSTEAD OF": _instead_of,
+    "BESIDE THE POOL": _otherwise,
+}

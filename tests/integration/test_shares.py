@@ -1,0 +1,100 @@
+"""Shares of a pool: what it promises against what was placed, and why; on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.services.shares import ShareLimits, pool_shares
+from tests.support.agents import Clock
+from tests.support.copies import copy_execution
+from tests.support.placing import API, created, get, label, pool, put_pool, refused, report, switch
+
+NAMES = [f"e{number}" for number in range(40)]
+
+
+def by_cluster(answer: Any) -> dict[str, Any]:
+    return {cluster["cluster"]: cluster for cluster in answer["clusters"]}
+
+
+def add(api: FlaskClient, name: str, *names: str) -> None:
+    for each in names:
+        created(api, each, **pool(name))
+
+
+def test_a_weighted_pool_says_which_cluster_was_passed_over_and_why(api: FlaskClient) -> None:
+    for cluster in ("east", "west"):
+        put_pool(api, cluster, [cluster])
+        report(api, cluster, capacity={"executions": 1000})
+    put_pool(api, "both", {"east": 3, "west": 1})
+    add(api, "both", *NAMES)
+    answer = get(api, "pools/both/shares")
+    assert (answer["pool"], answer["strategy"], answer["total"], answer["complete"]) == ("both", "weighted", 40, True)
+    assert (answer["placed"], answer["unplaced"]) == (40, 0)
+    before = by_cluster(answer)
+    assert (before["east"]["promised_share"], before["west"]["promised_share"]) == (0.75, 0.25)
+    assert before["east"]["placed"] + before["west"]["placed"] == 40
+    assert all(cluster["by_strategy"] == cluster["placed"] for cluster in before.values())
+    assert before["east"]["share"] == before["east"]["placed"] / 40
+
+    switch(api, "east", "drain", reason="new disks")
+    add(api, "both", *(f"{name}-again" for name in NAMES))
+    created(api, "named", cluster="west")
+    created(api, "labelled", **label("west"))
+    created(api, "alone", **pool("west"))
+    west = by_cluster(get(api, "pools/both/shares"))["west"]
+    assert west["placed"] == before["west"]["placed"] + 40
+    [instead] = west["instead_of"]
+    assert (instead["cluster"], instead["reason"]) == ("east", "cordoned")
+    # Some of the later ones would have drawn this cluster anyway, as often as its weight says.
+    assert before["west"]["placed"] < west["by_strategy"] < west["placed"]
+    assert west["by_strategy"] + instead["count"] == west["placed"]
+    assert west["otherwise"] == {"cluster": 1, "label": 1, "pool": 1}
+
+
+def test_a_pool_that_spills_says_who_was_full(api: FlaskClient) -> None:
+    report(api, "local", capacity={"executions": 2}, free={"executions": 2})
+    put_pool(api, "spilling", ["local", "west"], strategy="spill")
+    report(api, "west", capacity={"executions": 1}, free={"executions": 1})
+    add(api, "spilling", "a", "b", "c", "d")
+    answer = get(api, "pools/spilling/shares")
+    assert (answer["placed"], answer["unplaced"]) == (3, 1)
+    shares = by_cluster(answer)
+    assert "promised_share" not in shares["local"]
+    assert (shares["local"]["placed"], shares["local"]["by_strategy"]) == (2, 2)
+    assert shares["west"]["instead_of"] == [{"cluster": "local", "reason": "full", "count": 1}]
+
+
+def test_a_cluster_that_left_the_pool_is_shown_without_a_weight(api: FlaskClient) -> None:
+    put_pool(api, "two", ["local", "west"])
+    report(api, "west", capacity={"executions": 9})
+    add(api, "two", "a")
+    put_pool(
+        api, "two", ["west"] if get(api, "executions/flytesnacks/development/a")["cluster"] == "local" else ["local"]
+    )
+    answer = get(api, "pools/two/shares")
+    [gone] = [cluster for cluster in answer["clusters"] if "weight" not in cluster]
+    assert gone["placed"] == 1
+
+
+def test_the_window_and_what_is_looked_at_are_limited(api: FlaskClient, context: Context, app_clock: Clock) -> None:
+    put_pool(api, "one", ["local"])
+    add(api, "one", "first")
+    app_clock.advance(7200)
+    add(api, "one", "second")
+    copy_execution(context, "second", [f"copy-{number}" for number in range(9)])
+    now = app_clock()
+    assert get(api, "pools/one/shares")["total"] == 0  # what is created now is not before now
+    app_clock.advance(1)
+    assert get(api, "pools/one/shares")["total"] == 10
+    assert get(api, "pools/one/shares?after=1926-01-01T00:00:00Z")["total"] == 11
+    until = (now - timedelta(hours=1)).isoformat().replace("+00:00", "Z")
+    assert get(api, f"pools/one/shares?after=1926-01-01T00:00:00Z&before={until}")["total"] == 1
+    cut = pool_shares(context, "one", now - timedelta(days=1), app_clock(), ShareLimits(executions=4))
+    assert (cut.examined, cut.total, cut.examined_since) == (4, 11, now)
+    refused(api.get(f"{API}/pools/one/shares?after=2999-01-01T00:00:00Z"), 400, "invalid_request", "after")
+    answer = refused(api.get(f"{API}/pools/oen/shares"), 404, "pool_not_found")
+    assert "'one'" in answer["message"]
