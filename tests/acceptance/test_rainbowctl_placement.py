@@ -143,7 +143,9 @@ def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project
     assert ["north", "2", "0", "-2"] in [line.split() for line in sums.splitlines()]
     assert ["east", "1", "3", "+2"] in [line.split() for line in sums.splitlines()]
     assert summary.startswith("Compared 3 executions since ")
-    assert summary.endswith(f" of project {project}, domain development: 2 would go elsewhere.\n")
+    compared, assumed = summary.splitlines()
+    assert compared.endswith(f" of project {project}, domain development: 2 would go elsewhere.")
+    assert assumed.startswith("Assumed the fleet of generation ")
     answer = json.loads(shell.ok(f"{simulate} -o json"))
     assert (answer["compared"], answer["moved"]) == (3, 2)
     assert shell.rest("GET", f"executions/{project}/development/a")["cluster"] == "north"
