@@ -216,7 +216,7 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
         ["limits.cpu", "(unset)", f"{above}, workflow my.wf"],
     ]
     path = "effective_attributes?project=flytesnacks&domain=staging&workflow=my.wf&launch_plan=nightly"
-    answer = new_shell.rest("GET", f"{path}&resource_type=0&provenance=true")
+    answer = new_shell.rest("GET", f"{path}&resource_type=0&provenance=true&nearest=true")
     assert json.loads(new_shell.ok(f"{explain} -o json")) == answer
     assert yaml.safe_load(new_shell.ok(f"{explain} -o yaml")) == answer
     first = answer["revisions"]["1"]
@@ -235,7 +235,7 @@ def test_every_kind_is_explained_at_once_by_noun_name_or_number(shell: Shell) ->
     names = shell.ok("rainbowctl explain -d production -o name").splitlines()
     assert names == [f"{noun}/-/production" for noun in kinds]
     answer = json.loads(shell.ok("rainbowctl explain all -d production -o json"))
-    assert answer == shell.rest("GET", "effective_attributes?domain=production&provenance=true")
+    assert answer == shell.rest("GET", "effective_attributes?domain=production&provenance=true&nearest=true")
     titles = [
         line
         for line in shell.ok("rainbowctl explain -d production").splitlines()

@@ -150,6 +150,7 @@ def test_a_dry_run_checks_everything_and_changes_nothing(api: FlaskClient) -> No
         "dry_run": True,
         "before": {"value": "mycluster"},
         "warnings": [],
+        "executions": {"effects": [], "counts": {}, "complete": True},
     }
     patch = api.patch(f"{API}/{path}?resource_type=3&dry_run=true", json={"unset": ["value"]}).get_json()
     assert (patch["changed"], patch["version"]) == (True, 1)
