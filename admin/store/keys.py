@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import ColumnElement, Connection, Delete, FromClause, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Delete, FromClause, bindparam, cast, func, select, tuple_
+from sqlalchemy.dialects.postgresql import JSONB
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.dialects import is_sqlite
 from admin.store.sql_types import AnyColumn, AnyResult, AnyRow, AnySelect
 
 _KEYS = "keys"
+#: Up to so many keys are parameters of their own on PostgreSQL.
+_SHORT = 100
 
 
 def scope_columns(table: FromClause) -> tuple[ColumnElement[str], ...]:
@@ -34,9 +37,16 @@ class KeyedQuery:
         listed = func.json_each(bindparam(_KEYS)).table_valued("value")
         parts = (func.json_extract(listed.c.value, f"$[{number}]") for number in range(len(columns)))
         self._sqlite_query = query.where(key.in_(select(*parts)))
+        # PostgreSQL takes longer to read a list of thousands of parameters than to find their rows.
+        elements = func.jsonb_array_elements(cast(bindparam(_KEYS), JSONB)).table_valued("value")
+        texts = (cast(elements.c.value.op("->>")(number), column.type) for number, column in enumerate(columns))
+        self._long_query = query.where(key.in_(select(*texts)))
 
     def execute(self, connection: Connection, keys: Iterable[tuple[object, ...]], **parameters: object) -> AnyResult:
         """The rows with these keys; `parameters` are the other ones of the query."""
         if is_sqlite(connection):
             return connection.execute(self._sqlite_query, {**parameters, _KEYS: json.dumps(list(keys))})
-        return connection.execute(self._query, {**parameters, _KEYS: list(keys)})
+        listed = list(keys)
+        if len(listed) > _SHORT:
+            return connection.execute(self._long_query, {**parameters, _KEYS: json.dumps(listed)})
+        return connection.execute(self._query, {**parameters, _KEYS: listed})

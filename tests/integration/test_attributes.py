@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.core.settings.kinds import Kind
-from admin.core.settings.scopes import Level
+from admin.core.settings.scopes import Level, Scope
+from admin.store import attributes
 from tests.conftest import MakeApp
+from tests.support.apps import context_of
 
 API = "/api/v1"
 PATHS = {
@@ -309,3 +312,14 @@ def test_every_change_is_remembered_with_who_why_before_and_after(api: FlaskClie
         ("EXECUTION_CLUSTER_LABEL", "development", None, {"value": "mycluster"}),
         ("EXECUTION_CLUSTER_LABEL", "development", {"value": "mycluster"}, None),
     ]
+
+
+@pytest.mark.parametrize("others", [0, 1000])
+def test_rows_are_found_by_few_keys_and_by_many(api: FlaskClient, app: Flask, others: int) -> None:
+    put_label(api, PATHS["workflow"], "mycluster")
+    own = Scope("development", "flytesnacks", "wf")
+    missing = [Scope("development", "flytesnacks", f"w{number}") for number in range(others)]
+    keys = [(kind, scope) for kind in ("EXECUTION_CLUSTER_LABEL", "TASK_RESOURCE") for scope in [own, *missing]]
+    with context_of(app).database.reading() as connection:
+        [row] = attributes.exactly(connection, keys)
+    assert (row.kind, row.scope, row.payload) == ("EXECUTION_CLUSTER_LABEL", own, {"value": "mycluster"})
