@@ -164,7 +164,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
 
 @given(
     conditions=st.lists(any_condition(), max_size=3),
-    by=st.sampled_from(sorted(GROUPS.values())),
+    by=st.sampled_from(sorted({*GROUPS.values()} - {"origin"})),  # which only decisions have, and these rows have none
     counted=st.sampled_from([7, 50, 10_000]),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
