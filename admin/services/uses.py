@@ -28,7 +28,7 @@ from admin.store import attributes, decisions, execution_lists, registrations, r
 from admin.store.executions import ListedExecution
 
 #: Scopes and rows that a page looks at, and executions that are looked at and named.
-SCOPES, ROWS, EXECUTIONS, NAMED = 1000, 100_000, 1000, 100
+SCOPES, ROWS, EXECUTIONS, NAMED = 1000, 40_000, 1000, 100
 #: Rows and launch plans that are read at once, and rows that are read of those that a page looks at.
 _CHUNK, _READ = 100, 5000
 
