@@ -220,7 +220,11 @@ class StateCollector(Collector):
 
 def _resource_gauge(name: str, help_text: str, amounts: Mapping[str, Mapping[str, float]]) -> Metric:
     """A gauge of amounts by cluster and resource, in cores, bytes or pieces."""
-    samples = [([cluster, resource], amount) for cluster, of in amounts.items() for resource, amount in of.items()]
+    samples = [
+        ([cluster, resource], amount)
+        for cluster, amounts_there in amounts.items()
+        for resource, amount in amounts_there.items()
+    ]
     return _gauge(name, help_text, ["cluster", "resource"], samples)
 
 

@@ -141,7 +141,7 @@ def list_attributes(query: Fields) -> ListAnswer:
 
 @operations.add("GET", "/matchable_attributes/no_effect", query=NoEffectQuery, errors=(404,))
 def list_no_effect(query: Fields) -> NoEffectAnswer:
-    """List the stored attributes that no execution can feel, each with the reason."""
+    """List the stored attributes that affect no execution, each with the reason."""
     conditions = attribute_filter(query, context().settings.kinds)
     page = no_effect.list_no_effect(context(), conditions, key_of(query.get("token"), 5), query["limit"])
     return NoEffectAnswer(

@@ -80,8 +80,8 @@ def get_reach(query: Fields) -> ReachAnswer:
 def get_uses(query: Fields) -> UsesAnswer:
     """Where a pool, label, cluster, queue, kind or value is used, and what would be refused without it."""
     question = question_of(context(), query)
-    found = find_uses(context(), question, key_of(query.get("token"), 9), query["limit"])
-    return UsesAnswer.from_uses(found, token_of(found.next_key), with_scopes=query["reach"])
+    uses = find_uses(context(), question, key_of(query.get("token"), 9), query["limit"])
+    return UsesAnswer.from_uses(uses, token_of(uses.next_key), with_scopes=query["reach"])
 
 
 def _scope(fields: Fields) -> Scope:

@@ -148,8 +148,9 @@ _operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
 @operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))
 def get_pool_shares(name: str, query: Fields) -> SharesAnswer:
     """What a pool promises its clusters, against what was placed there, and why."""
-    after = query.get("after") or context().clock() - _DEFAULT_WINDOW
-    return SharesAnswer.from_shares(pool_shares(context(), name, after, query.get("before")))
+    before = query.get("before")
+    after = query.get("after") or (before or context().clock()) - _DEFAULT_WINDOW
+    return SharesAnswer.from_shares(pool_shares(context(), name, after, before))
 
 
 def _switch(

@@ -82,7 +82,7 @@ class AttemptAnswer(Answer):
     signal: int | None = None
     started_at: Time | None = None
     ended_at: Annotated[
-        Time | None, Meta(description="Of the native job, by the agent's clock; left out where nobody has told.")
+        Time | None, Meta(description="Of the native job, by the agent's clock; left out where it was not reported.")
     ] = None
     reported_at: Annotated[Time | None, Meta(description="When the admin heard of its end, or ended it.")] = None
 

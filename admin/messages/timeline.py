@@ -93,7 +93,7 @@ class EntryAnswer(Answer):
         return cls(
             at=event.at,
             source=entry.source,
-            cluster=event.cluster or None,
+            cluster=event.cluster,
             type=event.type,
             number=event.number,
             author=event.author,

@@ -130,8 +130,8 @@ class UsesAnswer(Answer):
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
     @classmethod
-    def from_uses(cls, found: Uses, token: str | None, *, with_scopes: bool) -> UsesAnswer:
-        question, reached = found.question, found.reached
+    def from_uses(cls, uses: Uses, token: str | None, *, with_scopes: bool) -> UsesAnswer:
+        question, reached = uses.question, uses.reached
         levels = Counter(place.scope.level for place in reached)
         is_cluster = question.noun == "cluster"
         return cls(
@@ -141,14 +141,14 @@ class UsesAnswer(Answer):
             closest=None if question.is_known else list(question.closest),
             pools=list(question.pools) if is_cluster else None,
             labels=list(question.labels) if is_cluster else None,
-            revision=found.revision,
-            uses=[UseAnswer.from_use(use) for use in found.uses],
+            revision=uses.revision,
+            uses=[UseAnswer.from_use(use) for use in uses.uses],
             reach=ReachCounts(
                 scopes=len(reached),
                 launch_plans=levels[Level.LAUNCH_PLAN],
                 refused=sum(place.is_refused for place in reached),
             ),
             scopes=[ReachedAnswer.from_reached(place) for place in reached] if with_scopes else None,
-            executions=None if found.affected is None else AffectedAnswer.from_affected(found.affected),
+            executions=None if uses.affected is None else AffectedAnswer.from_affected(uses.affected),
             token=token,
         )

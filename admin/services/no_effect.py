@@ -1,4 +1,4 @@
-"""Rows without effect: a page of those that no execution can feel, of a limited number of rows."""
+"""Rows without effect: a page of those that affect no execution, of a limited number of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import groupby
 
 from sqlalchemy import Connection
 
-from admin.core.executions.no_effect import Circumstances, no_effect, unfelt_leaves
+from admin.core.executions.no_effect import Circumstances, no_effect, overridden_leaves
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.problems import Path
 from admin.core.projects import ProjectState
@@ -87,7 +87,7 @@ class _Reasons:
         known = projects.get_many(self._connection, {row.scope.project for row in rows} - {""})
         archived = {name for name, project in known.items() if project.state is ProjectState.ARCHIVED}
         pools = self._pools(kind, rows)
-        unfelt = self._unfelt(kind, rows)
+        overridden = self._overridden_leaves(kind, rows)
         plans = {row.scope: (row.scope.project, row.scope.domain, row.scope.launch_plan) for row in rows}
         definitions = registrations.active_plans_of(
             self._connection, [key for scope, key in plans.items() if scope.launch_plan]
@@ -103,7 +103,7 @@ class _Reasons:
                 empty=self._empty,
                 is_archived=row.scope.project in archived,
                 pool=pools.get(row.scope),
-                unfelt=unfelt.get(row.scope, ()),
+                overridden=overridden.get(row.scope, ()),
                 definition={} if plan is None else settings_of(plan.spec),
                 job=None if workflow is None else workflow.spec["job"],
             )
@@ -116,20 +116,20 @@ class _Reasons:
         keys = [(CLUSTER_ASSIGNMENT.name, row.scope) for row in rows]
         return {row.scope: row.payload["cluster_pool_name"] for row in attributes.exactly(self._connection, keys)}
 
-    def _unfelt(self, kind: Kind, rows: Iterable[Row]) -> Mapping[Scope, Sequence[Path]]:
+    def _overridden_leaves(self, kind: Kind, rows: Iterable[Row]) -> Mapping[Scope, Sequence[Path]]:
         """The leaves of domains' and projects' rows that are overridden everywhere."""
         by_level = {level: [row for row in rows if row.scope.level is level] for level in (Level.DOMAIN, Level.PROJECT)}
         domains = self._context.settings.domain_ids()
         below = {row.scope: [Scope(domain, row.scope.project) for domain in domains] for row in by_level[Level.PROJECT]}
         keys = [(kind.name, place) for places in below.values() for place in places]
         over = {row.scope: row for row in attributes.exactly(self._connection, keys)}
-        unfelt = {
-            row.scope: unfelt_leaves(kind, row, ([over.get(place)] for place in below[row.scope]))
+        overridden = {
+            row.scope: overridden_leaves(kind, row, ([over.get(place)] for place in below[row.scope]))
             for row in by_level[Level.PROJECT]
         }
         for row in by_level[Level.DOMAIN]:
-            unfelt[row.scope] = unfelt_leaves(kind, row, self._over_domain(kind, row.scope))
-        return unfelt
+            overridden[row.scope] = overridden_leaves(kind, row, self._over_domain(kind, row.scope))
+        return overridden
 
     def _over_domain(self, kind: Kind, scope: Scope) -> Iterator[Sequence[Row | None]]:
         """What overrides a domain's row in each of the projects; most often the first ones answer."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import product
 
 from sqlalchemy import Connection
 
@@ -23,7 +24,6 @@ from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import Decision
-from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.redecisions import preview
@@ -79,20 +79,20 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     waiting = executions.waiting(connection, 0, most + 1, lock=False) if changes else []
     fleet_preview = _preview_definitions(context, connection, changes, waiting)
     settled = {effect.id for effect in fleet_preview.effects}
-    scopes = {change.scope for change in changes if change.is_attribute}
+    places = {(change.scope.project, change.scope.domain) for change in changes if change.is_attribute}
     staying = [
         execution
         for execution in waiting[:most]
-        if execution.key not in settled and any(_applies(scope, execution) for scope in scopes)
+        if execution.key not in settled and not places.isdisjoint(_places(execution))
     ]
     effects = _effects_of_settings(context, connection, changes, staying) if staying else []
     is_complete = fleet_preview.is_complete and len(waiting) <= most
     return ExecutionPreview(effects=[*fleet_preview.effects, *effects], is_complete=is_complete)
 
 
-def _applies(scope: Scope, execution: WaitingExecution) -> bool:
-    """Whether the rows of a scope may apply to an execution."""
-    return scope.project in ("", execution.project) and scope.domain in ("", execution.domain)
+def _places(execution: WaitingExecution) -> Iterable[tuple[str, str]]:
+    """The projects and domains, empty for any, of the scopes whose rows may apply to an execution."""
+    return product(("", execution.project), ("", execution.domain))
 
 
 def _effects_of_settings(

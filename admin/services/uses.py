@@ -308,8 +308,8 @@ class _Search:
         if use.plan is not None:
             return True
         kind = use.sought.kind
-        said = kind.leaves(payload_of(kind, definition))
-        if said and (kind.merge is Merge.REPLACE or said.keys() & use.leaves.keys()):
+        own_leaves = kind.leaves(payload_of(kind, definition))
+        if own_leaves and (kind.merge is Merge.REPLACE or use.leaves.keys() <= own_leaves.keys()):
             return False
         platform = self._context.settings.platform.at(kind, scope.domain)
         origins = use.sought.origins_at(scope, rows, platform)

@@ -140,7 +140,7 @@ get = KindGroup(
         "domain": Entry(summary="Domains", place="domains"),
         "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds"),
         "warnings": Entry(summary="Warnings about stored settings", place="warnings"),
-        "no-effect": Entry(summary="Stored settings that no execution can feel, and why", place="warnings"),
+        "no-effect": Entry(summary="Stored settings that affect no execution, and why", place="warnings"),
         "reconciliation": Entry(
             summary="Clusters that a restored database does not agree with yet", place="reconciliations"
         ),

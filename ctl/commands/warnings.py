@@ -1,4 +1,4 @@
-"""`get warnings`: the warnings about stored settings that still apply; `get no-effect`: settings that nothing feels."""
+"""`get warnings`: warnings about stored settings that still apply; `get no-effect`: settings that affect nothing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ctl.client.nouns import noun_of
 from ctl.client.scopes import Scope
 from ctl.client.words import count
 
-_NO_EFFECT_HELP = """Show the stored settings that no execution can feel, each with the reason.
+_NO_EFFECT_HELP = """Show the stored settings that affect no execution, each with the reason.
 
 A setting has no effect if more specific ones override it everywhere, if nothing runs under the name it is for, if it
-names a pool, label or queue tag that is unknown or empty, or if what runs there has its own word on it. -p, -d and -w
+names a pool, label or queue tag that is unknown or empty, or if what runs there sets it itself. -p, -d and -w
 choose the scopes; without them all are examined, by kind and scope, until a page is full.
 """
 

@@ -104,7 +104,7 @@ def test_the_nearest_row_and_a_command_that_sets_the_same_here(
 
 
 def test_settings_without_effect(shell: Shell) -> None:
-    project = shell.project("unfelt")
+    project = shell.project("overridden")
     shell.put(f"project_domain_attributes/{project}/staging", **{LABEL: {"value": "nowhere"}})
     shell.put(f"workflow_attributes/{project}/staging/lost", quality_of_service={"tier": "LOW"})
     command = f"rainbowctl get no-effect -p {project}"

@@ -1,4 +1,4 @@
-"""Rows without effect: settings that no execution can feel, each with the reason."""
+"""Rows without effect: settings that affect no execution, each with the reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Circumstances:
     empty: KnownNames = field(default_factory=dict)  #: pools and labels without a cluster that can be chosen
     is_archived: bool = False  #: whether its project is
     pool: str | None = None  #: what the pool attribute at the same scope names
-    unfelt: Sequence[Path] = ()  #: its leaves that more specific rows override everywhere
+    overridden: Sequence[Path] = ()  #: its leaves that more specific rows override everywhere
     definition: Mapping[str, Any] = field(default_factory=dict)  #: the settings of the launch plan that it is for
     job: Mapping[str, Any] | None = None  #: of the workflow that it is for, where that is registered there
 
@@ -40,27 +40,27 @@ def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
         *_empty_groups(kind, row, around),
         *_overridden(kind, row, around),
         *_outranked(kind, row, around),
-        *_said_by_launch_plan(kind, row, around),
+        *_set_by_launch_plan(kind, row, around),
         *_ignored_by_job(kind, row, around),
     ]
 
 
-def unfelt_leaves(kind: Kind, row: Row, overriding: Iterable[Sequence[Row | None]]) -> list[Path]:
+def overridden_leaves(kind: Kind, row: Row, overriding: Iterable[Sequence[Row | None]]) -> list[Path]:
     """The leaves of a row that are overridden everywhere.
 
     `overriding` has, for each place right below, the more specific rows that apply there; it is read until each leaf is
-    felt somewhere. Without places nothing is said.
+    effective somewhere. Without places nothing is said.
     """
     paths = kind.leaves(row.payload)
-    unfelt: set[Path] | None = None
+    everywhere: set[Path] | None = None
     for rows in overriding:
         present = [other for other in rows if other is not None]
         replaced = paths.keys() if kind.merge is Merge.REPLACE and present else set[Path]()
         overridden = {path for other in present for path in kind.leaves(other.payload)}.union(replaced)
-        unfelt = overridden.intersection(paths if unfelt is None else unfelt)
-        if not unfelt:
+        everywhere = overridden.intersection(paths if everywhere is None else everywhere)
+        if not everywhere:
             break
-    return [path for path in paths if path in (unfelt or ())]
+    return [path for path in paths if path in (everywhere or ())]
 
 
 def _archived(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
@@ -81,12 +81,12 @@ def _empty_groups(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warni
 
 
 def _overridden(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
-    if around.unfelt:
+    if around.overridden:
         where = "in every domain" if row.scope.level is Level.PROJECT else "by every project"
         message = (
-            f"{_listed(around.unfelt)} is overridden {where}. Delete it here, or in one of the more specific rows."
+            f"{_listed(around.overridden)} is overridden {where}. Delete it here, or in one of the more specific rows."
         )
-        yield warn(kind, row, WarningCode.OVERRIDDEN, dotted(around.unfelt[0]), message)
+        yield warn(kind, row, WarningCode.OVERRIDDEN, dotted(around.overridden[0]), message)
 
 
 def _outranked(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
@@ -95,10 +95,10 @@ def _outranked(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]
         yield warn(kind, row, WarningCode.POOL_WINS, "value", message)
 
 
-def _said_by_launch_plan(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
-    said = kind.leaves(payload_of(kind, around.definition))
+def _set_by_launch_plan(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
+    own_leaves = kind.leaves(payload_of(kind, around.definition))
     paths = list(kind.leaves(row.payload))
-    overridden = paths if said and kind.merge is Merge.REPLACE else [path for path in paths if path in said]
+    overridden = paths if own_leaves and kind.merge is Merge.REPLACE else [path for path in paths if path in own_leaves]
     if kind.name in (kinds.EXECUTION_CLUSTER_LABEL.name, kinds.CLUSTER_ASSIGNMENT.name):
         target = target_of(around.definition)
         overridden = paths if target.pool or target.label else []
@@ -117,7 +117,7 @@ def _ignored_by_job(kind: Kind, row: Row, around: Circumstances) -> Iterator[War
         message = f"The job of workflow '{workflow}' says {_listed(ignored)} itself."
         if kind.name == kinds.PLUGIN_OVERRIDE.name:
             message = f"The job of workflow '{workflow}' is of the task type '{task_type(around.job)}'."
-        yield warn(kind, row, WarningCode.IGNORED_BY_JOB, dotted(ignored[0]), f"{message} It reads nothing else.")
+        yield warn(kind, row, WarningCode.IGNORED_BY_JOB, dotted(ignored[0]), f"{message} This does not reach it.")
 
 
 #: The maps of the execution config that a job has too; its own entries win.

@@ -67,9 +67,11 @@ def _resources(
                 yield entry | {"origin": source.origin}
             else:
                 yield entry | ({"overrides": f"defaults.{resource}"} if resource in defaults else {})
-    for name in ("nodes", "tasks", "duration", "exclusive"):
+    for name in ("nodes", "tasks", "duration"):
         if resources.get(name, 1) != 1:  # of which there is one unless the job says otherwise
             yield {"field": f"resources.{name}", "value": str(resources[name])}
+    if resources.get("exclusive"):
+        yield {"field": "resources.exclusive", "value": "true"}
 
 
 def _maps(job: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:

@@ -137,7 +137,7 @@ class AttributeCalls(KindCalls):
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}
         optional = {"provenance": provenance, "nearest": nearest}
-        query |= {name: "true" for name, is_asked in optional.items() if is_asked}
+        query |= {name: "true" for name, is_wanted in optional.items() if is_wanted}
         return self._read_as_known("effective_attributes", query, *optional, holding="values")
 
     def compare(

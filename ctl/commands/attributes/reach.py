@@ -38,7 +38,7 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     shown = scopes if printer.is_wide else scopes[:SHOWN]
     if shown:
         printer.line()
-        printer.rows(shown, {"LEVEL": "level", "SCOPE": _place, "STANDS": _stands})
+        printer.rows(shown, {"LEVEL": "level", "SCOPE": _place, "RELATION": _stands})
     if len(shown) < len(scopes):
         printer.note(f"{len(scopes) - len(shown)} more: -o wide shows them.")
     if reach.get("token"):

@@ -59,7 +59,11 @@ values, old and new; a rollback says which revision it undid, or went back to.
         Option(["--author"], metavar="WHO", help="By this author, verified or claimed."),
         Option(["--since"], metavar="TIME", help="Made since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
         Option(["--until"], metavar="TIME", help="Made until then; a day is included."),
-        Option(["--all", "is_all"], is_flag=True, help="Also what happened to clusters."),
+        Option(
+            ["--all", "is_all"],
+            is_flag=True,
+            help="Also events of clusters, new decisions and pruning.",
+        ),
         Option(
             ["--source"],
             type=click.Choice(_SOURCES),

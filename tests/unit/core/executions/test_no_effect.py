@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core.executions.no_effect import Circumstances, no_effect, unfelt_leaves
+from admin.core.executions.no_effect import Circumstances, no_effect, overridden_leaves
 from admin.core.settings.builtin_kinds import (
     CLUSTER_ASSIGNMENT,
     EXECUTION_CLUSTER_LABEL,
@@ -125,7 +125,7 @@ LIMITS = st.fixed_dictionaries(
 
 
 @given(own=LIMITS, below=st.dictionaries(st.sampled_from(DOMAINS), LIMITS), replaces=st.booleans())
-def test_a_leaf_is_unfelt_where_no_change_of_it_changes_anything(own: Any, below: Any, replaces: bool) -> None:
+def test_a_leaf_is_overridden_where_no_change_of_it_changes_anything(own: Any, below: Any, replaces: bool) -> None:
     kind = replace(TASK_RESOURCE, merge=Merge.REPLACE) if replaces else TASK_RESOURCE
     row = row_of(kind, own, Scope(project="p"))
     others = {Scope(domain, "p"): row_of(kind, payload, Scope(domain, "p")) for domain, payload in below.items()}
@@ -136,15 +136,15 @@ def test_a_leaf_is_unfelt_where_no_change_of_it_changes_anything(own: Any, below
         rows = {row.scope: replace(row, payload=payload), **others}
         return [effective_leaves(kind, place, rows, platform) for place in places]
 
-    unfelt = [
+    overridden = [
         path
         for path in kind.leaves(row.payload)
         if leaves({"limits": {**row.payload["limits"], path[-1]: "7"}}) == leaves(row.payload)
     ]
-    assert unfelt_leaves(kind, row, ([others.get(place)] for place in places)) == unfelt
-    found = no_effect(kind, row, replace(AROUND, unfelt=unfelt))
-    assert [warning.code.value for warning in found] == (["overridden"] if unfelt else [])
+    assert overridden_leaves(kind, row, ([others.get(place)] for place in places)) == overridden
+    found = no_effect(kind, row, replace(AROUND, overridden=overridden))
+    assert [warning.code.value for warning in found] == (["overridden"] if overridden else [])
 
 
 def test_without_places_nothing_is_said() -> None:
-    assert unfelt_leaves(TASK_RESOURCE, row_of(TASK_RESOURCE, {"limits": {"cpu": "1"}}), []) == []
+    assert overridden_leaves(TASK_RESOURCE, row_of(TASK_RESOURCE, {"limits": {"cpu": "1"}}), []) == []
