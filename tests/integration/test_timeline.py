@@ -159,8 +159,8 @@ def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: Flas
     decide_waiting(context_of(app))
     [entry] = entries(api, "&source=redecision")
     assert (entry["type"], entry["message"]) == ("REDECIDED", "7 decided again: east -> west: 7")
-        assert entry["cluster"] == ""  # always there, because older clients read it
-        assert not {"author", "claimed_by"} & entry.keys()
+    assert entry["cluster"] == ""  # always there, because older clients read it
+    assert not {"author", "claimed_by"} & entry.keys()
     assert entry in entries(api)
     assert entry not in entries(api, "&resource_type=cluster")
     switch(api, "west", "cordon")

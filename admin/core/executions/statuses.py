@@ -109,11 +109,12 @@ class Circumstances:
         return f", by {show_name(*split_name(self.aborted_by))}" if self.aborted_by else ""
 
     def _queued(self, age: str, now: datetime) -> str:
-        if self.silence is None and self.not_before is not None and self.not_before > now:
+        if self.not_before is not None and self._is_backing_off(now):
             wait = show_duration((self.not_before - now).total_seconds())
             after, rest = "", f" {self.reason_message}"  # of what is older than records of attempts
             if self.failure is not None:
                 after, rest = f" after {self.failure.ended_by}", ""
+            rest += f" The agent of {self.cluster} is silent." if self.silence is not None else ""
             of = f"attempt {self.attempt - 1} of {self.attempts}"
             return f"QUEUED: in back-off{after} ({of}), next attempt in {wait}.{rest}"
         if self.cluster is None or self.silence is not None:
@@ -124,11 +125,15 @@ class Circumstances:
         obstacle = f"{self.cluster} {self.obstacle.reason}; " if self.obstacle else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."
 
+    def _is_backing_off(self, now: datetime) -> bool:
+        """Whether it waits for its next attempt; no agent has it, so that none can be missed."""
+        return self.judged_at is None and self.not_before is not None and self.not_before > now
+
     def _next(self, now: datetime) -> tuple[str | None, datetime | None]:
         """What decides about it next, and when."""
         if self.phase.is_finished:
             return None, None
-        if self.silence is not None:
+        if self.silence is not None and not self._is_backing_off(now):
             if self.judged_at is None:
                 return "It is decided again any moment now.", None
             return f"It is judged at {show_time(self.judged_at)} if the agent that has it stays away.", self.judged_at

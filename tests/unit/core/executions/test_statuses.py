@@ -56,7 +56,16 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "QUEUED for 12 min: the agent of birch has it, and has not said that it runs.",
         ),
         (NO_CLUSTER, "QUEUED for 12 min: None is able."),
-        (replace(WAITS, silence="It is silent.", not_before=LATER), "QUEUED for 12 min: It is silent."),
+        (replace(WAITS, silence="It is silent."), "QUEUED for 12 min: It is silent."),
+        (
+            replace(WAITS, silence="It is silent.", not_before=LATER, judged_at=LATER),
+            "QUEUED for 12 min: It is silent.",
+        ),
+        (
+            replace(WAITS, silence="It is silent.", attempt=2, attempts=3, not_before=LATER, failure=EXIT_1),
+            "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s. The agent of birch is "
+            "silent.",
+        ),
         (
             replace(WAITS, attempt=2, attempts=3, not_before=LATER, reason_message="Attempt 1 ended FAILED."),
             "QUEUED: in back-off (attempt 1 of 3), next attempt in 4 min 10 s. Attempt 1 ended FAILED.",
@@ -129,7 +138,12 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
             "It is judged at 2026-03-01T12:04:10Z if the agent that has it stays away.",
             LATER,
         ),
-        (replace(WAITS, silence="Silent.", not_before=LATER), "It is decided again any moment now.", None),
+        (replace(WAITS, silence="Silent."), "It is decided again any moment now.", None),
+        (
+            replace(WAITS, silence="Silent.", not_before=LATER),
+            "Its next attempt may start at 2026-03-01T12:04:10Z.",
+            LATER,
+        ),
         (replace(RUNS, phase=Phase.ABORTING), "Its agent ends it and says so.", None),
         (FAILED, None, None),
     ],
