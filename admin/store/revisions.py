@@ -23,10 +23,11 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     tuple_,
 )
 
-from admin.core.changes import Authorship, LastChange, RowChange
+from admin.core.changes import Authorship, LastChange, RowChange, RowKey
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
@@ -65,6 +66,16 @@ revision_changes = Table(
     Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind"),
 )
 _changes = revision_changes.c
+#: Rows with a name are few; writes of attributes, which are many, do not pay for this index.
+_IS_NAMED = text("name <> ''")
+Index(
+    "ix_revision_changes_name",
+    _changes.kind,
+    _changes.name,
+    _changes.revision,
+    postgresql_where=_IS_NAMED,
+    sqlite_where=_IS_NAMED,
+)
 _SCOPE = scope_columns(revision_changes)
 _KEY = (_changes.kind, _changes.name, *_SCOPE)
 
@@ -209,7 +220,9 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
     if filters.before is not None:
         yield revisions.c.created_at < filters.before
     named = [column == getattr(filters, column.name) for column in _KEY if getattr(filters, column.name) is not None]
-    if named:
+    if filters.name and filters.kind:
+        yield revisions.c.number.in_(select(_changes.revision).where(*named, _IS_NAMED))
+    elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
 
 
@@ -232,6 +245,36 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
 
 
 _SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
+
+
+def last_change(connection: Connection, key: RowKey) -> RowChange | None:
+    """The last change of a row that is kept; it may be the one that deleted the row."""
+    values = {"kind": key.kind, "name": key.name} if key.name else {"kind": key.kind, **key.scope._asdict()}
+    row = connection.execute(_LAST_NAMED if key.name else _LAST_AT_SCOPE, values).first()
+    return None if row is None else _change(row)
+
+
+_LAST = select(revision_changes).where(_changes.kind == bindparam("kind")).order_by(_changes.revision.desc()).limit(1)
+_LAST_NAMED = _LAST.where(_changes.name == bindparam("name"), _IS_NAMED)
+_LAST_AT_SCOPE = _LAST.where(_changes.name == "", *(column == bindparam(column.name) for column in _SCOPE))
+
+
+def deleted_by(connection: Connection, key: RowKey) -> Provenance | None:
+    """The revision by which a row was deleted; None where it is still there, or that revision is no longer kept."""
+    change = last_change(connection, key)
+    return None if change is None or change.after is not None else _made_by(connection, change.revision)
+
+
+def _made_by(connection: Connection, number: int) -> Provenance | None:
+    return provenance_of(connection, [number]).get(number)
+
+
+def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
+    """The last revision that changed a cluster, pool or label, if it is among the last ones."""
+    above = head(connection) - searched
+    query = select(func.max(_changes.revision)).where(_changes.revision > above, _IS_NAMED)
+    number = connection.execute(query).scalar_one()
+    return None if number is None else _made_by(connection, number)
 
 
 def changes_of(connection: Connection, number: int) -> list[RowChange]:
