@@ -72,7 +72,7 @@ def pool_shares(
     with context.database.reading() as connection:
         pools = current_fleet(context, connection).pools
         if name not in pools:
-            raise not_found(FleetKind.POOL, name, pools)
+            raise not_found(context, connection, FleetKind.POOL, name)
         group = pools[name]
         placed = shares.placed_by(connection, name, window, most.executions)
         total = len(placed)

@@ -1,0 +1,103 @@
+"""Rounds of new decisions: what became of each execution, and the event that tells of all of them and of the cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.clusters import PRUNED, REDECIDED
+from admin.core.problems import shorten
+from admin.core.provenance import Provenance, show_name
+from admin.services.context import Context
+from admin.store import fleet, revisions
+from admin.store.executions import ExecutionId
+from admin.store.fleet import ClusterEvent, ClusterEventFilter
+
+#: Moves, and executions, that the event of a round names; the others are counted together.
+_MOST_NAMED = 5
+#: Events and revisions among which the cause of a round is looked for.
+_MOST_SEARCHED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redecided:
+    """The outcome of a new decision of one execution."""
+
+    id: ExecutionId
+    previous_cluster: str | None
+    previous_reason: str
+    cluster: str | None
+    pool: str | None
+    label: str | None
+    reason: str
+    message: str
+    is_change: bool
+
+    @property
+    def domain(self) -> str:
+        return self.id.domain
+
+    @property
+    def is_move(self) -> bool:
+        """Whether it has another cluster than before, or none any more."""
+        return self.is_change and self.cluster != self.previous_cluster
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether the event of a round tells of it: a message that names other amounts is no news."""
+        return self.is_move or (self.is_change and self.reason != self.previous_reason)
+
+
+@dataclass(kw_only=True)
+class Round:
+    """Executions that are decided again together, for one cause, in one transaction or in several."""
+
+    context: Context
+    otherwise: str  #: the cause where nothing has happened to the fleet since the last round
+    cause: str | None = None  #: looked for with the first event, unless it is given
+    claimed_by: str | None = None  #: who asked for it
+
+    def note(self, connection: Connection, outcomes: Iterable[Redecided]) -> None:
+        """Store one event for some executions, however many they are; none where nothing has changed."""
+        noted = [outcome for outcome in outcomes if outcome.is_noted]
+        if not noted:
+            return
+        if self.cause is None:
+            self.cause = _find_cause(connection) or self.otherwise
+        reason = f"{_describe(noted)} {self.cause}"
+        event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
+        fleet.add_event(connection, event)
+
+
+def _describe(noted: list[Redecided]) -> str:
+    counts = Counter(
+        f"{outcome.previous_cluster or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}" for outcome in noted
+    )
+    parts = [f"{move}: {count}" for move, count in counts.most_common(_MOST_NAMED)]
+    rest = len(noted) - sum(count for _, count in counts.most_common(_MOST_NAMED))
+    parts += [f"others: {rest}"] if rest else []
+    first = sorted(noted, key=lambda outcome: not outcome.is_move)[:_MOST_NAMED]
+    more = f" and {len(noted) - len(first)} more" if len(noted) > len(first) else ""
+    names = ", ".join(str(outcome.id) for outcome in first)
+    return f"{len(noted)} decided again: {', '.join(parts)} ({names}{more})."
+
+
+def _find_cause(connection: Connection) -> str | None:
+    """The last event or revision that changed the fleet; None where another round has followed it."""
+    newest = fleet.events(connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED)
+    event = next((event for event in newest if event.type != PRUNED), None)
+    revision = revisions.last_of_fleet(connection, _MOST_SEARCHED)
+    if revision is not None and (event is None or revision.at >= event.at):
+        return f"After revision {revision.revision} by {_who(revision)}."
+    if event is None or event.type == REDECIDED:
+        return None
+    by = f" by {_who(event.provenance)}" if event.author else f": {shorten(event.reason, 200)}" if event.reason else ""
+    return f"After event {event.number}, cluster '{event.cluster}' {event.type}{by.rstrip('.')}."
+
+
+def _who(made_by: Provenance) -> str:
+    message = f", '{shorten(' '.join(made_by.message.split()), 200)}'" if made_by.message else ""
+    return f"{show_name(made_by.author, made_by.claimed_by)}{message}"
