@@ -174,6 +174,10 @@ class ChangedAnswer(Answer):
     effective: EffectsAnswer | None = None
     users: Users = None
     executions: PreviewAnswer | None = None
+    left: Annotated[
+        Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
+    ] = None
+    left_count: Annotated[int | None, Meta(description="How many those are.")] = None
 
     @classmethod
     def from_changed(cls, changed: Changed, query: Fields) -> ChangedAnswer:
@@ -193,4 +197,6 @@ class ChangedAnswer(Answer):
             effective=effective,
             users=users_of(changed),
             executions=PreviewAnswer.of(changed),
+            left=list(changed.left) or None,
+            left_count=changed.left_count or None,
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from admin.core.changes import RowChange, RowWrite
 from admin.core.in_use import Use
+from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
 from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
@@ -48,6 +49,8 @@ class Changed:
     effects: tuple[Effect, ...] = ()
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
+    left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
+    left_count: int = 0
 
     @property
     def is_change(self) -> bool:

@@ -283,11 +283,11 @@ def changes_of(connection: Connection, number: int) -> list[RowChange]:
     return [_change(row) for row in connection.execute(query)]
 
 
-def changes_of_many(connection: Connection, numbers: Sequence[int]) -> dict[int, list[RowChange]]:
-    """The changes of several revisions, in their order, by number."""
+def changes_of_many(connection: Connection, numbers: Sequence[int], most: int) -> dict[int, list[RowChange]]:
+    """The first changes of several revisions, in their order, by number."""
     changes: dict[int, list[RowChange]] = {number: [] for number in numbers}
     if changes:
-        query = select(revision_changes).where(_changes.revision.in_(numbers))
+        query = select(revision_changes).where(_changes.revision.in_(numbers), _changes.ordinal < most)
         for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal)):
             changes[row.revision].append(_change(row))
     return changes
