@@ -14,6 +14,7 @@ from admin.core.changes import RowChange, RowWrite
 from admin.core.problems import Invalid, Problem, dotted, invalid, raise_problems
 from admin.core.settings.resolution import Effect
 from admin.messages.components import definition_name
+from admin.messages.errors import Details
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.previews import PreviewAnswer, Users, users_of
 from admin.messages.projects import NewProject
