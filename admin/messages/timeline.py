@@ -62,7 +62,8 @@ class EntryAnswer(Answer):
     restored: Restored = None
     cluster: str | None = None
     type: Annotated[str | None, Meta(description="Of an event.")] = None
-    number: Annotated[int | None, Meta(description="Of an event.")] = None
+    number: Annotated[int | None, Meta(description="Of an event; of a revision the same as `revision`.")] = None
+    created_at: Annotated[Time | None, Meta(description="Of a revision, the same as `at`.")] = None
     author: str | None = None
     claimed_by: str | None = None
     message: Annotated[
@@ -82,6 +83,8 @@ class EntryAnswer(Answer):
                 at=revision.created_at,
                 source=entry.source,
                 revision=revision.number,
+                number=revision.number,
+                created_at=revision.created_at,
                 undone=revision.authorship.undone,
                 restored=revision.authorship.restored,
                 author=revision.authorship.author,

@@ -118,17 +118,12 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
 
 
 def _find_entries(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
-    """Revisions and events; a revision also has its number and time as those of `revisions` have it."""
+    """Revisions and events of clusters."""
     filters = _filters(session, noun, flags)
     if flags["cluster"]:
         session.client.definition("cluster", flags["cluster"])  # so that a misspelt name is not taken for a quiet one
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
-    entries = session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
-    for entry in entries:
-        if entry["source"] == "revision":
-            yield {"number": entry["revision"], "created_at": entry["at"], **entry}
-        else:
-            yield entry
+    return session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
 
 
 def _show_entries(session: Session, entries: list[Document]) -> None:
