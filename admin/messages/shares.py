@@ -81,7 +81,7 @@ class ClusterShareAnswer(Answer):
             ],
             otherwise=dict(share.otherwise),
             drawn=share.drawn,
-            expected=None if share.expected is None else RangeAnswer(*share.expected),
+            expected=None if share.expected is None else RangeAnswer(low=share.expected.low, high=share.expected.high),
             why=share.why,
         )
 

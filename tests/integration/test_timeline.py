@@ -232,6 +232,7 @@ def test_a_deleted_cluster_takes_the_reason_of_its_state_along(api: FlaskClient)
 
 def test_a_round_after_a_revision_names_it(app: Flask, api: FlaskClient) -> None:
     put_pool(api, "both", ["east"])
+    put_pool(api, "other", ["west"])
     for cluster in ("east", "west"):
         report(api, cluster, capacity={"executions": 100})
     created(api, "first", **pool("both"))
@@ -266,8 +267,8 @@ def test_the_event_of_a_round_is_stored_with_its_decisions_or_not_at_all(
 
 def test_a_message_that_names_other_amounts_is_no_round(app: Flask, api: FlaskClient) -> None:
     put_pool(api, "small", ["east"], strategy="spill")
+    report(api, "east", capacity={"executions": 9, "cpu": "4"}, free={"executions": 9, "cpu": "0"})
+    created(api, "large", job={"command": ["true"], "resources": {"requests": {"cpu": "2"}}}, **pool("small"))
     report(api, "east", capacity={"executions": 9, "cpu": "4"}, free={"executions": 9, "cpu": "1"})
-    created(api, "large", job={"command": ["true"], "resources": {"requests": {"cpu": "3"}}}, **pool("small"))
-    report(api, "east", capacity={"executions": 9, "cpu": "4"}, free={"executions": 9, "cpu": "2"})
     assert len(decide_waiting(context_of(app))) == 1  # its message is another one
     assert entries(api, "&source=redecision") == []
