@@ -303,7 +303,7 @@ def test_what_was_deleted_says_by_whom(api: FlaskClient) -> None:
         answer = refused(api.get(f"{API}/{noun}s/spare"), 404, f"{noun}_not_found", "name")
         assert f"The {noun} 'spare' was deleted by revision {number}, anonymous (says ana), " in answer["message"]
         assert answer["details"][0]["provenance"]["revision"] == number
-        spec = {
+        spec: Any = {
             "cluster": {"cluster": "spare"},
             "pool": {"cluster_assignment": {"cluster_pool_name": "spare"}},
             "label": {"execution_cluster_label": {"value": "spare"}},

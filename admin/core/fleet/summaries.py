@@ -63,7 +63,8 @@ def describe_free(total: Amounts | None, free: Amounts | None) -> str:
     if free is None:
         return ", and has not reported what is free"
     amounts = [_free(name, amount, total) for name, amount in free.items() if name != "nodes"]
-    idle = [f"{free['nodes']} of {total['nodes']} nodes idle"] if "nodes" in free and "nodes" in (total or {}) else []
+    nodes = (total or {}).get("nodes")
+    idle = [f"{free['nodes']} of {nodes} nodes idle"] if nodes is not None and "nodes" in free else []
     parts = [*([f"free are {', '.join(amounts)}"] if amounts else []), *idle]
     return f"; {'; '.join(parts)}" if parts else ""
 

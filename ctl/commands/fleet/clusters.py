@@ -130,7 +130,7 @@ def _show_details(session: Session, cluster: Document, switched_by: str, defined
 _MOST_NAMED = 5
 
 
-def _summary(clusters: Sequence[Document]) -> str:
+def summary(clusters: Sequence[Document]) -> str:
     """How many clusters of a list take work, and why the others do not."""
     if any("takes_work" not in cluster for cluster in clusters):
         return ""  # an older admin does not say
@@ -166,7 +166,7 @@ _CLUSTER = FleetNoun(
         for noun in ("pool", "label")
     ],
     set=_set,
-    summary=_summary,
+    summary=summary,
     details=_show_details,
     examples={
         "get": [
