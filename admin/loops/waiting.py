@@ -38,7 +38,7 @@ class WaitingLoop:
         self._next_look = 0.0
 
     def __call__(self) -> None:
-        with self._context.database.reading() as connection:
+        with self._context.database.autocommit() as connection:
             generation = fleet.generation(connection)
         is_due = self._clock() >= self._next_look
         if is_due:

@@ -25,7 +25,7 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 def listen(context: Context) -> dict[str, HeardCluster]:
     """Note which agents have synced since the last time; returns what is stored of that, by cluster."""
-    with context.database.reading() as connection:
+    with context.database.autocommit() as connection:
         heard = fleet.heard(connection)
     context.watch.listen({name: cluster.last_sync_at for name, cluster in heard.items()}, context.monotonic())
     return heard
@@ -59,7 +59,7 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
     if most <= 0:
         return []
     now = context.clock()
-    with context.database.reading() as connection:
+    with context.database.autocommit() as connection:
         is_trusted = clock_checks.get(connection, now).trusts(now)
         silent = _silent(context, fleet.heard(connection), now, is_trusted=is_trusted)
         names = leases.clusters_with_expired(connection, silent, now)
@@ -114,7 +114,7 @@ def _silent(context: Context, heard: Mapping[str, HeardCluster], now: datetime, 
 def end_drained(context: Context) -> None:
     """Have the agents of clusters whose drain is over end what still runs; its policy says whether it runs again."""
     now = context.clock()
-    with context.database.reading() as connection:
+    with context.database.autocommit() as connection:
         overdue = fleet.to_be_drained_by(connection, now)
     for name in overdue:
         with context.database.writing() as connection:

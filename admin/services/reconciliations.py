@@ -118,7 +118,7 @@ def _unknown_attempt(held: Held) -> UnknownAttempt:
 
 def is_waiting(context: Context) -> bool:
     """Whether nothing may be given away or ended, because the database was restored."""
-    with context.database.reading() as connection:
+    with context.database.autocommit() as connection:
         return reconciliations.load(connection).is_waiting
 
 

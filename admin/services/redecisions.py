@@ -57,8 +57,8 @@ def decide_waiting(context: Context) -> list[Redecided]:
 
 def decide_undecided(context: Context) -> list[Redecided]:
     """Decide executions that agents gave back, or that were taken from lost clusters."""
-    with context.database.reading() as connection:
-        if not executions.undecided(connection, 1):
+    with context.database.autocommit() as connection:
+        if not executions.is_any_undecided(connection):
             return []
     round_ = Round(context=context, otherwise="Their agents gave them back, or were lost.")
     return _decide_batch(context, partial(executions.undecided, limit=_BATCH), round_)[1]

@@ -415,9 +415,18 @@ def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:
     return list(connection.execute(query.order_by(_columns.queue_deadline).limit(limit)).scalars())
 
 
+_IS_UNDECIDED = (*_WAITS, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
+_ANY_UNDECIDED = select(_columns.id).where(*_IS_UNDECIDED).limit(1)
+
+
+def is_any_undecided(connection: Connection) -> bool:
+    """Whether any execution was given back and needs another cluster."""
+    return connection.execute(_ANY_UNDECIDED).first() is not None
+
+
 def undecided(connection: Connection, limit: int) -> list[WaitingExecution]:
     """Executions that were given back and need another cluster, locked until the transaction ends."""
-    query = _SELECT_WAITING.where(*_WAITS, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
+    query = _SELECT_WAITING.where(*_IS_UNDECIDED)
     rows = connection.execute(query.order_by(_columns.id).limit(limit).with_for_update(skip_locked=True))
     return list(map(WaitingExecution._make, rows))
 

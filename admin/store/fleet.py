@@ -130,9 +130,12 @@ class HeardCluster(NamedTuple):
     health: str
 
 
+_SELECT_GENERATION = select(fleet_head.c.number)
+
+
 def generation(connection: Connection) -> int:
     """How often the fleet has changed."""
-    return int(connection.execute(select(fleet_head.c.number)).scalar_one())
+    return int(connection.execute(_SELECT_GENERATION).scalar_one())
 
 
 #: PostgreSQL grants shared row locks past a waiting exclusive one, so deciders could starve a change of the fleet. All
