@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import PRUNED, REDECIDED
+from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.problems import shorten
 from admin.core.provenance import Provenance, show_name
 from admin.services.context import Context
@@ -29,6 +30,7 @@ class Redecided:
     id: ExecutionId
     previous_cluster: str | None
     previous_reason: str
+    previous_message: str
     cluster: str | None
     pool: str | None
     label: str | None
@@ -56,20 +58,47 @@ class Round:
     """Executions that are decided again together, for one cause, in one transaction or in several."""
 
     context: Context
-    otherwise: str  #: the cause where nothing has happened to the fleet since the last round
-    cause: str | None = None  #: looked for with the first event, unless it is given
+    cause: str | None = None  #: None to look for it
     claimed_by: str | None = None  #: who asked for it
+
+    def begin(self, connection: Connection) -> None:
+        """Find out the cause before anything is decided, if it is to be found in the fleet."""
 
     def note(self, connection: Connection, outcomes: Iterable[Redecided]) -> None:
         """Store one event for some executions, however many they are; none where nothing has changed."""
         noted = [outcome for outcome in outcomes if outcome.is_noted]
-        if not noted:
-            return
-        if self.cause is None:
-            self.cause = _find_cause(connection) or self.otherwise
-        reason = f"{_describe(noted)} {self.cause}"
-        event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
-        fleet.add_event(connection, event)
+        if noted:
+            reason = f"{_describe(noted)} {self.find_cause(connection, noted)}"
+            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
+            fleet.add_event(connection, event)
+
+    def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
+        """What the executions that are given back say themselves, unless a cause is given."""
+        if self.cause is not None:
+            return self.cause
+        causes = Counter(outcome.previous_message for outcome in noted).most_common(_MOST_NAMED)
+        return " ".join(f"{message} ({count})" if len(causes) > 1 else message for message, count in causes)
+
+
+@dataclass(kw_only=True)
+class FleetRound(Round):
+    """Executions that are decided again since the fleet has changed, or has room again."""
+
+    _newest: SeenChanges | None = field(default=None, init=False)
+
+    def begin(self, connection: Connection) -> None:
+        """Find out what has happened to the fleet since the last such round; the first transaction counts."""
+        if self._newest is None:
+            seen = self.context.seen_changes
+            newest = fleet.events(connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED)
+            self.cause = _describe_cause(seen, newest, revisions.last_of_fleet(connection, _MOST_SEARCHED))
+            event = max([seen.event or 0, *(event.number for event in newest)])
+            self._newest = SeenChanges(event=event, revision=revisions.head(connection))
+
+    def end(self) -> None:
+        """Remember what was looked at, for the next round."""
+        if self._newest is not None:
+            self.context.seen_changes.remember(self._newest)
 
 
 def _describe(noted: list[Redecided]) -> str:
@@ -85,15 +114,16 @@ def _describe(noted: list[Redecided]) -> str:
     return f"{len(noted)} decided again: {', '.join(parts)} ({names}{more})."
 
 
-def _find_cause(connection: Connection) -> str | None:
-    """The last event or revision that changed the fleet; None where another round has followed it."""
-    newest = fleet.events(connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED)
-    event = next((event for event in newest if event.type != PRUNED), None)
-    revision = revisions.last_of_fleet(connection, _MOST_SEARCHED)
+def _describe_cause(seen: SeenChanges, newest: Sequence[ClusterEvent], revision: Provenance | None) -> str:
+    """The last event or revision that changed the fleet, of those that are new; else there is room again."""
+    events = (event for event in newest if event.type not in (PRUNED, REDECIDED) and seen.is_new_event(event.number))
+    event = next(events, None)
+    if revision is not None and not seen.is_new_revision(revision.revision or 0):
+        revision = None
     if revision is not None and (event is None or revision.at >= event.at):
         return f"After revision {revision.revision} by {_who(revision)}."
-    if event is None or event.type == REDECIDED:
-        return None
+    if event is None:
+        return "Room was left, or an agent reported a change."
     by = f" by {_who(event.provenance)}" if event.author else f": {shorten(event.reason, 200)}" if event.reason else ""
     return f"After event {event.number}, cluster '{event.cluster}' {event.type}{by.rstrip('.')}."
 

@@ -31,7 +31,7 @@ from admin.services.deciders import Decider, clusters_of, clusters_with_load, di
 from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import matching
-from admin.services.redecision_rounds import Redecided, Round
+from admin.services.redecision_rounds import FleetRound, Redecided, Round
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.store import decisions, executions, fleet
 from admin.store.decisions import StoredDecision
@@ -44,7 +44,7 @@ _BATCH = 500
 def decide_waiting(context: Context) -> list[Redecided]:
     """Decide every waiting execution again, by the fleet as it is; returns those that changed."""
     changed: list[Redecided] = []
-    round_ = Round(context=context, otherwise="Room was left, or an agent reported a change.")
+    round_ = FleetRound(context=context)
     last_id = 0
     while True:
         waiting, batch = _decide_batch(context, partial(executions.waiting, after_id=last_id, limit=_BATCH), round_)
@@ -52,6 +52,7 @@ def decide_waiting(context: Context) -> list[Redecided]:
         if len(waiting) < _BATCH:
             break
         last_id = waiting[-1].id
+    round_.end()
     return changed
 
 
@@ -60,8 +61,7 @@ def decide_undecided(context: Context) -> list[Redecided]:
     with context.database.autocommit() as connection:
         if not executions.is_any_undecided(connection):
             return []
-    round_ = Round(context=context, otherwise="Their agents gave them back, or were lost.")
-    return _decide_batch(context, partial(executions.undecided, limit=_BATCH), round_)[1]
+    return _decide_batch(context, partial(executions.undecided, limit=_BATCH), Round(context=context))[1]
 
 
 def _decide_batch(
@@ -71,6 +71,7 @@ def _decide_batch(
     with context.database.writing() as connection:
         fleet.share(connection)
         fleet_now = current_fleet(context, connection)
+        round_.begin(connection)
         loaded = _hold_loaded(connection, fleet_now)
         waiting = load(connection)
         decider = Decider(fleet_now)
@@ -140,6 +141,7 @@ def _outcome(
         id=execution.key,
         previous_cluster=execution.cluster,
         previous_reason=execution.reason,
+        previous_message=execution.reason_message,
         reason=reason,
         message=message,
         is_change=is_change,
@@ -266,7 +268,7 @@ def redecide(
     if not dry_run:
         changed = [outcome for outcome in redecided if outcome.is_change]
         count_redecided(changed)
-        round_ = Round(context=context, otherwise="", cause=cause or "Somebody asked for it.", claimed_by=claimed_by)
+        round_ = Round(context=context, cause=cause or "Somebody asked for it.", claimed_by=claimed_by)
         with context.database.writing() as connection:
             round_.note(connection, changed)
     return redecided

@@ -272,3 +272,19 @@ def test_a_message_that_names_other_amounts_is_no_round(app: Flask, api: FlaskCl
     report(api, "east", capacity={"executions": 9, "cpu": "4"}, free={"executions": 9, "cpu": "1"})
     assert len(decide_waiting(context_of(app))) == 1  # its message is another one
     assert entries(api, "&source=redecision") == []
+
+
+def test_a_round_that_nothing_new_explains_names_no_older_event(app: Flask, api: FlaskClient) -> None:
+    put_pool(api, "small", ["east"], strategy="spill")
+    report(api, "east", capacity={"executions": 1}, free={"executions": 0})
+    created(api, "first", **pool("small"))
+    switch(api, "local", "cordon", claimed_by="otto")
+    decide_waiting(context_of(app))
+    assert entries(api, "&source=redecision") == []
+    report(api, "east", capacity={"executions": 1}, free={"executions": 1})
+    decide_waiting(context_of(app))
+    [entry] = entries(api, "&source=redecision")
+    assert entry["message"] == (
+        "1 decided again: none -> east: 1 (flytesnacks/development/first). "
+        "Room was left, or an agent reported a change."
+    )
