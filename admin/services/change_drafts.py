@@ -161,9 +161,15 @@ def _last_changes(connection: Connection, changes: Sequence[RowChange]) -> dict[
     versions = {change.key: change.before_version for change in changes}
     made_by = revisions.provenance_of(connection, (version for version in versions.values() if version))
     missing = [key for key, version in versions.items() if not version][:_MOST_NAMED]
-    deleted = {key: revisions.deleted_by(connection, key) for key in missing}
+    deleted = {key: _deleted_by(connection, key) for key in missing}
     found = {key: made_by.get(version) if version else deleted.get(key) for key, version in versions.items()}
     return {key: provenance for key, provenance in found.items() if provenance is not None}
+
+
+def _deleted_by(connection: Connection, key: RowKey) -> Provenance | None:
+    if key.name:
+        return revisions.deleted_by(connection, key.kind, [key.name]).get(key.name)
+    return revisions.deleted_at(connection, key.kind, key.scope)
 
 
 def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], now: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from admin.core.changes import Expectation, RowKey
+from admin.core.changes import Expectation
 from admin.core.fleet.clusters import Cluster, ClusterState, describe_silence, read_report
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
@@ -19,7 +19,6 @@ from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.kinds import Payload
-from admin.core.settings.scopes import PLATFORM
 from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
@@ -140,7 +139,7 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
     current = current_fleet(context, connection)
     known: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
-    deleted_by = revisions.deleted_by(connection, RowKey(kind.value, name, PLATFORM)) if "\0" not in name else None
+    deleted_by = revisions.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
     if deleted_by is not None:
         reason = f"was deleted by {deleted_by.describe(context.clock())}."
         return _NOT_FOUND[kind](

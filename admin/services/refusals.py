@@ -7,10 +7,8 @@ from itertools import islice
 
 from sqlalchemy import Connection
 
-from admin.core.changes import RowKey
 from admin.core.problems import Invalid
 from admin.core.provenance import Named, Provenance, definitions_of, explain_refusal, versions_of
-from admin.core.settings.scopes import PLATFORM
 from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
@@ -43,4 +41,4 @@ def _made_by(context: Context, connection: Connection, named: Named) -> Provenan
     cluster = current_fleet(context, connection).clusters.get(name) if kind == "CLUSTER" else None
     if cluster is not None:
         return cluster_provenance(context, connection, [cluster])[name].get("disabled")
-    return revisions.deleted_by(connection, RowKey(kind, name, PLATFORM))
+    return revisions.deleted_by(connection, kind, [name]).get(name)

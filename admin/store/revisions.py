@@ -27,7 +27,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from admin.core.changes import Authorship, LastChange, RowChange, RowKey
+from admin.core.changes import Authorship, LastChange, RowChange
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
@@ -244,29 +244,46 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
     }
 
 
+def last_changes(connection: Connection, kind: str, name: str, limit: int) -> list[RowChange]:
+    """The last changes of a named definition, newest first."""
+    query = select(revision_changes).where(_changes.kind == kind, _changes.name == name, _IS_NAMED)
+    rows = connection.execute(query.order_by(_changes.revision.desc()).limit(limit))
+    return [_change(row) for row in rows]
+
+
+def deleted_by(connection: Connection, kind: str, names: Iterable[str]) -> dict[str, Provenance]:
+    """The revisions by which named definitions were deleted; of those that are not kept, or were no last change, none.
+
+    It is for a few names, each of which is looked up by itself.
+    """
+    changes = [change for name in names for change in last_changes(connection, kind, name, 1)]
+    deleted = {change.name: change.revision for change in changes if change.after is None}
+    provenance = provenance_of(connection, deleted.values())
+    return {name: provenance[number] for name, number in deleted.items() if number in provenance}
+
+
 _SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
 
 
-def last_change(connection: Connection, key: RowKey) -> RowChange | None:
-    """The last change of a row that is kept; it may be the one that deleted the row."""
-    values = {"kind": key.kind, "name": key.name} if key.name else {"kind": key.kind, **key.scope._asdict()}
-    row = connection.execute(_LAST_NAMED if key.name else _LAST_AT_SCOPE, values).first()
-    return None if row is None else _change(row)
+def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | None:
+    """The revision by which the row of a kind at a scope was deleted; None where that was not its last change."""
+    values = {"kind": kind, **scope._asdict()}
+    change = connection.execute(_LAST_AT_SCOPE, values).first()
+    if change is None or change.after is not None:
+        return None
+    return provenance_of(connection, [change.revision]).get(change.revision)
 
 
-_LAST = select(revision_changes).where(_changes.kind == bindparam("kind")).order_by(_changes.revision.desc()).limit(1)
-_LAST_NAMED = _LAST.where(_changes.name == bindparam("name"), _IS_NAMED)
-_LAST_AT_SCOPE = _LAST.where(_changes.name == "", *(column == bindparam(column.name) for column in _SCOPE))
-
-
-def deleted_by(connection: Connection, key: RowKey) -> Provenance | None:
-    """The revision by which a row was deleted; None where it is still there, or that revision is no longer kept."""
-    change = last_change(connection, key)
-    return None if change is None or change.after is not None else _made_by(connection, change.revision)
-
-
-def _made_by(connection: Connection, number: int) -> Provenance | None:
-    return provenance_of(connection, [number]).get(number)
+_LAST_AT_SCOPE = (
+    select(_changes.revision, _changes.after)
+    .where(
+        _changes.kind == bindparam("kind"),
+        _changes.name == "",
+        *(column == bindparam(column.name) for column in _SCOPE),
+    )
+    .order_by(_changes.revision.desc())
+    .limit(1)
+)
 
 
 def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
@@ -274,7 +291,7 @@ def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
     above = head(connection) - searched
     query = select(func.max(_changes.revision)).where(_changes.revision > above, _IS_NAMED)
     number = connection.execute(query).scalar_one()
-    return None if number is None else _made_by(connection, number)
+    return None if number is None else provenance_of(connection, [number]).get(number)
 
 
 def changes_of(connection: Connection, number: int) -> list[RowChange]:

@@ -51,16 +51,16 @@ def show_notes(session: Session, preview: Document) -> None:
         session.printer.note(note)
 
 
-def show_preview(session: Session, answer: Document, *, says_nothing: bool = False) -> None:
+def show_preview(session: Session, answer: Document, *, is_dry_run: bool = False) -> None:
     """The executions that a change would affect, by its dry run; an older admin does not say.
 
-    With `says_nothing` it is said too that there is none.
+    Where a dry run is all that was asked for, it also says that none would be affected.
     """
     preview = answer.get("executions")
     if not preview or session.printer.is_quiet:
         return
     show_notes(session, preview)
-    if preview["complete"] and not preview["effects"] and not says_nothing:
+    if preview["complete"] and not preview["effects"] and not is_dry_run:
         return
     show_effects(session, preview, most=FEW)
     print(f"Executions: {summary(session, preview, most=FEW)}", file=session.printer.report_stream)

@@ -320,7 +320,8 @@ def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskCl
     assert (draining["takes_none_because"], draining["free"]) == (["draining"], {"cpu": "0"})
     assert draining["reported_free"] == {"cpu": "3"}
     assert draining["summary"].startswith("Cluster 'fir' takes no work: it is draining (event ")
-    assert draining["summary"].endswith(", anonymous (says otto), 0 seconds ago, 'new disks').")
+    assert ", anonymous (says otto), " in draining["summary"]
+    assert draining["summary"].endswith(" ago, 'new disks').")
     [listed] = [cluster for cluster in get(api, "clusters")["clusters"] if cluster["name"] == "fir"]
     assert listed["summary"][:60] == draining["summary"][:60]
     assert "fir (draining) does not" in get(api, "pools/one")["summary"]

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, create_engine, event, insert, update
 
-from admin.core.changes import RowKey
 from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
-from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.settings.scopes import Scope
 from admin.store import (
     attributes,
     execution_lists,
@@ -448,9 +447,8 @@ def test_attributes_are_found_by_their_key(plans: Plans, call: Call) -> None:
         assert len(re.findall("project=", plan)) == len(re.findall("SEARCH attributes", plan)), plan
 
 
-POOL = RowKey("POOL", "pool-3", PLATFORM)
 NAMED: dict[str, Call] = {
-    "last-change": lambda c: revisions.last_change(c, POOL),
+    "last-change": lambda c: revisions.last_changes(c, "POOL", "pool-3", 1),
     "page": lambda c: revisions.page(c, RevisionFilter(kind="POOL", name="pool-3"), None, 20),
 }
 
@@ -464,12 +462,11 @@ def test_changes_of_one_name_are_found_by_it(plans: Plans, name: str) -> None:
 
 def test_the_last_change_of_a_name_is_the_newest(plans: Plans) -> None:
     with plans.database.reading() as connection:
-        change = revisions.last_change(connection, POOL)
-        assert change is not None
-        assert (change.revision, change.name) == (4700, "pool-3")
-        assert revisions.last_change(connection, RowKey("POOL", "pool-9", PLATFORM)) is None
+        [newest, older] = revisions.last_changes(connection, "POOL", "pool-3", 2)
+        assert (newest.revision, newest.name, older.revision) == (4700, "pool-3", 4000)
+        assert revisions.last_changes(connection, "POOL", "pool-9", 2) == []
 
 
 def test_the_last_change_of_an_attribute_is_found_by_its_scope(plans: Plans) -> None:
-    plan = plans.of(lambda c: revisions.last_change(c, RowKey("EXECUTION_QUEUE", "", PLACE)))
+    plan = plans.of(lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLACE))
     assert not re.search(r"SCAN revision_changes(?! USING)|Seq Scan on revision", plan), plan

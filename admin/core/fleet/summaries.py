@@ -10,7 +10,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts, format_amount
-from admin.core.times import show_age, show_time
+from admin.core.times import show_duration, show_time
 
 #: Members that a sentence names; the others are counted.
 _MOST_NAMED = 5
@@ -50,8 +50,8 @@ def describe_cluster(
 def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], now: datetime) -> str:
     reason = _WORDS[word]
     if word in ("unreachable", "lost") and cluster.state.last_sync_at is not None:
-        silent = (now - cluster.state.last_sync_at).total_seconds()
-        return f"{reason}, last heard {show_age(silent)}"
+        silent = show_duration((now - cluster.state.last_sync_at).total_seconds())
+        return f"{reason}, last heard {silent} ago"
     made_by = provenance.get(word)
     deadline = cluster.state.drain_deadline
     until = f" until {show_time(deadline)}" if word == "draining" and deadline is not None else ""

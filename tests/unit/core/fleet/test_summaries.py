@@ -30,18 +30,17 @@ def described(**state: Any) -> str:
         (READY, "Cluster 'fir' takes work; free are 3 of 4 cpu; 0 of 1 nodes idle."),
         (
             {**READY, "cordoned": True},
-            "Cluster 'fir' takes no work: it is cordoned (event 7, anonymous (says otto), 3 days ago, 'new disks').",
+            f"Cluster 'fir' takes no work: it is cordoned ({BY_OTTO.describe(NOW)}).",
         ),
         (
             {**READY, "cordoned": True, "draining": True, "drain_deadline": NOW},
-            "Cluster 'fir' takes no work: it is draining until 2026-01-01T00:00:00Z (event 7, anonymous (says otto), "
-            "3 days ago, 'new disks').",
+            f"Cluster 'fir' takes no work: it is draining until 2026-01-01T00:00:00Z ({BY_OTTO.describe(NOW)}).",
         ),
-        ({**READY, "health": "lost"}, "Cluster 'fir' takes no work: its agent is lost, last heard 3 minutes ago."),
+        ({**READY, "health": "lost"}, "Cluster 'fir' takes no work: its agent is lost, last heard 3 min ago."),
         (
             {**READY, "enabled": False, "health": "unreachable"},
-            "Cluster 'fir' takes no work: it is disabled (event 7, anonymous (says otto), 3 days ago, 'new disks'); "
-            "its agent is not heard, last heard 3 minutes ago.",
+            f"Cluster 'fir' takes no work: it is disabled ({BY_OTTO.describe(NOW)}); its agent is not heard, last heard "
+            "3 min ago.",
         ),
         ({**READY, "admitted": False}, "Cluster 'fir' takes no work: it waits to be admitted."),
     ],
