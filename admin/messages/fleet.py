@@ -398,17 +398,3 @@ class SwitchedAnswer(Answer):
 
 class ReportedAnswer(Answer):
     cluster: ClusterAnswer
-
-
-class ClusterEventAnswer(Answer):
-    at: Time
-    type: str
-    reason: str | None = None
-    author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
-    number: int
-
-
-class ClusterEventsAnswer(Answer):
-    events: list[ClusterEventAnswer]
-    token: str | None = None

@@ -39,8 +39,8 @@ def described(**state: Any) -> str:
         ({**READY, "health": "lost"}, "Cluster 'fir' takes no work: its agent is lost, last heard 3 min ago."),
         (
             {**READY, "enabled": False, "health": "unreachable"},
-            f"Cluster 'fir' takes no work: it is disabled ({BY_OTTO.describe(NOW)}); its agent is not heard, last heard "
-            "3 min ago.",
+            f"Cluster 'fir' takes no work: it is disabled ({BY_OTTO.describe(NOW)}); "
+            "its agent is not heard, last heard 3 min ago.",
         ),
         ({**READY, "admitted": False}, "Cluster 'fir' takes no work: it waits to be admitted."),
     ],
