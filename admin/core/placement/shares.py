@@ -73,15 +73,15 @@ def expected_range(share: float, draws: int) -> Range:
         mean, deviation = draws * share, math.sqrt(draws * share * (1 - share))
         low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
         return Range(max(0, math.floor(low)), min(draws, math.ceil(high)))
-    below, chance, bounds = 0.0, (1 - share) ** draws, []
-    for number in range(draws + 1):
-        below += chance
-        if not bounds and below > _TAIL:
-            bounds.append(number)
-        if below >= 1 - _TAIL:
-            return Range(bounds[0], number)
+    chance = below = (1 - share) ** draws  # of this number, and of this or a smaller one
+    low = number = 0
+    while below < 1 - _TAIL and number < draws:
         chance *= (draws - number) / (number + 1) * share / (1 - share)
-    return Range(bounds[0], draws)
+        number += 1
+        if below <= _TAIL:
+            low = number
+        below += chance
+    return Range(low, number)
 
 
 class Placing:
