@@ -40,6 +40,11 @@ class Provenance:
         """All of it as answers show it within a trail; what is unknown is left out."""
         return {key: value for key, value in vars(self).items() if value is not None}
 
+    @classmethod
+    def from_json(cls, document: JsonObject) -> Provenance:
+        """What `as_json` made."""
+        return cls(**{"claimed_by": None, "message": None, **document})
+
     def describe(self, now: datetime) -> str:
         """All of it as a part of a sentence: `revision 41, ana, 3 days ago, 'cap memory'`."""
         number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"

@@ -236,9 +236,11 @@ def create_definition(
     try:
         return put_definition(context, kind, name, payload, Expectation(absent=True), options)
     except VersionConflict as conflict:
+        made_by = {key: entry for detail in conflict.details for key, entry in detail.items() if key == "provenance"}
+        by = "".join(f" ({Provenance.from_json(entry).describe(context.clock())})" for entry in made_by.values())
         raise AlreadyExists(
-            f"A {kind.noun} called '{name}' exists already. Update it instead, or choose another name.",
-            details=[{"field": f"{kind.noun}.name", "reason": "is taken."}],
+            f"A {kind.noun} called '{name}' exists already{by}. Update it instead, or choose another name.",
+            details=[{"field": f"{kind.noun}.name", "reason": "is taken.", **made_by}],
         ) from conflict
 
 

@@ -263,6 +263,9 @@ def test_a_stale_version_is_refused_with_the_revision_that_made_the_row_so(api: 
     body = {"pool": {"members": [{"id": "east"}]}}
     first = ok(api.put(f"{API}/pools/gpu", json=body))["version"]
     second = ok(api.put(f"{API}/pools/gpu", json={"pool": {"members": [{"id": "west"}]}, **BY_ANA}))["version"]
+    taken = refused(api.post(f"{API}/pools", json={"pool": {"name": "gpu", **body["pool"]}}), 409, "already_exists")
+    assert f"exists already (revision {second}, anonymous (says ana), " in taken["message"]
+    assert taken["details"][0]["provenance"]["revision"] == second
     stale = api.put(f"{API}/pools/gpu", json=body, headers={"If-Match": f'"{first}"'})
     answer = refused(stale, 409, "version_conflict")
     assert f"is at version {second} (revision {second}, anonymous (says ana), " in answer["message"]
