@@ -80,7 +80,7 @@ class UndeclaredKind(InvalidRequest, name="undeclared_kind"):
 
 
 class ProjectArchived(InvalidRequest, name="project_archived", code=9):
-    """The project is archived: its attributes can be read, not written. Activate it first."""
+    """The project is archived: it can be read, but nothing can be set, registered or created. Activate it first."""
 
 
 class UnknownPool(InvalidRequest, name="unknown_pool"):

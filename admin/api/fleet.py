@@ -12,11 +12,10 @@ from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
+from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer
 from admin.messages.fleet import (
     ClusterAnswer,
     ClusterDetailsAnswer,
-    ClusterEventAnswer,
-    ClusterEventsAnswer,
     ClusterListAnswer,
     ClustersQuery,
     ClusterWritten,

@@ -6,7 +6,7 @@ from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.problems import invalid, shorten
-from admin.core.projects import Project, ProjectState, read_values
+from admin.core.projects import Archiving, Project, ProjectState, read_values
 from admin.messages.pages import key_of, token_of
 from admin.messages.projects import (
     CreateBody,
@@ -48,8 +48,11 @@ def _update(id: str, query: Fields, body: Fields) -> ProjectAnswer:
     """Change the given fields of a project."""
     if body.get("id", id) != id:
         raise invalid("id", f"is not the path's, '{shorten(id)}'; leave it out.")
-    options = change_options(query, body)
-    return _answer(projects.update_project(context(), id, read_values(body), expectation(), options))
+    values = read_values(body)
+    project = projects.update_project(context(), id, values, expectation(), change_options(query, body))
+    if query["dry_run"] and values.get("state") is ProjectState.ARCHIVED:
+        return _answer(project, projects.preview_archiving(context(), id))
+    return _answer(project)
 
 
 for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobody loses a label to a new description
@@ -70,5 +73,5 @@ def list_domains() -> DomainsAnswer:
     return DomainsAnswer.from_domains(context().settings.domains)
 
 
-def _answer(project: Project) -> ProjectAnswer:
-    return ProjectAnswer.from_project(project, context().settings.domains)
+def _answer(project: Project, archiving: Archiving | None = None) -> ProjectAnswer:
+    return ProjectAnswer.from_project(project, context().settings.domains, archiving)

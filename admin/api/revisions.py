@@ -72,7 +72,8 @@ def roll_back(query: Fields, body: Fields) -> ChangedAnswer:
     """Undo a revision, or bring a scope or everything back to one, as a new revision."""
     options = change_options(query, body, Mode.PLAN)
     if "revision" in body:
-        changed = rollbacks.roll_back_revision(context(), body["revision"], options)
+        only_restorable = body["restorable"]
+        changed = rollbacks.roll_back_revision(context(), body["revision"], options, only_restorable=only_restorable)
     elif body["everything"]:
         changed = rollbacks.roll_back_everything(context(), body["to"], options)
     else:

@@ -22,6 +22,7 @@ class Problem:
     closest: tuple[str, ...] = ()  #: known words like the one in the input
     index: int | None = None  #: position of its change, in a request with many
     version: int | None = None  #: of the row that set the rule
+    definition: tuple[str, str] | None = None  #: kind and name of a cluster, pool or label that refuses or is missing
     provenance: Mapping[str, Any] | None = None  #: of that version, as answers show it
 
     def __str__(self) -> str:

@@ -36,6 +36,27 @@ class Project:
     version: int  #: number of the last revision that changed it, 0 for one that configuration brought
 
 
+@dataclass(frozen=True, kw_only=True)
+class Archiving:
+    """What archiving a project means for its executions."""
+
+    waiting: int
+    running: int
+    first_waiting: tuple[str, ...]  #: by name, the oldest first
+
+    @property
+    def message(self) -> str:
+        if not self.waiting and not self.running:
+            return "Nothing waits or runs in the project. Nothing new could be created."
+        named = f" ({', '.join(self.first_waiting)}" if self.first_waiting else ""
+        more = f" and {self.waiting - len(self.first_waiting)} more" if self.waiting > len(self.first_waiting) else ""
+        waiting = f"{self.waiting} waiting{named}{more}{')' if named else ''}"
+        return (
+            f"Executions that go on: {waiting}, {self.running} running. Those that wait still start; "
+            "`rainbowctl delete execution` ends them. Nothing new could be created."
+        )
+
+
 class ProjectValues(TypedDict, total=False):
     """The fields of a project that people set, or some of them."""
 

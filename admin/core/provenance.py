@@ -55,14 +55,41 @@ def versions_of(refusals: Iterable[Exception]) -> set[int]:
     return {problem.version for problem in problems if problem.version}
 
 
-def explain_refusal(refusal: Invalid, provenance: Mapping[int, Provenance], now: datetime) -> Invalid:
-    """A refusal whose problems say by which revision the rule was set that each breaks, as far as that is known."""
-    problems = [_explain(problem, provenance.get(problem.version or 0), now) for problem in refusal.problems]
+#: The kind and the name of a cluster, pool or label.
+Named = tuple[str, str]
+
+
+def definitions_of(refusals: Iterable[Exception]) -> set[Named]:
+    """The clusters, pools and labels which refuse inputs, or which are missing."""
+    problems = (problem for refusal in refusals if isinstance(refusal, Invalid) for problem in refusal.problems)
+    return {problem.definition for problem in problems if problem.definition}
+
+
+def explain_refusal(
+    refusal: Invalid, set_by: Mapping[int, Provenance], made_by: Mapping[Named, Provenance], now: datetime
+) -> Invalid:
+    """A refusal whose problems say who is behind each, as far as that is known.
+
+    `set_by` are the revisions of the rules that are broken; `made_by` tells by what clusters were disabled, and by
+    what pools, labels and clusters were deleted.
+    """
+    verb = "disabled" if isinstance(refusal, Refused) and refusal.error == "cluster_disabled" else "deleted"
+    problems = []
+    for problem in refusal.problems:
+        parts = {
+            "That was set": set_by.get(problem.version or 0),
+            f"It was {verb}": made_by.get(problem.definition or ("", "")),
+        }
+        problems.append(_explain(problem, {start: entry for start, entry in parts.items() if entry}, now))
     return Refused(refusal.error, *problems) if isinstance(refusal, Refused) else Invalid(*problems)
 
 
-def _explain(problem: Problem, provenance: Provenance | None, now: datetime) -> Problem:
-    if provenance is None:
+def _explain(problem: Problem, parts: Mapping[str, Provenance], now: datetime) -> Problem:
+    if not parts:
         return problem
-    reason = f"{problem.reason} That was set by {provenance.describe(now)}."
-    return replace(problem, reason=reason, provenance=provenance.as_json())
+    sentences = [f"{start} by {entry.describe(now)}." for start, entry in parts.items()]
+    return replace(
+        problem,
+        reason=" ".join([problem.reason, *sentences]),
+        provenance=next(iter(parts.values())).as_json(),
+    )

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from admin.services.clocks import may_judge
 from admin.services.context import Context
-from admin.services.redecisions import Redecided, decide_waiting, end_overdue, is_room_again
+from admin.services.queueing_budgets import end_overdue
+from admin.services.redecision_rounds import Redecided
+from admin.services.redecisions import decide_waiting, is_room_again
 from admin.store import fleet
 
 _log = logging.getLogger("rainbow.loops")

@@ -14,6 +14,7 @@ from admin.core.changes import RowChange, RowWrite
 from admin.core.problems import Invalid, Problem, dotted, invalid, raise_problems
 from admin.core.settings.resolution import Effect
 from admin.messages.components import definition_name
+from admin.messages.errors import Details
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.previews import PreviewAnswer, Users, users_of
 from admin.messages.projects import NewProject
@@ -174,6 +175,10 @@ class ChangedAnswer(Answer):
     effective: EffectsAnswer | None = None
     users: Users = None
     executions: PreviewAnswer | None = None
+    left: Annotated[
+        Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
+    ] = None
+    left_count: Annotated[int | None, Meta(description="How many those are.")] = None
 
     @classmethod
     def from_changed(cls, changed: Changed, query: Fields) -> ChangedAnswer:
@@ -193,4 +198,6 @@ class ChangedAnswer(Answer):
             effective=effective,
             users=users_of(changed),
             executions=PreviewAnswer.of(changed),
+            left=list(changed.left) or None,
+            left_count=changed.left_count or None,
         )

@@ -15,7 +15,7 @@ from admin.messages.requests import Number, RequestSchema
 from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
 from admin.services.attempts import MOST_ATTEMPTS, AttemptView
 from admin.services.explanations import Explanation
-from admin.services.redecisions import Redecided
+from admin.services.redecision_rounds import Redecided
 from admin.store.decisions import StoredDecision
 
 
@@ -198,17 +198,19 @@ class RedecidedAnswer(Answer):
 
 class ManyRedecidedAnswer(Answer):
     matched: int
-    changed: int
+    changed: Annotated[int, Meta(description="Those that have another decision, be it for the same cluster.")]
+    moved: Annotated[int, Meta(description="Those of them that have another cluster.")]
     executions: list[RedecidedAnswer]
     dry_run: bool
 
     @classmethod
     def from_redecided(cls, redecided: Sequence[Redecided], *, dry_run: bool) -> ManyRedecidedAnswer:
-        """Those that changed come first."""
-        ordered = sorted(redecided, key=lambda item: not item.is_change)
+        """Those that moved come first, then those that changed."""
+        ordered = sorted(redecided, key=lambda item: (not item.is_move, not item.is_change))
         return cls(
             matched=len(redecided),
             changed=sum(item.is_change for item in redecided),
+            moved=sum(item.is_move for item in redecided),
             executions=[RedecidedAnswer.from_redecided(item) for item in ordered[:MOST_SHOWN]],
             dry_run=dry_run,
         )

@@ -23,8 +23,9 @@ class ErrorDetail(ScopeAnswer):
     closest: list[str] | None = None
     current_version: int | None = None
     provenance: Annotated[
-        ProvenanceAnswer | None, Meta(description="Of the setting, or of the later revision, that refuses it.")
+        ProvenanceAnswer | None, Meta(description="Of the setting, row, state or later revision that refuses it.")
     ] = None
+    executions: Annotated[list[str] | None, Meta(description="The first that stand in the way, by name.")] = None
 
 
 #: Details as the services write them, in the order that reads best for each error.

@@ -10,12 +10,13 @@ from msgspec import Meta
 
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
+from admin.core.fleet.summaries import off_because
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
-from admin.messages.previews import EffectCounts, Effects, IsComplete, PreviewAnswer, Users, users_of
+from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, PreviewAnswer, Users, users_of
 from admin.messages.requests import (
     NAME,
     PRINTABLE_LINES,
@@ -138,6 +139,7 @@ class GroupAnswer(Answer):
     strategy: str | None = None
     description: str | None = None
     total: GroupCapacityAnswer
+    summary: Annotated[str, Meta(description="Which members take work, and why others do not.")]
     source: str
     version: int | None = None
     provenance: StatesProvenance = None
@@ -159,6 +161,7 @@ class GroupAnswer(Answer):
             strategy=group.strategy if definition.kind is FleetKind.POOL else None,
             description=definition.payload.get("description"),
             total=GroupCapacityAnswer.from_capacity(view.capacity),
+            summary=view.summary,
             source=definition.source.value,
             version=definition.version,
             provenance=_states_provenance({"definition": view.provenance} if view.provenance else {}),
@@ -190,6 +193,11 @@ class ClusterExecutionAnswer(Answer):
 
 class ClusterAnswer(Answer):
     name: str
+    summary: Annotated[str, Meta(description="Whether it takes work, and why not, since when and by whom.")]
+    takes_work: Annotated[bool, Meta(description="Whether it may get new work, and has been seen.")]
+    takes_none_because: Annotated[
+        list[str] | None, Meta(description="What keeps work away: `draining`, `lost`, `expected` and the like.")
+    ] = None
     endpoint: str | None = None
     auth: Json | None = None
     enabled: bool
@@ -211,13 +219,15 @@ class ClusterAnswer(Answer):
     state: Annotated[str, one_of("pending", *(health.value for health in Health))]
     cost: float | None = None
     capacity: AmountsAnswer | None = None
-    reported_free: Annotated[AmountsAnswer | None, Meta(description="What was free by the last report.")] = None
+    reported_free: Annotated[
+        AmountsAnswer | None, Meta(description="What was free by the last report; absent before there is one.")
+    ] = None
     assigned: Annotated[
         AmountsAnswer | None, Meta(description="What is taken by what waits there, which no report may have yet.")
     ] = None
     free: Annotated[
         AmountsAnswer | None,
-        Meta(description="What is free for new work: the two before; nothing where its agent is silent or expected."),
+        Meta(description="What is free for new work: the two before; nothing where it takes none."),
     ] = None
     waiting: int
     running: int
@@ -239,8 +249,13 @@ class ClusterAnswer(Answer):
         cluster = view.cluster
         definition, state = cluster.definition, cluster.state
         payload, report = definition.payload, state.report
+        reasons = off_because(cluster)
+        reported_free = None if state.reported_at is None else cluster.unused
         return cls(
             name=cluster.name,
+            summary=view.summary,
+            takes_work=not reasons,
+            takes_none_because=reasons or None,
             endpoint=payload.get("endpoint"),
             auth=payload.get("auth"),
             enabled=cluster.enabled,
@@ -260,7 +275,7 @@ class ClusterAnswer(Answer):
             state=cluster.health.value if state.admitted else "pending",
             cost=cluster.cost,
             capacity=None if cluster.capacity is None else format_amounts(cluster.capacity),
-            reported_free=None if cluster.unused is None else format_amounts(cluster.unused),
+            reported_free=None if reported_free is None else format_amounts(reported_free),
             assigned=format_amounts({name: amount for name, amount in view.assigned.items() if amount}) or None,
             free=None if view.free is None else format_amounts(view.free),
             waiting=view.waiting,
@@ -362,6 +377,7 @@ class SwitchedAnswer(Answer):
     effects: Effects | None = None
     counts: EffectCounts | None = None
     complete: IsComplete | None = None
+    notes: Notes = None
 
     @classmethod
     def from_switched(cls, switched: Switched) -> SwitchedAnswer:
@@ -376,22 +392,9 @@ class SwitchedAnswer(Answer):
             effects=shown.effects,
             counts=shown.counts,
             complete=shown.complete,
+            notes=shown.notes,
         )
 
 
 class ReportedAnswer(Answer):
     cluster: ClusterAnswer
-
-
-class ClusterEventAnswer(Answer):
-    at: Time
-    type: str
-    reason: str | None = None
-    author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
-    number: int
-
-
-class ClusterEventsAnswer(Answer):
-    events: list[ClusterEventAnswer]
-    token: str | None = None

@@ -8,8 +8,9 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from admin.core.executions.switch_outcomes import Outcome
+from admin.core.in_use import Use
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.shared import Answer, Time, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
 from admin.services.changes import Changed
 from admin.services.previews import ExecutionEffect, ExecutionPreview
 
@@ -47,6 +48,7 @@ Effects = Annotated[
     Meta(description="Of a dry run: what would become of each execution that is affected."),
 ]
 EffectCounts = Annotated[dict[str, int], Meta(description="How many executions each outcome has.")]
+Notes = Annotated[list[str] | None, Meta(description="Of clusters that are silent: since when, and what that means.")]
 IsComplete = Annotated[bool, Meta(description="Whether every execution was looked at.")]
 
 
@@ -56,6 +58,7 @@ class PreviewAnswer(Answer):
     effects: Effects
     counts: EffectCounts
     complete: IsComplete
+    notes: Notes = None
 
     @classmethod
     def from_preview(cls, preview: ExecutionPreview) -> PreviewAnswer:
@@ -63,6 +66,7 @@ class PreviewAnswer(Answer):
             effects=[EffectOnExecutionAnswer.from_effect(effect) for effect in preview.effects[:_MOST_SHOWN]],
             counts=dict(Counter(effect.outcome.outcome.value for effect in preview.effects)),
             complete=preview.is_complete,
+            notes=list(preview.notes) or None,
         )
 
     @classmethod
@@ -76,6 +80,14 @@ class UserAnswer(Answer):
 
     field: str
     reason: str
+    provenance: Annotated[ProvenanceAnswer | None, Meta(description="Of the row that uses it.")] = None
+    executions: Annotated[list[str] | None, Meta(description="The first that were placed by it.")] = None
+
+    @classmethod
+    def from_use(cls, use: Use) -> UserAnswer:
+        provenance = None if use.provenance is None else ProvenanceAnswer.from_attributes(use.provenance)
+        executions = list(use.executions) or None
+        return cls(field=use.noun, reason=use.sentence, provenance=provenance, executions=executions)
 
 
 Users = Annotated[
@@ -86,5 +98,5 @@ Users = Annotated[
 
 def users_of(changed: Changed) -> list[UserAnswer] | None:
     """What would miss the rows that a dry run removes."""
-    users = [UserAnswer(field=noun, reason=reason) for noun, reason in changed.users[:_MOST_SHOWN]]
+    users = [UserAnswer.from_use(use) for use in changed.users[:_MOST_SHOWN]]
     return users or None

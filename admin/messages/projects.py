@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from admin.configuration.settings import Domain
 from admin.core import names
-from admin.core.projects import Project, ProjectState
+from admin.core.projects import Archiving, Project, ProjectState
 from admin.messages.requests import PRINTABLE, AuthorshipFields, Fields, PageQuery, Pattern, RequestSchema, Word
 from admin.messages.shared import Answer, Time, one_of
 
@@ -75,6 +75,15 @@ class LabelsAnswer(Answer):
     values: dict[str, str]
 
 
+class ArchivingAnswer(Answer):
+    """What archiving a project means for its executions."""
+
+    waiting: Annotated[int, Meta(description="They still start.")]
+    running: int
+    first_waiting: Annotated[list[str], Meta(description="By name, the oldest first.")]
+    message: str
+
+
 class ProjectAnswer(Answer):
     id: str
     name: str
@@ -85,14 +94,19 @@ class ProjectAnswer(Answer):
     created_at: Time
     updated_at: Time
     version: Annotated[int, Meta(description="0 for one that configuration brought.")]
+    archiving: Annotated[ArchivingAnswer | None, Meta(description="Of a dry run that archives it.")] = None
 
     @classmethod
-    def from_project(cls, project: Project, domains: Iterable[Domain]) -> ProjectAnswer:
+    def from_project(
+        cls, project: Project, domains: Iterable[Domain], archiving: Archiving | None = None
+    ) -> ProjectAnswer:
         return cls.from_attributes(
             project,
             labels=LabelsAnswer(values=project.labels),
             state=project.state.value,
             domains=DomainsAnswer.from_domains(domains).domains,
+            archiving=archiving
+            and ArchivingAnswer.from_attributes(archiving, first_waiting=list(archiving.first_waiting)),
         )
 
 

@@ -56,6 +56,10 @@ class RollbackBody(ScopeQuery, AuthorshipFields):
     revision = Number(least=1, strict=True, metadata={"description": "Undo this one revision."})
     to = Number(strict=True, metadata={"description": "Bring a scope, or everything, back to this revision."})
     everything = Flag(load_default=False)
+    restorable = Flag(
+        load_default=False,
+        metadata={"description": "With revision: undo only the rows that no later revision has changed."},
+    )
     expected_head = Number(strict=True, metadata={"description": "Refuse if a revision has been made since this one."})
     resource_type = ResourceType()
 
@@ -69,6 +73,8 @@ class RollbackBody(ScopeQuery, AuthorshipFields):
             raise ValidationError("is undone as a whole; a scope goes with to.", "revision")
         if "to" in body and has_scope == body["everything"]:
             raise ValidationError("needs a scope, or everything: true.", "to")
+        if body["restorable"] and "revision" not in body:
+            raise ValidationError("goes with revision.", "restorable")
         if body["everything"] and has_kind:
             raise ValidationError("goes with a scope, not with everything.", "resource_type")
 

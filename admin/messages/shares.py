@@ -32,6 +32,11 @@ class PassedOverAnswer(Answer):
     count: int
 
 
+class RangeAnswer(Answer):
+    low: int
+    high: int
+
+
 class ClusterShareAnswer(Answer):
     cluster: str
     weight: Annotated[float | None, Meta(description="Absent for a cluster that is no longer in the pool.")] = None
@@ -52,6 +57,14 @@ class ClusterShareAnswer(Answer):
         ),
     ]
 
+    drawn: Annotated[
+        int | None, Meta(description="What would have come there with all clusters able, where a share is promised.")
+    ] = None
+    expected: Annotated[
+        RangeAnswer | None, Meta(description="What chance makes of the promised share in 95 of 100 cases.")
+    ] = None
+    why: Annotated[str, Meta(description="Why so many came there.")]
+
     @classmethod
     def from_share(cls, share: ClusterShare, placed: int) -> ClusterShareAnswer:
         pairs = sorted(share.passed_over.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -67,11 +80,16 @@ class ClusterShareAnswer(Answer):
                 for other, count in pairs[:_MOST_PAIRS]
             ],
             otherwise=dict(share.otherwise),
+            drawn=share.drawn,
+            expected=None if share.expected is None else RangeAnswer(low=share.expected.low, high=share.expected.high),
+            why=share.why,
         )
 
 
 class SharesAnswer(Answer):
     pool: str
+    summary: Annotated[str, Meta(description="What was placed, and why some clusters got more or less.")]
+    not_counted: Annotated[list[str], Meta(description="What the numbers leave out.")]
     strategy: str
     after: Time
     before: Time

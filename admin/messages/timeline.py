@@ -13,7 +13,7 @@ from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.shared import Answer, Time, one_of
-from admin.services.timeline import SOURCES, Entry, Position, TimelineFilter, TimelinePage
+from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
 
 _FILTERS = ("domain", "project", "workflow", "launch_plan", "cluster", "actor", "source", "after", "before")
 
@@ -62,15 +62,17 @@ class EntryAnswer(Answer):
     restored: Restored = None
     cluster: str | None = None
     type: Annotated[str | None, Meta(description="Of an event.")] = None
-    number: Annotated[int | None, Meta(description="Of an event.")] = None
+    number: Annotated[int | None, Meta(description="Of an event; of a revision the same as `revision`.")] = None
+    created_at: Annotated[Time | None, Meta(description="Of a revision, the same as `at`.")] = None
     author: str | None = None
     claimed_by: str | None = None
     message: Annotated[
         str | None, Meta(description="Why, as who did it says; of a round what it did, with counts.")
     ] = None
+    request_id: Annotated[str | None, Meta(description="Of a revision.")] = None
     change_count: int | None = None
     changes: Annotated[
-        list[RowDifference] | None, Meta(description="Of a revision of a few rows; others have only their number.")
+        list[RowDifference] | None, Meta(description=f"The first {MOST_CHANGES} of a revision; it counts all.")
     ] = None
 
     @classmethod
@@ -81,11 +83,14 @@ class EntryAnswer(Answer):
                 at=revision.created_at,
                 source=entry.source,
                 revision=revision.number,
+                number=revision.number,
+                created_at=revision.created_at,
                 undone=revision.authorship.undone,
                 restored=revision.authorship.restored,
                 author=revision.authorship.author,
                 claimed_by=revision.authorship.claimed_by,
                 message=revision.authorship.message,
+                request_id=revision.authorship.request_id,
                 change_count=revision.change_count,
                 changes=[RowDifference.from_change(change) for change in entry.changes] or None,
             )

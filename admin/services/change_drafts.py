@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
+from admin.core.in_use import Use, with_provenance
 from admin.core.problems import Problem, raise_problems
+from admin.core.provenance import Provenance
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, InUse, VersionConflict
@@ -20,9 +24,6 @@ from admin.store import revisions
 
 #: Rows that a message names; the details name more.
 _MOST_NAMED = 5
-
-#: What would miss a row that is removed: the noun of the user, and which one it is.
-Use = tuple[str, str]
 
 Writes = Sequence[RowWrite] | Callable[[Connection], Sequence[RowWrite]]
 
@@ -114,19 +115,26 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
     raise_problems(draft.problems)
     _check_expectations(draft)
     if not draft.options.force:
-        _check_unused(nouns)
+        _check_unused(draft, nouns)
     return tuple(warnings)
 
 
-def _check_unused(nouns: Sequence[Changeable]) -> None:
+def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
     users = list(users_of_removed(nouns))
     if users:
-        named = " ".join(reason for _, reason in users[:_MOST_NAMED])
+        shown = explain_uses(draft.context, draft.connection, users[:MOST_DETAILS])
+        named = " ".join(use.sentence for use in shown[:_MOST_NAMED])
         more = f" And {len(users) - _MOST_NAMED} more." if len(users) > _MOST_NAMED else ""
         raise InUse(
             f"In use: {named}{more} Change them first, or use --force (force=true).",
-            details=[{"field": field, "reason": reason} for field, reason in users[:MOST_DETAILS]],
+            details=[use.as_detail() for use in shown],
         )
+
+
+def explain_uses(context: Context, connection: Connection, uses: Sequence[Use]) -> list[Use]:
+    """Uses that say by which revisions they are so."""
+    made_by = revisions.provenance_of(connection, (use.version for use in uses if use.version))
+    return with_provenance(uses, made_by, context.clock())
 
 
 def users_of_removed(nouns: Sequence[Changeable]) -> Iterator[Use]:
@@ -138,28 +146,50 @@ def _check_expectations(draft: Draft) -> None:
     conflicts = [(write, change) for write, change in draft.rows if not write.expectation.holds(change.before_version)]
     if not conflicts:
         return
-    named = "; ".join(_current_state(change) for _, change in conflicts[:_MOST_NAMED])
+    made_by = _last_changes(draft.connection, [change for _, change in conflicts[:MOST_DETAILS]])
+    now = draft.context.clock()
+    named = "; ".join(_current_state(change, made_by, now) for _, change in conflicts[:_MOST_NAMED])
     more = f" and {len(conflicts) - _MOST_NAMED} more" if len(conflicts) > _MOST_NAMED else ""
     raise VersionConflict(
         f"Not at the expected version: {named}{more}. Read the rows again and repeat the change.",
-        details=[_conflict(write, change) for write, change in conflicts],
+        details=[_conflict(write, change, made_by.get(change.key)) for write, change in conflicts],
     )
 
 
-def _current_state(change: RowChange) -> str:
+def _last_changes(connection: Connection, changes: Sequence[RowChange]) -> dict[RowKey, Provenance]:
+    """The revisions that made rows as they are, or deleted them, as far as those are kept."""
+    versions = {change.key: change.before_version for change in changes}
+    made_by = revisions.provenance_of(connection, (version for version in versions.values() if version))
+    missing = [key for key, version in versions.items() if not version][:_MOST_NAMED]
+    deleted = {key: _deleted_by(connection, key) for key in missing}
+    found = {key: made_by.get(version) if version else deleted.get(key) for key, version in versions.items()}
+    return {key: provenance for key, provenance in found.items() if provenance is not None}
+
+
+def _deleted_by(connection: Connection, key: RowKey) -> Provenance | None:
+    if key.name:
+        return revisions.deleted_by(connection, key.kind, [key.name]).get(key.name)
+    return revisions.deleted_at(connection, key.kind, key.scope)
+
+
+def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], now: datetime) -> str:
     keys = {"name": change.name, **change.scope.keys()}
     place = "/".join(keys[key] for key in ("name", *SCOPE_KEYS) if keys.get(key))
     version = change.before_version
-    return f"{change.kind} at {place} {f'is at version {version}' if version is not None else 'does not exist'}"
+    state = f"is at version {version}" if version is not None else "does not exist"
+    if change.key in made_by:
+        state += f" ({'' if version else 'deleted by '}{made_by[change.key].describe(now)})"
+    return f"{change.kind} at {place} {state}"
 
 
-def _conflict(write: RowWrite, change: RowChange) -> dict[str, int | str]:
-    facts: dict[str, int | str | None] = {
+def _conflict(write: RowWrite, change: RowChange, made_by: Provenance | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {
         "index": write.index,
         "resource_type": change.kind,
         "name": change.name or None,
         **change.scope.keys(),
         "expected_version": write.expectation.version,
         "current_version": change.before_version,
+        "provenance": made_by and made_by.as_json(),
     }
     return {name: value for name, value in facts.items() if value is not None}

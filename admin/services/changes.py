@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from admin.core.changes import RowChange, RowWrite
+from admin.core.in_use import Use
+from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
 from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
-from admin.errors import RainbowError
+from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
-from admin.services.change_drafts import Drafted, Use, Writes, draft_change, draft_unlocked, users_of_removed
+from admin.services.change_drafts import (
+    Drafted,
+    Writes,
+    draft_change,
+    draft_unlocked,
+    explain_uses,
+    users_of_removed,
+)
 from admin.services.changeable.base import ChangeOptions, Draft, Mode
 from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
@@ -40,6 +49,8 @@ class Changed:
     effects: tuple[Effect, ...] = ()
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
+    left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
+    left_count: int = 0
 
     @property
     def is_change(self) -> bool:
@@ -90,9 +101,10 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         effects: tuple[Effect, ...] = ()
         if options.mode is Mode.PLAN:
             effects = tuple(effect for noun in drafted.nouns for effect in noun.effects(drafted.changes_of(noun)))
-        users = tuple(users_of_removed(drafted.nouns)) if options.force else ()
+        users = list(users_of_removed(drafted.nouns)) if options.force else []
+        users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         preview = preview_changes(context, connection, drafted.changes)
-    return replace(changed_by(drafted, head), effects=effects, users=users, preview=preview)
+    return replace(changed_by(drafted, head), effects=effects, users=tuple(users), preview=preview)
 
 
 @dataclass(frozen=True, kw_only=True)

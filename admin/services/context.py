@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from admin.configuration import Settings
+from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.fleet.silence import Watch
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
@@ -48,6 +49,7 @@ class Context:
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
     token_cache: TokenCache = field(default_factory=TokenCache)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
+    seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
     list_limits: ListLimits = LIST_LIMITS
     monotonic: Callable[[], float] = time.monotonic  #: for how long something takes or waits, whatever the clock does
     began_at: float = field(init=False)  #: by the monotonic clock

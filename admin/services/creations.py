@@ -17,14 +17,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.changes import ANONYMOUS
 from admin.core.problems import Invalid
-from admin.core.provenance import explain_refusal, versions_of
 from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
 from admin.metrics import count_created
 from admin.services.context import Context
 from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
+from admin.services.refusals import explain_refusals, is_explainable
 from admin.services.run_requests import CreationRequest, RunRequest
-from admin.store import creations, executions, revisions
+from admin.store import creations, executions
 from admin.store.creations import Creation, Outcome
 from admin.store.executions import Execution
 
@@ -104,15 +104,15 @@ def create_executions(
 
 def _explained(context: Context, results: list[Result]) -> list[Result]:
     """Results whose refusals say by whom the settings were made that refuse them; nothing is read without any."""
-    versions = versions_of(result for result in results if isinstance(result, Exception))
-    if not versions:
+    refusals = [result for result in results if isinstance(result, Invalid)]
+    if not is_explainable(refusals):
         return results
     try:
         with context.database.reading() as connection:
-            provenance, now = revisions.provenance_of(connection, versions), context.clock()
+            explained = iter(explain_refusals(context, connection, refusals))
     except SQLAlchemyError:
         return results  # what was stored is not to be lost for it
-    return [explain_refusal(result, provenance, now) if isinstance(result, Invalid) else result for result in results]
+    return [next(explained) if isinstance(result, Invalid) else result for result in results]
 
 
 def _create_from_memory(context: Context, requests: list[CreationRequest], *, dry_run: bool) -> dict[int, Result]:

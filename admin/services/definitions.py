@@ -10,6 +10,7 @@ from admin.core.changes import RowChange
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet, build_group
+from admin.core.in_use import Use, describe_executions
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import NameList
 from admin.core.settings.resolution import Row
@@ -127,10 +128,14 @@ def check_managed(context: Context, kind: FleetKind, name: str) -> None:
         )
 
 
+#: Executions that a refusal names; the others are counted.
+_MOST_NAMED = 5
+
+
 def users_of(
     context: Context, connection: Connection, definition: Definition, after: Fleet, rows: Iterable[Row]
-) -> Iterator[tuple[str, str]]:
-    """What would miss a removed definition: the noun of each user, and which one it is.
+) -> Iterator[Use]:
+    """What would miss a removed definition.
 
     The rows are those of the kind that may name the definition.
     """
@@ -140,14 +145,17 @@ def users_of(
     if definition.kind is FleetKind.CLUSTER:
         for noun, groups in (("pool", after.pools), ("label", after.labels)):
             for group in after.groups_of(name, groups):
-                yield f"{noun}s", f"{noun} '{group}' has it as a member"
-        count = executions.count_unfinished(connection, cluster=name)
+                version = groups[group].definition.version
+                yield Use(noun=f"{noun}s", reason=f"{noun} '{group}' has it as a member", version=version)
+        placed_by = {"cluster": name}
     else:
-        count = executions.count_unfinished(connection, route_kind=definition.kind.noun, route_name=name)
+        placed_by = {"route_kind": definition.kind.noun, "route_name": name}
+    count = executions.count_unfinished(connection, **placed_by)
     if definition.kind is not FleetKind.CLUSTER or after.label(name) is None:
         yield from _named_by(context, connection, definition, rows)
     if count:
-        yield "executions", f"{count} unfinished executions were placed by it"
+        first = tuple(map(str, executions.first_unfinished(connection, _MOST_NAMED, **placed_by)))
+        yield Use(noun="executions", reason=describe_executions(count, first), executions=first)
 
 
 def _is_replaced(definition: Definition, after: Fleet) -> bool:
@@ -159,17 +167,18 @@ def _is_replaced(definition: Definition, after: Fleet) -> bool:
     return name in after.pools if definition.kind is FleetKind.POOL else after.label(name) is not None
 
 
-def _named_by(
-    context: Context, connection: Connection, definition: Definition, rows: Iterable[Row]
-) -> Iterator[tuple[str, str]]:
+def _named_by(context: Context, connection: Connection, definition: Definition, rows: Iterable[Row]) -> Iterator[Use]:
     """The settings that name a pool or label, or a cluster by the label that its own name is."""
     kind, field = _FIELDS[definition.kind]
     name = definition.name
-    yield from (("attributes", f"{row.scope} names it") for row in rows if row.payload.get(field) == name)
+    for row in rows:
+        if row.payload.get(field) == name:
+            yield Use(noun="attributes", reason=f"{row.scope} names it", version=row.version)
     for plan in registrations.active_plans(connection):
         if plan.spec.get(kind.payload_key, {}).get(field) == name:
-            yield "launch_plans", f"{plan.id} names it"
-    yield from (("configuration", f"{key} names it") for key in _configuration_keys(context, kind.name, name))
+            yield Use(noun="launch_plans", reason=f"{plan.id} names it")
+    for key in _configuration_keys(context, kind.name, name):
+        yield Use(noun="configuration", reason=f"{key} names it")
 
 
 def _configuration_keys(context: Context, kind: str, name: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from admin.core.executions.attempts import cancel, judge_silence, may_have_start
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.fleet.silence import describe_loss
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.store import clock_checks, fleet, leases
@@ -45,7 +46,9 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
             state = fleet.hold_state(connection, name)
             if (state.last_sync_at, state.health) != heard[name]:
                 continue  # its agent has synced meanwhile
-            event = ClusterEvent(cluster=name, at=context.clock(), type=health.value.upper())
+            seconds = agents.lost_seconds if health is Health.LOST else agents.unreachable_seconds
+            reason = describe_loss(state.last_sync_at, seconds, f"agents.{health.value}Seconds")
+            event = ClusterEvent(cluster=name, at=context.clock(), type=health.value.upper(), reason=reason)
             fleet.save(connection, replace(state, health=health.value), event)
             changed.append((name, health.value))
     return changed

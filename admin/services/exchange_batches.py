@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.attempts import NEED_DETAILS, waits_for_other
 from admin.core.fleet.clusters import REPORTED, ClusterState, Health, differs_only_in_load
+from admin.core.fleet.silence import describe_return
 from admin.core.placement.scores import looks_at_load_of
 from admin.core.problems import Invalid, invalid
 from admin.errors import AgentPresent, AgentReplaced
@@ -143,7 +144,8 @@ def _store_states(connection: Connection, exchanges: list[Exchange], now: dateti
             unchanged.append(after)
             continue
         kind = "READY" if before.health != after.health else REPORTED
-        event = ClusterEvent(cluster=after.name, at=now, type=kind)
+        reason = describe_return(before.health, before.last_sync_at, now) if kind == "READY" else None
+        event = ClusterEvent(cluster=after.name, at=now, type=kind, reason=reason)
         fleet.save(connection, after, event, may_change_decisions=exchange.changes_fleet)
     fleet.touch(connection, unchanged)
     if exchanges:

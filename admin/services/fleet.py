@@ -13,6 +13,7 @@ from admin.core.changes import Expectation
 from admin.core.fleet.clusters import Cluster, ClusterState, describe_silence, read_report
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
+from admin.core.fleet.summaries import describe_cluster, describe_group
 from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
@@ -26,7 +27,7 @@ from admin.services.cluster_provenance import cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.previews import ExecutionPreview, preview_switch
-from admin.store import executions, fleet, tokens
+from admin.store import executions, fleet, revisions, tokens
 from admin.store.executions import ListedExecution
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
@@ -58,6 +59,7 @@ class ClusterView:
     assigned: Amounts  #: what is taken by what waits there, which its agent may not have reported yet
     free: Amounts | None  #: for new work
     silence: str | None  #: why its agent does not sync
+    summary: str  #: whether it takes work, and why not
     provenance: Mapping[str, Provenance]  #: of its `definition`, and of `disabled`, `cordoned` and `draining` if it is
 
 
@@ -77,6 +79,7 @@ class GroupView:
     group: Group
     fleet: Fleet
     capacity: GroupCapacity
+    summary: str  #: which members take work, and why others do not
     provenance: Provenance | None  #: None for one of configuration, and where the revision is no longer kept
 
 
@@ -92,31 +95,34 @@ def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
     with context.database.reading() as connection:
         part = fleet_of(context, connection, fleet.get_definitions(connection, [(kind, name)]))
         if name not in _groups(part, kind):
-            raise not_found(kind, name, _groups(current_fleet(context, connection), kind))
+            raise not_found(context, connection, kind, name)
         return _group_views(connection, part, [_groups(part, kind)[name]])[0]
 
 
 def _group_views(connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
     shown = list(groups)
     defined = defined_by(connection, (group.definition for group in shown))
-    capacities = _capacities(connection, current, shown)
+    clusters, capacities = _capacities(connection, current, shown)
     return [
         GroupView(
             group=group,
             fleet=current,
             capacity=capacity,
+            summary=describe_group(group, clusters, capacity.total, capacity.free),
             provenance=defined.get(group.definition.version or 0),
         )
         for group, capacity in zip(shown, capacities, strict=True)
     ]
 
 
-def _capacities(connection: Connection, current: Fleet, groups: Sequence[Group]) -> list[GroupCapacity]:
-    """What the members of each group have together."""
+def _capacities(
+    connection: Connection, current: Fleet, groups: Sequence[Group]
+) -> tuple[Mapping[str, Cluster], list[GroupCapacity]]:
+    """The members of some groups by name, and what those of each group have together."""
     names = {member.cluster for group in groups for member in group.members}
     clusters = _with_states(connection, [current.clusters[name] for name in names])
     waiting = executions.taken_by_waiting(connection, clusters)
-    return [group_capacity(group, clusters, waiting) for group in groups]
+    return clusters, [group_capacity(group, clusters, waiting) for group in groups]
 
 
 def _with_states(connection: Connection, clusters: Sequence[Cluster]) -> dict[str, Cluster]:
@@ -129,8 +135,17 @@ def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
     return current.pools if kind is FleetKind.POOL else current.labels
 
 
-def not_found(kind: FleetKind, name: str, known: Iterable[str]) -> NotFound:
-    """The error for a name that the fleet does not have, with the closest known ones."""
+def not_found(context: Context, connection: Connection, kind: FleetKind, name: str) -> NotFound:
+    """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
+    current = current_fleet(context, connection)
+    known: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
+    deleted_by = revisions.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
+    if deleted_by is not None:
+        reason = f"was deleted by {deleted_by.describe(context.clock())}."
+        return _NOT_FOUND[kind](
+            f"The {kind.noun} '{shorten(name)}' {reason} `rainbowctl get {kind.noun}` lists those that there are.",
+            details=[{"field": "name", "reason": reason, "provenance": deleted_by.as_json()}],
+        )
     near = closest(name, known)
     return _NOT_FOUND[kind](
         f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)} `rainbowctl get {kind.noun}` lists them.",
@@ -145,12 +160,12 @@ def list_clusters(context: Context, *, pool: str | None = None, label: str | Non
         names = set(current.clusters)
         if pool is not None:
             if pool not in current.pools:
-                raise not_found(FleetKind.POOL, pool, current.pools)
+                raise not_found(context, connection, FleetKind.POOL, pool)
             names &= {member.cluster for member in current.pools[pool].members}
         if label is not None:
             group = current.label(label)
             if group is None:
-                raise not_found(FleetKind.LABEL, label, current.labels)
+                raise not_found(context, connection, FleetKind.LABEL, label)
             names &= {member.cluster for member in group.members}
         clusters = [cluster for cluster in current.clusters.values() if cluster.name in names]
         return _views(context, connection, current, clusters)
@@ -164,20 +179,21 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
     """One cluster."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        [view] = _views(context, connection, current, [_find_cluster(current, name)])
+        [view] = _views(context, connection, current, [_find_cluster(context, connection, name)])
         pools = [current.pools[pool] for pool in view.pools]
         return ClusterDetails(
             **vars(view),
             leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
             queue=executions.next_at(connection, name, MOST_EXECUTIONS),
-            by_pool=dict(zip(view.pools, _capacities(connection, current, pools), strict=True)),
+            by_pool=dict(zip(view.pools, _capacities(connection, current, pools)[1], strict=True)),
         )
 
 
-def _find_cluster(current: Fleet, name: str) -> Cluster:
-    if name not in current.clusters:
-        raise not_found(FleetKind.CLUSTER, name, current.clusters)
-    return current.clusters[name]
+def _find_cluster(context: Context, connection: Connection, name: str) -> Cluster:
+    clusters = current_fleet(context, connection).clusters
+    if name not in clusters:
+        raise not_found(context, connection, FleetKind.CLUSTER, name)
+    return clusters[name]
 
 
 def _views(context: Context, connection: Connection, current: Fleet, clusters: list[Cluster]) -> list[ClusterView]:
@@ -193,7 +209,8 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             for member in group.members:
                 if member.cluster in groups:
                     groups[member.cluster][index].append(name)
-    provenance = cluster_provenance(context, connection, clusters)
+    provenance, now = cluster_provenance(context, connection, clusters), context.clock()
+    usable = {cluster.name: usable_amounts(cluster, waiting) for cluster in clusters}
     return [
         ClusterView(
             cluster=cluster,
@@ -203,8 +220,9 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             running=counts.get((cluster.name, "RUNNING"), 0) + counts.get((cluster.name, "ABORTING"), 0),
             leases=leases.get(cluster.name, 0),
             assigned=waiting.get(cluster.name, {}),
-            free=usable_amounts(cluster, waiting),
+            free=usable[cluster.name],
             silence=describe_silence(cluster, has_token=cluster.name in with_token),
+            summary=describe_cluster(cluster, usable[cluster.name], provenance[cluster.name], now),
             provenance=provenance[cluster.name],
         )
         for cluster in clusters
@@ -327,7 +345,7 @@ def _switch(
     event = ClusterEvent(cluster=name, at=context.clock(), type=event_type, reason=reason, claimed_by=claimed_by)
     with context.database.writing() as connection:
         fleet.lock(connection)
-        cluster = _find_cluster(current_fleet(context, connection), name)
+        cluster = _find_cluster(context, connection, name)
         state = new_state(replace(cluster, state=fleet.hold_state(connection, name)))
         if state is not None:
             fleet.save(connection, state, event)
@@ -337,7 +355,7 @@ def _switch(
 def _preview(context: Context, name: str, new_state: Callable[[Cluster], ClusterState | None]) -> Switched:
     """What a change of a cluster's state would do."""
     with context.database.reading() as connection:
-        cluster = _find_cluster(current_fleet(context, connection), name)
+        cluster = _find_cluster(context, connection, name)
         state = new_state(replace(cluster, state=fleet.states(connection).get(name, cluster.state)))
         preview = ExecutionPreview() if state is None else preview_switch(context, connection, state)
     return Switched(get_cluster(context, name), state is not None, preview)
@@ -346,6 +364,6 @@ def _preview(context: Context, name: str, new_state: Callable[[Cluster], Cluster
 def list_events(context: Context, name: str, below: int | None, limit: int) -> tuple[list[ClusterEvent], int | None]:
     """A page of a cluster's events, newest first, and the number below which the next page starts, if there is one."""
     with context.database.reading() as connection:
-        _find_cluster(current_fleet(context, connection), name)
+        _find_cluster(context, connection, name)
         events = fleet.events(connection, ClusterEventFilter(cluster=name), below, limit + 1)
     return events[:limit], events[limit - 1].number if len(events) > limit else None

@@ -19,7 +19,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import render_candidates, switched_candidates
 from admin.core.placement.routes import describe_rungs
 from admin.core.problems import Invalid
-from admin.core.provenance import Provenance, explain_refusal, versions_of
+from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
@@ -28,6 +28,7 @@ from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation
 from admin.services.non_candidates import not_candidates
+from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
@@ -48,8 +49,8 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
             view = StoredView(context, connection, proposed=changes)
             preparation = prepare(context, view, named)
         except Invalid as refusal:
-            set_by = _set_by(connection, versions_of([refusal]), changes)
-            raise explain_refusal(refusal, set_by or {}, context.clock()) from refusal
+            [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
+            raise explained from refusal
         steps = preparation.run_plan.effective.trail.body
         provenance = _set_by(connection, versions_in(steps), changes)
         placement, now = preparation.place(named.key), context.clock()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import product
 
 from sqlalchemy import Connection
@@ -12,18 +12,21 @@ from sqlalchemy import Connection
 from admin.core.changes import RowChange
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.switch_outcomes import (
+    MissingAgent,
     SwitchOutcome,
     of_drain,
+    of_missing_agent,
     of_placement,
-    of_removal,
     of_settings,
-    returns_after_removal,
+    of_stay,
     returns_to_queue,
+    returns_without_agent,
 )
-from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import Decision
+from admin.core.times import show_time
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.redecisions import preview
@@ -49,6 +52,7 @@ class ExecutionPreview:
 
     effects: Sequence[ExecutionEffect] = ()
     is_complete: bool = True  #: False where there are more executions than were looked at
+    notes: Sequence[str] = ()  #: sentences about clusters that are silent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +68,18 @@ def preview_switch(context: Context, connection: Connection, state: ClusterState
     most, deadline = context.list_limits.previewed, state.drain_deadline
     fleet_now = _fleet_now(context, connection)
     leased = executions.leased_at(connection, [state.name], most + 1) if state.draining else []
-    rule = _Rule(
-        returns=lambda execution: returns_to_queue(execution, deadline),
-        outcome=lambda execution, decision: of_drain(execution, deadline, decision),
-    )
+    silent = [cluster for cluster in [fleet_now.clusters[state.name]] if cluster.is_silent]
+    if silent:
+        rule = _without_agents(_missing_agents(context, silent))
+    else:
+        rule = _Rule(
+            returns=lambda execution: returns_to_queue(execution, deadline),
+            outcome=lambda execution, decision: of_drain(execution, deadline, decision),
+        )
     fleet_then = fleet_now.with_states({state.name: state})
     waiting = executions.waiting(connection, 0, most + 1, lock=False)
-    return _preview(connection, fleet_now, fleet_then, waiting, leased, rule, context.list_limits)
+    preview = _preview(connection, fleet_now, fleet_then, waiting, leased, rule, context.list_limits)
+    return replace(preview, notes=_silence_notes(silent, "learns of this only when it is heard again"))
 
 
 def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:
@@ -87,7 +96,7 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     ]
     effects = _effects_of_settings(context, connection, changes, staying) if staying else []
     is_complete = fleet_preview.is_complete and len(waiting) <= most
-    return ExecutionPreview(effects=[*fleet_preview.effects, *effects], is_complete=is_complete)
+    return replace(fleet_preview, effects=[*fleet_preview.effects, *effects], is_complete=is_complete)
 
 
 def _places(execution: WaitingExecution) -> Iterable[tuple[str, str]]:
@@ -123,22 +132,35 @@ def _preview_definitions(
     most = context.list_limits.previewed
     fleet_now, fleet_then = _fleet_now(context, connection), fleet_after(context, connection, changes)
     gone = [key for key, definition in changed.items() if definition is None]
-    clusters = [name for kind, name in gone if kind is FleetKind.CLUSTER and name not in fleet_then.clusters]
+    undefined = [name for kind, name in gone if kind is FleetKind.CLUSTER and name in fleet_now.clusters]
+    clusters = [name for name in undefined if name not in fleet_then.clusters]
     groups = [(kind.noun, name) for kind, name in gone if kind is not FleetKind.CLUSTER]
     leased = {execution.id: execution for execution in executions.leased_by(connection, groups, most + 1)}
-    leased |= {execution.id: execution for execution in executions.leased_at(connection, clusters, most + 1)}
-    given_up_at = _given_up_at(context, connection, clusters)
-    rule = _Rule(
-        returns=lambda execution: execution.cluster in given_up_at and returns_after_removal(execution),
-        outcome=lambda execution, decision: (
-            of_removal(execution, given_up_at[execution.cluster], decision)
-            if execution.cluster in given_up_at
-            else of_drain(execution, None, decision)
-        ),
+    leased |= {execution.id: execution for execution in executions.leased_at(connection, undefined, most + 1)}
+    agents = _missing_agents(context, [fleet_now.clusters[name] for name in clusters], are_removed=True)
+    preview = _preview(
+        connection,
+        fleet_now,
+        fleet_then,
+        waiting,
+        [leased[id] for id in sorted(leased)],
+        _without_agents(agents),
+        context.list_limits,
     )
-    return _preview(
-        connection, fleet_now, fleet_then, waiting, [leased[id] for id in sorted(leased)], rule, context.list_limits
-    )
+    moving = {effect.id for effect in preview.effects}
+    staying = [
+        ExecutionEffect(
+            id=execution.key,
+            phase=Phase.QUEUED.value,
+            previous_cluster=execution.cluster,
+            outcome=of_stay(execution.cluster),
+        )
+        for execution in waiting[:most]
+        if execution.cluster in set(undefined) - set(clusters) and execution.key not in moving
+    ]
+    silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
+    notes = _silence_notes(silent, "what it runs is judged by the admin alone")
+    return replace(preview, effects=[*preview.effects, *staying], notes=notes)
 
 
 def _fleet_now(context: Context, connection: Connection) -> Fleet:
@@ -146,12 +168,43 @@ def _fleet_now(context: Context, connection: Connection) -> Fleet:
     return current_fleet(context, connection).with_states(fleet.states(connection))
 
 
-def _given_up_at(context: Context, connection: Connection, clusters: Sequence[str]) -> dict[str | None, datetime]:
-    """When what may still run at each of some clusters is given up, if their agents are not heard again."""
-    heard = fleet.heard(connection) if clusters else {}
-    since = {name: heard[name].last_sync_at if name in heard else None for name in clusters}
-    limit = timedelta(seconds=context.settings.agents.give_up_seconds)
-    return {name: (last_sync_at or context.clock()) + limit for name, last_sync_at in since.items()}
+def _missing_agents(
+    context: Context, clusters: Sequence[Cluster], *, are_removed: bool = False
+) -> dict[str | None, MissingAgent]:
+    """The agents of silent or removed clusters, and when what they have is judged if they are not heard again."""
+    limits, now = context.settings.agents, context.clock()
+    agents: dict[str | None, MissingAgent] = {}
+    for cluster in clusters:
+        heard = cluster.state.last_sync_at or now
+        agents[cluster.name] = MissingAgent(
+            why="its agent can no longer report it"
+            if are_removed
+            else f"its agent has not been heard since {show_time(heard)}",
+            lost_at=now if are_removed else heard + timedelta(seconds=limits.lost_seconds),
+            given_up_at=heard + timedelta(seconds=limits.give_up_seconds),
+        )
+    return agents
+
+
+def _without_agents(agents: Mapping[str | None, MissingAgent]) -> _Rule:
+    """What becomes of executions whose agents are missing; the others go on."""
+    return _Rule(
+        returns=lambda execution: execution.cluster in agents and returns_without_agent(execution),
+        outcome=lambda execution, decision: (
+            of_missing_agent(execution, agents[execution.cluster], decision)
+            if execution.cluster in agents
+            else of_drain(execution, None, decision)
+        ),
+    )
+
+
+def _silence_notes(silent: Iterable[Cluster], then: str) -> list[str]:
+    return [
+        f"Cluster '{cluster.name}' is {cluster.health.value}: its agent was last heard at "
+        f"{show_time(cluster.state.last_sync_at)}, and {then}."
+        for cluster in silent
+        if cluster.state.last_sync_at is not None
+    ]
 
 
 def _preview(

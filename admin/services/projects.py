@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from admin.core import names
 from admin.core.changes import Expectation
+from admin.core.executions.lifecycle import Phase
 from admin.core.problems import closest, did_you_mean, shorten
-from admin.core.projects import Project, ProjectState, ProjectValues, project_after
+from admin.core.projects import Archiving, Project, ProjectState, ProjectValues, project_after
 from admin.errors import ProjectExists, ProjectNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.projects import project_write
 from admin.services.changes import make_change
 from admin.services.context import Context
-from admin.store import projects, revisions
+from admin.store import executions, projects, revisions
 
 
 def create_project(context: Context, project_id: str, values: ProjectValues, options: ChangeOptions) -> Project:
@@ -61,6 +62,20 @@ def update_project(
     if options.dry_run:
         return project_after(before, project_id, values, context.clock())
     return get_project(context, project_id)
+
+
+#: Executions that a preview of archiving names; the others are counted.
+_MOST_NAMED = 20
+
+
+def preview_archiving(context: Context, project_id: str) -> Archiving:
+    """What archiving a project would mean for its executions."""
+    with context.database.reading() as connection:
+        unfinished = executions.count_unfinished(connection, project=project_id)
+        waiting = {"project": project_id, "phase": Phase.QUEUED.value}
+        number = executions.count_unfinished(connection, **waiting)
+        first = executions.first_unfinished(connection, _MOST_NAMED, **waiting)
+    return Archiving(waiting=number, running=unfinished - number, first_waiting=tuple(map(str, first)))
 
 
 def seed_projects(context: Context) -> list[str]:

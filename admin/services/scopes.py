@@ -53,7 +53,8 @@ def check_active(project: Project) -> None:
     if project.state is ProjectState.ARCHIVED:
         remedy = f"Run `rainbowctl update project {project.id} --activate` first."
         raise ProjectArchived(
-            f"Project '{project.id}' is archived: its attributes can be read, not written. {remedy}",
+            f"Project '{project.id}' is archived: nothing can be set, registered or created there; it can be read, and "
+            f"what waits or runs there goes on. {remedy}",
             details=[{"field": "project", "reason": f"'{project.id}' is archived. {remedy}"}],
         )
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
-from admin.core.placement.shares import PassedOver, Placing, promised_shares
+from admin.core.placement.shares import PassedOver, Placing, Range, expected_range, explain_share, promised_shares
 from admin.core.problems import invalid
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.fleet import not_found
 from admin.store import shares
 from admin.store.shares import PlacedExecution, Window
+
+#: Clusters that a summary names.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +41,18 @@ class ClusterShare:
     placed: int
     passed_over: Mapping[PassedOver, int]  #: what of it would have gone to other clusters
     otherwise: Mapping[str, int]  #: what came there by another route, by its kind
+    drawn: int | None  #: what would have come there if all clusters had been able; None where no share is promised
+    expected: Range | None  #: what chance makes of the promised share
+    why: str
 
     @property
     def by_strategy(self) -> int:
         return self.placed - sum(self.passed_over.values())
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether its number is not what was promised, or others were passed over for it."""
+        return self.placed not in self.expected if self.expected is not None else bool(self.passed_over)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +66,25 @@ class PoolShares:
     examined_since: datetime | None  #: when the oldest of them was created
     total: int  #: executions of the window, up to `ShareLimits.counted`
     unplaced: int  #: those of the examined ones that no cluster was able to take
+    not_counted: Sequence[str]  #: what the numbers leave out, in sentences
 
     @property
     def placed(self) -> int:
         return self.examined - self.unplaced
+
+    @property
+    def summary(self) -> str:
+        """What was placed, and why some clusters got more or less than their share."""
+        start = f"Pool '{self.group.name}' ({self.group.strategy}) placed {self.placed} executions"
+        if not self.placed:
+            return f"{start} in this window."
+        uneven = [share for share in self.clusters if share.is_uneven][:_MOST_NAMED]
+        if uneven:
+            named = "; ".join(f"{share.cluster} got {share.placed}: {share.why}" for share in uneven)
+            return f"{start}; {named}."
+        if self.clusters[0].expected is not None:
+            return f"{start}, and each cluster got what its weight promises, as far as chance allows."
+        return f"{start}, each where its strategy prefers."
 
 
 def pool_shares(
@@ -72,7 +98,7 @@ def pool_shares(
     with context.database.reading() as connection:
         pools = current_fleet(context, connection).pools
         if name not in pools:
-            raise not_found(FleetKind.POOL, name, pools)
+            raise not_found(context, connection, FleetKind.POOL, name)
         group = pools[name]
         placed = shares.placed_by(connection, name, window, most.executions)
         total = len(placed)
@@ -86,15 +112,27 @@ def pool_shares(
             member.cluster: shares.placed_otherwise(connection, name, member.cluster, window, each)
             for member in group.members
         }
+    clusters = _clusters(group, examined, placings, otherwise)
     return PoolShares(
         group=group,
         window=window,
-        clusters=_clusters(group, examined, placings, otherwise),
+        clusters=clusters,
         examined=len(examined),
         examined_since=examined[-1].created_at if examined else None,
         total=total,
         unplaced=sum(execution.cluster is None for execution in examined),
+        not_counted=list(_not_counted(len(examined), total, most, clusters, each)),
     )
+
+
+def _not_counted(
+    examined: int, total: int, most: ShareLimits, clusters: Sequence[ClusterShare], each: int
+) -> Iterator[str]:
+    if examined < total:
+        number = f"{total - examined} or more" if total == most.counted else total - examined
+        yield f"{number} older executions of the window are not counted."
+    if any(share.placed + sum(share.otherwise.values()) >= each for share in clusters):
+        yield f"Beside the pool only the newest {each} executions of each cluster were looked at."
 
 
 def _affordable(
@@ -124,15 +162,35 @@ def _clusters(
             if other is not None:
                 passed_over.setdefault(execution.cluster, Counter())[other] += 1
     weights = {member.cluster: member.weight for member in group.members}
-    promised = promised_shares(group)
-    return [
-        ClusterShare(
-            cluster=name,
-            weight=weights.get(name),
-            promised=promised.get(name),
-            placed=placed[name],
-            passed_over=passed_over.get(name, {}),
-            otherwise=otherwise.get(name, {}),
+    promised, draws = promised_shares(group), placed.total()
+    lost: dict[str, Counter[str]] = {}
+    for others in passed_over.values():
+        for other, count in others.items():
+            lost.setdefault(other.cluster, Counter())[other.reason] += count
+    weights_changed = any(placing.weights != weights for placing in placings.values())
+    shares_of_clusters = []
+    for name in [*weights, *sorted(placed.keys() - weights.keys())]:
+        gained, lost_there = passed_over.get(name, Counter()), lost.get(name, Counter())
+        expected = expected_range(promised[name], draws) if name in promised and draws else None
+        drawn = placed[name] - gained.total() + lost_there.total() if expected else None
+        shares_of_clusters.append(
+            ClusterShare(
+                cluster=name,
+                weight=weights.get(name),
+                promised=promised.get(name),
+                placed=placed[name],
+                passed_over=gained,
+                otherwise=otherwise.get(name, {}),
+                drawn=drawn,
+                expected=expected,
+                why=explain_share(
+                    placed=placed[name],
+                    drawn=drawn,
+                    expected=expected,
+                    lost=lost_there if expected else {},
+                    gained=gained,
+                    weights_changed=weights_changed,
+                ),
+            )
         )
-        for name in [*weights, *sorted(placed.keys() - weights.keys())]
-    ]
+    return shares_of_clusters

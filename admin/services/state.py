@@ -101,7 +101,7 @@ class StateSummary:
                 },
                 capacities={name: in_units(cluster.capacity or {}) for name, cluster in clusters.items()},
                 free={
-                    name: in_units(dict.fromkeys(free, 0) if not cluster.is_able else free)
+                    name: in_units(free)
                     for name, cluster in clusters.items()
                     if (free := usable_amounts(cluster, taken)) is not None
                 },

@@ -20,7 +20,7 @@ from admin.store.revisions import Revision, RevisionFilter
 
 _Item = Revision | ClusterEvent
 
-#: Up to so many changes of a revision are shown; the revision itself has all.
+#: So many changes of a revision are shown, the first ones; the revision itself has all.
 MOST_CHANGES = 5
 
 
@@ -124,8 +124,8 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         # Each in its own order: a clock that was set back reorders neither.
         merged = list(heapq.merge(changed, events, key=_time, reverse=True))
         page = merged[:limit]
-        small = [item.number for item in page if isinstance(item, Revision) and item.change_count <= MOST_CHANGES]
-        changes = revisions.changes_of_many(connection, small)
+        numbers = [item.number for item in page if isinstance(item, Revision)]
+        changes = revisions.changes_of_many(connection, numbers, MOST_CHANGES)
     entries = [
         Entry(revision=item, changes=changes.get(item.number, ())) if isinstance(item, Revision) else Entry(event=item)
         for item in page

@@ -372,6 +372,14 @@ def count_unfinished(connection: Connection, **columns: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def first_unfinished(connection: Connection, limit: int, **columns: str) -> list[ExecutionId]:
+    """The oldest unfinished executions that have some values."""
+    conditions = [func.coalesce(_columns[name], "") == value for name, value in columns.items()]
+    names = (_columns.project, _columns.domain, _columns.name)
+    query = select(*names).where(_IS_UNFINISHED, *conditions).order_by(_columns.id).limit(limit)
+    return list(map(ExecutionId._make, connection.execute(query)))
+
+
 def unfinished_counts(connection: Connection) -> Iterator[tuple[str, str, str, str, str, str, int]]:
     """Unfinished executions by phase, reason, domain, cluster, pool and label."""
     names = ("phase", "reason", "domain", "cluster", "pool", "label")

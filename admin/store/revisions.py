@@ -23,6 +23,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     tuple_,
 )
 
@@ -65,6 +66,16 @@ revision_changes = Table(
     Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind"),
 )
 _changes = revision_changes.c
+#: Rows with a name are few; writes of attributes, which are many, do not pay for this index.
+_IS_NAMED = text("name <> ''")
+Index(
+    "ix_revision_changes_name",
+    _changes.kind,
+    _changes.name,
+    _changes.revision,
+    postgresql_where=_IS_NAMED,
+    sqlite_where=_IS_NAMED,
+)
 _SCOPE = scope_columns(revision_changes)
 _KEY = (_changes.kind, _changes.name, *_SCOPE)
 
@@ -209,7 +220,9 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
     if filters.before is not None:
         yield revisions.c.created_at < filters.before
     named = [column == getattr(filters, column.name) for column in _KEY if getattr(filters, column.name) is not None]
-    if named:
+    if filters.name and filters.kind:
+        yield revisions.c.number.in_(select(_changes.revision).where(*named, _IS_NAMED))
+    elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
 
 
@@ -231,7 +244,54 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
     }
 
 
+def last_changes(connection: Connection, kind: str, name: str, limit: int) -> list[RowChange]:
+    """The last changes of a named definition, newest first."""
+    query = select(revision_changes).where(_changes.kind == kind, _changes.name == name, _IS_NAMED)
+    rows = connection.execute(query.order_by(_changes.revision.desc()).limit(limit))
+    return [_change(row) for row in rows]
+
+
+def deleted_by(connection: Connection, kind: str, names: Iterable[str]) -> dict[str, Provenance]:
+    """The revisions by which named definitions were deleted; of those that are not kept, or were no last change, none.
+
+    It is for a few names, each of which is looked up by itself.
+    """
+    changes = [change for name in names for change in last_changes(connection, kind, name, 1)]
+    deleted = {change.name: change.revision for change in changes if change.after is None}
+    provenance = provenance_of(connection, deleted.values())
+    return {name: provenance[number] for name, number in deleted.items() if number in provenance}
+
+
 _SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
+
+
+def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | None:
+    """The revision by which the row of a kind at a scope was deleted; None where that was not its last change."""
+    values = {"kind": kind, **scope._asdict()}
+    change = connection.execute(_LAST_AT_SCOPE, values).first()
+    if change is None or change.after is not None:
+        return None
+    return provenance_of(connection, [change.revision]).get(change.revision)
+
+
+_LAST_AT_SCOPE = (
+    select(_changes.revision, _changes.after)
+    .where(
+        _changes.kind == bindparam("kind"),
+        _changes.name == "",
+        *(column == bindparam(column.name) for column in _SCOPE),
+    )
+    .order_by(_changes.revision.desc())
+    .limit(1)
+)
+
+
+def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
+    """The last revision that changed a cluster, pool or label, if it is among the last ones."""
+    above = head(connection) - searched
+    query = select(func.max(_changes.revision)).where(_changes.revision > above, _IS_NAMED)
+    number = connection.execute(query).scalar_one()
+    return None if number is None else provenance_of(connection, [number]).get(number)
 
 
 def changes_of(connection: Connection, number: int) -> list[RowChange]:
@@ -240,11 +300,11 @@ def changes_of(connection: Connection, number: int) -> list[RowChange]:
     return [_change(row) for row in connection.execute(query)]
 
 
-def changes_of_many(connection: Connection, numbers: Sequence[int]) -> dict[int, list[RowChange]]:
-    """The changes of several revisions, in their order, by number."""
+def changes_of_many(connection: Connection, numbers: Sequence[int], most: int) -> dict[int, list[RowChange]]:
+    """The first changes of several revisions, in their order, by number."""
     changes: dict[int, list[RowChange]] = {number: [] for number in numbers}
     if changes:
-        query = select(revision_changes).where(_changes.revision.in_(numbers))
+        query = select(revision_changes).where(_changes.revision.in_(numbers), _changes.ordinal < most)
         for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal)):
             changes[row.revision].append(_change(row))
     return changes

@@ -161,4 +161,6 @@ def _value(row: Any, name: str, listing: Listing) -> Any:
         return parse_timestamp(value)
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list):
+        return [str(entry) for entry in value]
     return value if isinstance(value, int | float) or value is None else str(value)

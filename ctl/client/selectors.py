@@ -53,7 +53,14 @@ class Term:
         return f"{self.function}({self.field},{';'.join(self.values)})"
 
     def matches(self, value: Any) -> bool:
-        """Whether a value fulfils the condition: a number, a time or text, or None where there is none."""
+        """
+        Whether a value fulfils the condition: a number, a time or text, or None where there is none.
+
+        Of a list one entry must, or of a condition that excludes something all of them.
+        """
+        if isinstance(value, list):
+            matches = [self.matches(entry) for entry in value or [None]]
+            return all(matches) if self.function in ("ne", "value_not_in") else any(matches)
         if self.function == "contains":
             return self.values[0] in str(value or "")
         if self.function in _LISTS.values():

@@ -13,7 +13,7 @@ _OUTCOMES = {
     "RUNS_ON": "would run on",
     "RUNS_AGAIN": "would be ended and run again",
     "ENDS": "would be ended",
-    "STAYS": "would stay until `rainbowctl redecide`",
+    "STAYS": "would stay where they are",
 }
 #: Executions that are listed beside a difference; `-o wide` lists all that the answer has.
 FEW = 20
@@ -25,8 +25,14 @@ def show_effects(session: Session, preview: Document, *, most: int | None = None
     if most is not None and not session.printer.is_wide:
         effects = effects[:most]
     if effects and session.printer.is_table:
-        columns = {**ID_COLUMNS, "PHASE": "phase", "CLUSTER": "from", "WHAT WOULD HAPPEN": "message"}
+        columns = {**ID_COLUMNS, "PHASE": "phase", "CLUSTER": _clusters, "WHAT WOULD HAPPEN": "message"}
         session.printer.rows(effects, columns)
+
+
+def _clusters(effect: Document) -> str:
+    """Where an execution is and would be: `east -> west`."""
+    before, after = effect.get("from") or "none", effect.get("cluster") or "none"
+    return before if before == after else f"{before} -> {after}"
 
 
 def summary(session: Session, preview: Document, *, most: int | None = None) -> str:
@@ -39,10 +45,22 @@ def summary(session: Session, preview: Document, *, most: int | None = None) -> 
     return f"{', '.join(parts) if parts else 'no execution would move or be ended'}.{shown}{more}"
 
 
-def show_preview(session: Session, answer: Document) -> None:
-    """The executions that a change would affect, by its dry run; an older admin does not say."""
+def show_notes(session: Session, preview: Document) -> None:
+    """What a dry run says of clusters that are silent."""
+    for note in preview.get("notes") or []:
+        session.printer.note(note)
+
+
+def show_preview(session: Session, answer: Document, *, is_dry_run: bool = False) -> None:
+    """The executions that a change would affect, by its dry run; an older admin does not say.
+
+    Where a dry run is all that was asked for, it also says that none would be affected.
+    """
     preview = answer.get("executions")
-    if not preview or session.printer.is_quiet or (preview["complete"] and not preview["effects"]):
+    if not preview or session.printer.is_quiet:
+        return
+    show_notes(session, preview)
+    if preview["complete"] and not preview["effects"] and not is_dry_run:
         return
     show_effects(session, preview, most=FEW)
     print(f"Executions: {summary(session, preview, most=FEW)}", file=session.printer.report_stream)

@@ -37,11 +37,12 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     when = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
     lines = shell.ok("rainbowctl history").splitlines()
     assert lines[0].split() == ["REVISION", "WHEN", "WHO", "WHAT", "WHY"]
-    assert re.fullmatch(rf"3 +{when}  anonymous \(says bob\)  2 rows +-", lines[1])
-    assert re.fullmatch(rf"2 +{when}  anonymous .*create project search +-", lines[2])
-    assert re.fullmatch(
-        rf"1 +{when}  anonymous \(says ann\)  create workflow-priority at domain staging +first", lines[3]
-    )
+    assert re.fullmatch(rf"3 +{when}  anonymous \(says bob\)  create project a: name: - → a.* +-", lines[1])
+    assert re.fullmatch(r"3 +- +- +create project b: name: - → b.* +-", lines[2])
+    assert re.fullmatch(rf"2 +{when}  anonymous .*create project search: .* +-", lines[3])
+    what = "create workflow-priority at domain staging: priority: - → 1"
+    assert re.fullmatch(rf"1 +{when}  anonymous \(says ann\)  {what} +first", lines[4])
+    assert re.search(rf"^3 revisions since {when}, newest first\.$", shell.run("rainbowctl history").err, re.MULTILINE)
     assert numbers(shell, "") == [3, 2, 1]
     assert numbers(shell, "--limit 2") == [3, 2]
     assert numbers(shell, "--filter.limit 2 --filter.page 2") == [1]
@@ -57,6 +58,9 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     assert numbers(shell, "--since 1h") == [3, 2, 1]
     assert numbers(shell, "--until 1h") == []
     assert shell.ok("rainbowctl history -o name").split() == ["revision/3", "revision/2", "revision/1"]
+    many = "".join(f"kind: project\nid: many-{number}\n---\n" for number in range(7))
+    shell.ok("rainbowctl apply -f -", stdin=many, LOGNAME="bob")
+    assert re.fullmatch(r"4 +- +- +and 2 more rows +-", shell.ok("rainbowctl history").splitlines()[6])
 
 
 def test_history_of_everything_shows_clusters_too_and_values_before_and_after(shell: Shell) -> None:
@@ -71,9 +75,10 @@ def test_history_of_everything_shows_clusters_too_and_values_before_and_after(sh
     assert "new disks" in text[1]
     assert "create cluster eager: " in text[2]
     assert len(text) == len(listed) == 3
-    everything = shell.ok("rainbowctl history --all")
-    assert "update cluster eager: capacity.cpu: 8 → 16" in everything
-    assert "cluster eager: cordoned" in everything
+    for everything in (shell.ok("rainbowctl history --all"), shell.ok("rainbowctl history")):
+        assert "update cluster eager: capacity.cpu: 8 → 16" in everything
+        assert "cluster eager: cordoned" in everything
+    assert "cordoned" not in shell.ok("rainbowctl history --source revision")
     assert "eager" in shell.refused(3, "rainbowctl history --cluster eagre")
     assert "leave out the filters" in shell.refused(2, "rainbowctl history 1 --all")
 
@@ -126,6 +131,30 @@ def test_a_revision_whose_rows_changed_again_is_not_undone(shell: Shell) -> None
     message = shell.refused(5, "rainbowctl rollback 1")
     assert "1 row of revision 1 changed again since: nothing was written." in message
     assert "workflow-priority at domain staging: changed again by revision 2" in message
+
+
+def test_what_can_be_restored_of_a_revision_is_undone_and_the_rest_is_named(shell: Shell) -> None:
+    rows = "".join(
+        f"kind: workflow-priority\ndomain: {domain}\npriority: 1\n---\n" for domain in ("staging", "production")
+    )
+    shell.ok("rainbowctl apply -f -", stdin=rows)
+    first = shell.rest("GET", "revisions")["head"]
+    shell.ok(f"{PRIORITY} -d staging --priority 2 -m 'more of it'", LOGNAME="ann")
+    refusal = shell.refused(5, f"rainbowctl rollback {first}")
+    assert "undone by --restorable: workflow-priority at domain production." in refusal
+    left = (
+        "Left as it is: workflow-priority at domain staging: changed again by "
+        f"revision {first + 1}, anonymous (says ann), "
+    )
+    trial = shell.run(f"rainbowctl rollback {first} --restorable --dryRun")
+    assert left in trial.err
+    assert "delete     workflow-priority at domain production" in trial.out
+    document = json.loads(shell.ok(f"rainbowctl rollback {first} --restorable --dryRun -o json"))
+    body = {"revision": first, "restorable": True}
+    assert document["left"] == shell.rest("POST", "rollbacks?dry_run=true", body)["left"]
+    done = shell.run(f"rainbowctl rollback {first} --restorable")
+    assert left in done.err
+    assert "--restorable is for" in shell.refused(2, "rainbowctl rollback --to 1 --everything --restorable")
 
 
 def test_the_past_can_be_read(shell: Shell) -> None:

@@ -125,6 +125,12 @@ def test_a_silent_cluster_is_unreachable_then_lost_and_ready_again_as_soon_as_it
     agent.sync()
     events = get(agent.client, f"clusters/{agent.cluster}/events")["events"]
     assert [event["type"] for event in reversed(events)] == ["READY", "UNREACHABLE", "LOST", "READY", "LOST", "READY"]
+    first, unreachable, lost, back, *_ = [event["reason"] for event in reversed(events)]
+    assert first == "Its agent synced for the first time."
+    assert unreachable.startswith("Its agent was last heard at 20")
+    assert unreachable.endswith("; it has been silent for more than 20 s (agents.unreachableSeconds).")
+    assert lost.endswith("; it has been silent for more than 1 min 40 s (agents.lostSeconds).")
+    assert back == "Its agent is heard again, after 1 min 41 s without a sync; the cluster was lost."
 
 
 def test_a_cluster_that_was_never_seen_is_not_lost(shared: FlaskClient, context: Context, clock: Clock) -> None:

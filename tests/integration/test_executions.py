@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.creations import create_execution
-from admin.services.redecisions import end_overdue
+from admin.services.queueing_budgets import end_overdue
 from admin.services.run_requests import read_request
 from tests.support.placing import (
     API,

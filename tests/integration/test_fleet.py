@@ -304,6 +304,31 @@ def test_a_cluster_may_be_in_several_pools_and_the_list_is_filtered_and_paged(sh
     assert names == [cluster["name"] for cluster in get(shared, "clusters?limit=1000")["clusters"]]
 
 
+def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskClient) -> None:
+    put_cluster(api, "fir", capacity={"cpu": "4"})
+    unseen = get(api, "clusters/fir")
+    assert (unseen["takes_work"], unseen["takes_none_because"], unseen["free"]) == (False, ["expected"], {"cpu": "0"})
+    assert "reported_free" not in unseen
+    report(api, "fir", free={"cpu": "3"})
+    put_pool(api, "one", ["fir"])
+    ready = get(api, "clusters/fir")
+    assert (ready["takes_work"], ready["free"], ready["reported_free"]) == (True, {"cpu": "3"}, {"cpu": "3"})
+    assert ready["summary"] == "Cluster 'fir' takes work; free are 3 of 4 cpu."
+    assert get(api, "pools/one")["summary"].endswith("its one member takes work; free are 3 of 4 cpu.")
+    switch(api, "fir", "drain", reason="new disks", claimed_by="otto")
+    draining = get(api, "clusters/fir")
+    assert (draining["takes_none_because"], draining["free"]) == (["draining"], {"cpu": "0"})
+    assert draining["reported_free"] == {"cpu": "3"}
+    assert draining["summary"].startswith("Cluster 'fir' takes no work: it is draining (event ")
+    assert ", anonymous (says otto), " in draining["summary"]
+    assert draining["summary"].endswith(" ago, 'new disks').")
+    [listed] = [cluster for cluster in get(api, "clusters")["clusters"] if cluster["name"] == "fir"]
+    assert listed["summary"][:60] == draining["summary"][:60]
+    assert "fir (draining) does not" in get(api, "pools/one")["summary"]
+    metrics = api.get("/metrics").get_data(as_text=True)
+    assert 'rainbow_cluster_free{cluster="fir",resource="cpu"} 0.0' in metrics
+
+
 def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: FlaskClient) -> None:
     put_cluster(api, "c1")
     put_pool(api, "gpu", ["c1"])

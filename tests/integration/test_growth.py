@@ -11,13 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, event, update
+from sqlalchemy import Connection, create_engine, event, insert, update
 
 from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import Scope
-from admin.store import attributes, execution_lists, executions, leases, registrations, scopes, shares, statistics
+from admin.store import (
+    attributes,
+    execution_lists,
+    executions,
+    leases,
+    registrations,
+    revisions,
+    scopes,
+    shares,
+    statistics,
+)
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
@@ -25,6 +35,7 @@ from admin.store.execution_lists import ListLimits
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
 from admin.store.leases import SilentClusters
+from admin.store.revisions import RevisionFilter
 from admin.store.shares import Window
 from bench.finished import add_finished
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
@@ -112,7 +123,12 @@ def filled_postgresql(postgresql_databases: PostgresqlDatabases) -> str:
 @pytest.fixture(scope="module", params=DATABASES)
 def plans(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plans]:
     """A database in which much has ended and little waits, of which its statistics may not know."""
-    yield from _planned(request, tmp_path_factory, _let_some_wait)
+
+    def let_some_wait(connection: Connection) -> None:
+        _let_some_wait(connection)
+        _add_revisions(connection)
+
+    yield from _planned(request, tmp_path_factory, let_some_wait)
 
 
 @pytest.fixture(scope="module", params=DATABASES)
@@ -167,6 +183,21 @@ def _let_some_wait(connection: Connection) -> None:
     }
     for last, changed in values.items():
         connection.execute(update(execution_table).where(row_id > FINISHED - last).values(**changed))
+
+
+def _add_revisions(connection: Connection) -> None:
+    """Many revisions of attributes, and few of a pool in each hundred."""
+    numbers = range(1, 5001)
+    made = [{"number": number, "created_at": NOW, "author": "ann"} for number in numbers]
+    connection.execute(insert(revisions.revisions), made)
+    keys = dict.fromkeys(Scope._fields, "")
+    changes = [
+        {"revision": number, "ordinal": 0, "after": {}, "kind": "POOL", "name": f"pool-{number % 7}", **keys}
+        if number % 100 == 0
+        else {"revision": number, "ordinal": 0, "after": {}, "kind": "EXECUTION_QUEUE", "name": "", **keys}
+        for number in numbers
+    ]
+    connection.execute(insert(revisions.revision_changes), changes)
 
 
 def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = None, descending: bool = True) -> Call:
@@ -414,3 +445,28 @@ def test_attributes_are_found_by_their_key(plans: Plans, call: Call) -> None:
     assert not re.search("SCAN attributes", plan), plan
     if plans.database.engine.dialect.name == "sqlite":
         assert len(re.findall("project=", plan)) == len(re.findall("SEARCH attributes", plan)), plan
+
+
+NAMED: dict[str, Call] = {
+    "last-change": lambda c: revisions.last_changes(c, "POOL", "pool-3", 1),
+    "page": lambda c: revisions.page(c, RevisionFilter(kind="POOL", name="pool-3"), None, 20),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_changes_of_one_name_are_found_by_it(plans: Plans, name: str) -> None:
+    plan = plans.of(NAMED[name])
+    assert "ix_revision_changes_name" in plan, plan
+    assert not re.search(r"SCAN revision(s|_changes)|Seq Scan on revision", plan), plan
+
+
+def test_the_last_change_of_a_name_is_the_newest(plans: Plans) -> None:
+    with plans.database.reading() as connection:
+        [newest, older] = revisions.last_changes(connection, "POOL", "pool-3", 2)
+        assert (newest.revision, newest.name, older.revision) == (4700, "pool-3", 4000)
+        assert revisions.last_changes(connection, "POOL", "pool-9", 2) == []
+
+
+def test_the_last_change_of_an_attribute_is_found_by_its_scope(plans: Plans) -> None:
+    plan = plans.of(lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLACE))
+    assert not re.search(r"SCAN revision_changes(?! USING)|Seq Scan on revision", plan), plan

@@ -12,7 +12,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
-from admin.services.redecisions import decide_undecided, decide_waiting, end_overdue
+from admin.services.queueing_budgets import end_overdue
+from admin.services.redecisions import decide_undecided, decide_waiting
 from tests.support.agents import Clock, PlayedAgent, add, attempts, names, phase, played_agent, shown, types
 from tests.support.apps import context_of
 from tests.support.placing import (

@@ -18,7 +18,8 @@ from admin.loops.leadership import Leader
 from admin.loops.statistics import StatisticsLoop
 from admin.loops.waiting import WaitingLoop
 from admin.services.context import Context
-from admin.services.redecisions import Redecided, decide_waiting
+from admin.services.redecision_rounds import Redecided
+from admin.services.redecisions import decide_waiting
 from admin.store import loop_leases
 from tests.conftest import MakeApp
 from tests.support.agents import WatchedClock

@@ -13,7 +13,9 @@ from flask.testing import FlaskClient
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost
 from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.store import fleet
 from admin.store.execution_lists import ListLimits
+from admin.store.fleet import ClusterEvent
 from tests.support.agents import Clock, PlayedAgent, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -204,6 +206,9 @@ def test_the_delete_of_a_cluster_tells_what_waits_and_runs_there_and_what_become
     app_clock.advance(3600)
     assert len(evict_from_lost(context_of(app), 100)) == 4
     decide_undecided(context_of(app))
+    message = get(api, "timeline?source=redecision")["entries"][0]["message"]
+    assert message.startswith("2 decided again: none -> none (")
+    assert "'north'" in message
     phases = {name: execution(api, name)["closure"]["phase"] for name in effects(preview)}
     assert phases == {
         "waits": "QUEUED",
@@ -343,6 +348,77 @@ def test_a_rollback_tells_which_later_revision_is_in_its_way_and_what_could_be_u
         assert (made_by["revision"], made_by["claimed_by"], made_by["message"]) == (second, "ana", "more room")
         assert answer["restorable"] == [{"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": "production"}]
         assert f"revision {second}, anonymous (says ana)" in answer["message"]
+
+
+def test_a_rollback_of_what_can_be_restored_leaves_the_rest_and_says_why(api: FlaskClient, context: Context) -> None:
+    rows = [
+        {"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": domain, "payload": {"value": "east"}}
+        for domain in ("staging", "production")
+    ]
+    first = ok(api.post(f"{API}/attribute_changes", json={"changes": rows}))["revision"]
+    later = {"changes": [{**rows[0], "payload": {"value": "west"}}], "claimed_by": "ana", "message": "more room"}
+    second = ok(api.post(f"{API}/attribute_changes", json=later))["revision"]
+    body = {"revision": first, "restorable": True}
+    with nothing_stored(context):
+        trial = ok(api.post(f"{API}/rollbacks?dry_run=true", json=body))
+    made = ok(api.post(f"{API}/rollbacks", json=body))
+    for answer in (trial, made):
+        assert [(row["domain"], row["action"]) for row in answer["rows"]] == [("production", "delete")]
+        [left] = answer["left"]
+        assert (left["domain"], left["changed_by_revision"], answer["left_count"]) == ("staging", second, 1)
+        assert (left["provenance"]["claimed_by"], left["provenance"]["message"]) == ("ana", "more room")
+    assert get(api, f"revisions/{made['revision']}")["undone"] == first
+    assert get(api, "domain_attributes/staging?resource_type=EXECUTION_CLUSTER_LABEL")
+    again = [{**rows[1], "payload": {"value": "west"}}]
+    third = ok(api.post(f"{API}/attribute_changes", json={"changes": again}))["revision"]
+    refused(api.post(f"{API}/rollbacks", json={"revision": first, "restorable": True}), 409, "version_conflict")
+    whole = ok(api.post(f"{API}/rollbacks", json={"revision": third, "restorable": True}))
+    assert not {"left", "left_count"} & whole.keys()
+    wrong = {"to": 0, "everything": True, "restorable": True}
+    refused(api.post(f"{API}/rollbacks", json=wrong), 400, "invalid_request", "restorable")
+
+
+def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
+    api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent, west: PlayedAgent
+) -> None:
+    for name, retry in {"goes-on": {}, "again": {"on_lost": "retry"}, "fails": {"on_lost": "fail"}}.items():
+        created(api, name, **pool("both"), **({"retry": retry} if retry else {}))
+    assert len(east.start(3)) == 3
+    heard = get(api, "clusters/east")["last_sync_at"]
+    with context.database.writing() as connection:
+        state = fleet.hold_state(connection, "east")
+        event = ClusterEvent(cluster="east", at=app_clock(), type="UNREACHABLE")
+        fleet.save(connection, replace(state, health="unreachable"), event)
+    with nothing_stored(context):
+        drain, cordon = preview(api, "drain", deadline="10m"), preview(api, "cordon")
+        removal = tried(api, "clusters/east", force="true")["executions"]
+    for answer in (drain, cordon, removal):
+        [note] = answer["notes"]
+        assert note.startswith(f"Cluster 'east' is unreachable: its agent was last heard at {heard[:19]}")
+    assert effects(drain) == {
+        "goes-on": ("RUNS_ON", "east"),
+        "again": ("RUNS_AGAIN", "west"),
+        "fails": ("ENDS", "east"),
+    }
+    said = messages(drain)
+    assert "its agent has not been heard since" in said["goes-on"]
+    assert said["again"].startswith("Counts as lost when its lease is over, at ")
+    assert effects(cordon) == {}
+
+
+@pytest.mark.usefixtures("west")
+def test_the_delete_of_a_cluster_that_a_pool_still_names_tells_what_stays_there(
+    api: FlaskClient, context: Context, east: PlayedAgent
+) -> None:
+    add(api, "alone", "runs", "waits")
+    assert east.start(1) == ["runs"]
+    with nothing_stored(context):
+        answer = tried(api, "clusters/east", force="true")["executions"]
+    assert effects(answer) == {"runs": ("RUNS_ON", "east"), "waits": ("STAYS", "east")}
+    assert "which pools or labels still name" in messages(answer)["waits"]
+    ok(api.delete(f"{API}/clusters/east?force=true"))
+    decide_waiting(context)
+    assert execution(api, "waits")["cluster"] == "east"
 
 
 @pytest.mark.usefixtures("west")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from flask.testing import FlaskClient
 
 from tests.conftest import MakeApp
+from tests.support.placing import create, created
 
 API = "/api/v1"
 
@@ -57,6 +58,26 @@ def test_an_archived_projects_attributes_can_be_read_not_written(api: FlaskClien
     assert len(api.get(f"{API}/projects?state=ALL").get_json()["projects"]) == 2
     assert api.put(f"{API}/projects/flytesnacks", json={"state": 0}).get_json()["state"] == "ACTIVE"
     assert api.delete(f"{path}?resource_type=3").status_code == 200
+
+
+def test_a_dry_run_of_archiving_lists_what_waits_and_would_still_start(api: FlaskClient) -> None:
+    for name in ("first", "second"):
+        created(api, name)
+    path = f"{API}/projects/flytesnacks"
+    answer = api.patch(f"{path}?dry_run=true", json={"state": "ARCHIVED"}).get_json()
+    assert answer["state"] == "ARCHIVED"
+    archiving = answer["archiving"]
+    names = ["flytesnacks/development/first", "flytesnacks/development/second"]
+    assert (archiving["waiting"], archiving["running"], archiving["first_waiting"]) == (2, 0, names)
+    assert f"2 waiting ({', '.join(names)}), 0 running. Those that wait still start" in archiving["message"]
+    assert api.get(path).get_json()["state"] == "ACTIVE"
+    assert "archiving" not in api.patch(f"{path}?dry_run=true", json={"description": "x"}).get_json()
+    idle = api.patch(f"{API}/projects/flyteexamples?dry_run=true", json={"state": "ARCHIVED"}).get_json()
+    assert idle["archiving"]["message"].startswith("Nothing waits or runs in the project.")
+    assert "archiving" not in api.patch(path, json={"state": "ARCHIVED"}).get_json()
+    refusal = create(api, "third")
+    assert refusal.status_code == 400
+    assert "nothing can be set, registered or created there" in refusal.get_json()["message"]
 
 
 def test_a_project_can_be_put_back_as_it_was_read(api: FlaskClient) -> None:

@@ -223,3 +223,92 @@ def test_a_refusal_names_the_revision_of_the_setting_that_refuses(api: FlaskClie
 def test_a_refusal_by_the_request_itself_names_no_revision(api: FlaskClient) -> None:
     answer = refused(api.post(f"{API}/executions", json=asked("first", cluster="nowhere")), 400, "unknown_cluster")
     assert "provenance" not in answer["details"][0]
+
+
+BY_ANA = {"claimed_by": "ana", "message": "new racks"}
+
+
+def test_a_delete_of_what_is_in_use_says_by_whom_it_is_used_and_by_which_executions(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["east"])
+    number = put(api, f"domain_attributes/{DOMAIN}", "cluster_assignment", {"cluster_pool_name": "gpu"}, **BY_ANA)
+    for name in ("one", "two"):
+        created(api, name)
+    answer = refused(api.delete(f"{API}/pools/gpu"), 409, "in_use")
+    by_noun = {detail["field"]: detail for detail in answer["details"]}
+    assert by_noun["attributes"]["provenance"]["revision"] == number
+    assert f"names it (revision {number}, anonymous (says ana), " in by_noun["attributes"]["reason"]
+    assert by_noun["attributes"]["reason"].endswith(" ago, 'new racks').")
+    names = [f"{PROJECT}/{DOMAIN}/one", f"{PROJECT}/{DOMAIN}/two"]
+    assert by_noun["executions"]["executions"] == names
+    assert f"2 unfinished executions were placed by it: {', '.join(names)}." in answer["message"]
+    refusal = refused(api.delete(f"{API}/clusters/local"), 409, "declared_in_configuration")
+    assert "local" in refusal["message"]
+    body = {"pool": {"members": [{"id": "west"}]}, **BY_ANA}
+    number = ok(api.put(f"{API}/pools/other", json={**body, "pool": {"members": [{"id": "made"}]}}))["revision"]
+    ok(api.put(f"{API}/clusters/made", json={"cluster": {}}))
+    [use] = refused(api.delete(f"{API}/clusters/made"), 409, "in_use")["details"]
+    assert (use["field"], use["provenance"]["revision"]) == ("pools", number)
+
+
+def test_more_executions_than_are_named_are_counted(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["east"])
+    for number in range(7):
+        created(api, f"e{number}", cluster_assignment={"cluster_pool_name": "gpu"})
+    [use] = refused(api.delete(f"{API}/pools/gpu"), 409, "in_use")["details"]
+    assert len(use["executions"]) == 5
+    assert use["reason"].endswith("/e4 and 2 more.")
+
+
+def test_a_stale_version_is_refused_with_the_revision_that_made_the_row_so(api: FlaskClient) -> None:
+    body = {"pool": {"members": [{"id": "east"}]}}
+    first = ok(api.put(f"{API}/pools/gpu", json=body))["version"]
+    second = ok(api.put(f"{API}/pools/gpu", json={"pool": {"members": [{"id": "west"}]}, **BY_ANA}))["version"]
+    stale = api.put(f"{API}/pools/gpu", json=body, headers={"If-Match": f'"{first}"'})
+    answer = refused(stale, 409, "version_conflict")
+    assert f"is at version {second} (revision {second}, anonymous (says ana), " in answer["message"]
+    assert answer["details"][0]["provenance"]["message"] == "new racks"
+    gone = ok(api.delete(f"{API}/pools/gpu", json={**BY_ANA, "message": "sold"}))["revision"]
+    stale = api.put(f"{API}/pools/gpu", json=body, headers={"If-Match": f'"{second}"'})
+    answer = refused(stale, 409, "version_conflict")
+    assert f"does not exist (deleted by revision {gone}, anonymous (says ana), " in answer["message"]
+    assert answer["details"][0]["provenance"]["revision"] == gone
+    path = f"domain_attributes/{DOMAIN}"
+    number = put(api, path, "workflow_priority", {"priority": 3}, **BY_ANA)
+    attribute = {"attributes": {"matching_attributes": {"workflow_priority": {"priority": 4}}}}
+    stale = api.put(f"{API}/{path}", json=attribute, headers={"If-Match": '"1"'})
+    assert refused(stale, 409, "version_conflict")["details"][0]["provenance"]["revision"] == number
+
+
+def test_a_request_for_a_disabled_cluster_is_told_by_whom_it_was_disabled(api: FlaskClient) -> None:
+    switch(api, "local", "disable", reason="new disks", claimed_by="otto")
+    [event] = [entry for entry in get(api, "clusters/local/events")["events"] if entry["type"] == "DISABLED"]
+    for path in ("executions", "executions?dry_run=true", "placements"):
+        answer = refused(api.post(f"{API}/{path}", json=asked("first", cluster="local")), 400, "cluster_disabled")
+        assert f"It was disabled by event {event['number']}, anonymous (says otto), " in answer["message"]
+        assert answer["message"].endswith(" ago, 'new disks'.")
+        assert answer["details"][0]["provenance"]["event"] == event["number"]
+    number = ok(api.put(f"{API}/clusters/made", json={"cluster": {"enabled": False}, **BY_ANA}))["revision"]
+    answer = refused(api.post(f"{API}/executions", json=asked("first", cluster="made")), 400, "cluster_disabled")
+    assert f"It was disabled by revision {number}, anonymous (says ana), " in answer["message"]
+
+
+def test_what_was_deleted_says_by_whom(api: FlaskClient) -> None:
+    for noun, definition in (
+        ("cluster", {}),
+        ("pool", {"members": [{"id": "local"}]}),
+        ("label", {"members": [{"id": "local"}]}),
+    ):
+        ok(api.put(f"{API}/{noun}s/spare", json={noun: definition}))
+        number = ok(api.delete(f"{API}/{noun}s/spare", json={"claimed_by": "ana", "message": "sold"}))["revision"]
+        answer = refused(api.get(f"{API}/{noun}s/spare"), 404, f"{noun}_not_found", "name")
+        assert f"The {noun} 'spare' was deleted by revision {number}, anonymous (says ana), " in answer["message"]
+        assert answer["details"][0]["provenance"]["revision"] == number
+        spec: Any = {
+            "cluster": {"cluster": "spare"},
+            "pool": {"cluster_assignment": {"cluster_pool_name": "spare"}},
+            "label": {"execution_cluster_label": {"value": "spare"}},
+        }[noun]
+        answer = refused(api.post(f"{API}/executions", json=asked("first", **spec)), 400, f"unknown_{noun}")
+        assert f"It was deleted by revision {number}, anonymous (says ana), " in answer["message"]
+    answer = refused(api.get(f"{API}/pools/never"), 404, "pool_not_found", "name")
+    assert "deleted" not in answer["message"]

@@ -38,6 +38,8 @@ def test_a_weighted_pool_says_which_cluster_was_passed_over_and_why(api: FlaskCl
     assert (before["east"]["promised_share"], before["west"]["promised_share"]) == (0.75, 0.25)
     assert before["east"]["placed"] + before["west"]["placed"] == 40
     assert all(cluster["by_strategy"] == cluster["placed"] for cluster in before.values())
+    assert answer["summary"].startswith("Pool 'both' (weighted) placed 40 executions, and each cluster got what its")
+    assert all(cluster["why"].startswith(f"drew {cluster['placed']}, as chance") for cluster in before.values())
     assert before["east"]["share"] == before["east"]["placed"] / 40
 
     switch(api, "east", "drain", reason="new disks")
@@ -53,6 +55,14 @@ def test_a_weighted_pool_says_which_cluster_was_passed_over_and_why(api: FlaskCl
     assert before["west"]["placed"] < west["by_strategy"] < west["placed"]
     assert west["by_strategy"] + instead["count"] == west["placed"]
     assert west["otherwise"] == {"cluster": 1, "label": 1, "pool": 1}
+    answer = get(api, "pools/both/shares")
+    east = by_cluster(answer)["east"]
+    assert east["drawn"] == east["placed"] + instead["count"]
+    assert east["expected"]["low"] <= east["drawn"] <= east["expected"]["high"]
+    assert f"{instead['count']} of them went elsewhere since it was cordoned" in east["why"]
+    assert f"{instead['count']} came since east was cordoned" in west["why"]
+    assert "east got" in answer["summary"]
+    assert answer["not_counted"] == []
 
 
 def test_a_pool_that_spills_says_who_was_full(api: FlaskClient) -> None:
@@ -66,6 +76,10 @@ def test_a_pool_that_spills_says_who_was_full(api: FlaskClient) -> None:
     assert "promised_share" not in shares["local"]
     assert (shares["local"]["placed"], shares["local"]["by_strategy"]) == (2, 2)
     assert shares["west"]["instead_of"] == [{"cluster": "local", "reason": "full", "count": 1}]
+    assert not {"drawn", "expected"} & shares["west"].keys()
+    assert answer["summary"] == (
+        "Pool 'spilling' (spill) placed 3 executions; west got 1: 1 came since local was full."
+    )
 
 
 def test_a_cluster_that_left_the_pool_is_shown_without_a_weight(api: FlaskClient) -> None:
@@ -95,6 +109,7 @@ def test_the_window_and_what_is_looked_at_are_limited(api: FlaskClient, context:
     assert get(api, f"pools/one/shares?after=1926-01-01T00:00:00Z&before={until}")["total"] == 1
     cut = pool_shares(context, "one", now - timedelta(days=1), app_clock(), ShareLimits(executions=4))
     assert (cut.examined, cut.total, cut.examined_since) == (4, 11, now)
+    assert cut.not_counted == ["7 older executions of the window are not counted."]
     refused(api.get(f"{API}/pools/one/shares?after=2999-01-01T00:00:00Z"), 400, "invalid_request", "after")
     answer = refused(api.get(f"{API}/pools/oen/shares"), 404, "pool_not_found")
     assert "'one'" in answer["message"]

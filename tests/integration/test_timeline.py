@@ -115,7 +115,7 @@ def test_entries_are_selected_by_time(eventful: FlaskClient) -> None:
     assert described(entries(eventful, f"&after={after}&before={before}")) == ["POOL", "CORDONED"]
 
 
-def test_a_revision_of_many_rows_has_only_their_number(api: FlaskClient) -> None:
+def test_a_revision_of_many_rows_has_the_first_and_their_number(api: FlaskClient) -> None:
     changes = [
         {"resource_type": "WORKFLOW_PRIORITY", "domain": domain, "project": project, "payload": {"priority": 3}}
         for domain in ("development", "staging", "production")
@@ -123,7 +123,8 @@ def test_a_revision_of_many_rows_has_only_their_number(api: FlaskClient) -> None
     ]
     ok(api.post(f"{API}/attribute_changes", json={"changes": changes}))
     entry = entries(api)[0]
-    assert (entry["change_count"], "changes" in entry) == (6, False)
+    assert (entry["change_count"], len(entry["changes"])) == (6, 5)
+    assert all(change["after"] == {"priority": 3} for change in entry["changes"])
 
 
 def test_an_attribute_shows_its_value_before_and_after(api: FlaskClient) -> None:
@@ -154,23 +155,29 @@ def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: Flas
         report(api, cluster, capacity={"executions": 100})
     for number in range(7):
         created(api, f"e{number}", **pool("both"))
-    switch(api, "east", "cordon")
+    switch(api, "east", "cordon", reason="new disks", claimed_by="otto")
     decide_waiting(context_of(app))
     decide_waiting(context_of(app))
     [entry] = entries(api, "&source=redecision")
-    assert (entry["type"], entry["message"]) == ("REDECIDED", "7 decided again: east -> west: 7")
+    assert entry["type"] == "REDECIDED"
+    names = ", ".join(f"flytesnacks/development/e{number}" for number in range(5))
+    assert entry["message"].startswith(f"7 decided again: east -> west: 7 ({names} and 2 more). After event ")
+    assert entry["message"].endswith(", cluster 'east' CORDONED by anonymous (says otto), 'new disks'.")
     assert entry["cluster"] == ""  # always there, because older clients read it
     assert not {"author", "claimed_by"} & entry.keys()
     assert entry in entries(api)
     assert entry not in entries(api, "&resource_type=cluster")
     switch(api, "west", "cordon")
     decide_waiting(context_of(app))
-    assert entries(api, "&source=redecision")[0]["message"] == ("7 decided again: west -> none (CLUSTERS_CORDONED): 7")
+    assert entries(api, "&source=redecision")[0]["message"].startswith(
+        "7 decided again: west -> none (CLUSTERS_CORDONED): 7 ("
+    )
     switch(api, "east", "uncordon")
     selector = {"selector": {"phase": "QUEUED"}, "claimed_by": "ada", "cause": "The disks are new."}
     ok(api.post(f"{API}/executions/redecide", json=selector))
     newest = entries(api, "&actor=ada")[0]
-    assert newest["message"] == "7 decided again: none -> east: 7. The disks are new."
+    assert newest["message"].startswith("7 decided again: none -> east: 7 (")
+    assert newest["message"].endswith("). The disks are new.")
     assert (newest["author"], newest["claimed_by"]) == ("anonymous", "ada")
 
 
@@ -221,3 +228,63 @@ def test_a_deleted_cluster_takes_the_reason_of_its_state_along(api: FlaskClient)
     switch(api, "east", "enable")
     switch(api, "east", "disable", reason="again")
     assert get(api, "clusters/east")["provenance"]["disabled"]["message"] == "again"
+
+
+def test_a_round_after_a_revision_names_it(app: Flask, api: FlaskClient) -> None:
+    put_pool(api, "both", ["east"])
+    put_pool(api, "other", ["west"])
+    for cluster in ("east", "west"):
+        report(api, cluster, capacity={"executions": 100})
+    created(api, "first", **pool("both"))
+    body = {"pool": {"members": [{"id": "west"}]}, "claimed_by": "ana", "message": "east is sold"}
+    number = ok(api.put(f"{API}/pools/both", json=body))["revision"]
+    decide_waiting(context_of(app))
+    [entry] = entries(api, "&source=redecision")
+    assert entry["message"].endswith(f" After revision {number} by anonymous (says ana), 'east is sold'.")
+
+
+def test_the_event_of_a_round_is_stored_with_its_decisions_or_not_at_all(
+    app: Flask, api: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_pool(api, "both", ["east", "west"], strategy="spill")
+    for cluster in ("east", "west"):
+        report(api, cluster, capacity={"executions": 100})
+    created(api, "first", **pool("both"))
+    switch(api, "east", "cordon")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr("admin.store.fleet.add_event", fail)
+    with pytest.raises(RuntimeError):
+        decide_waiting(context_of(app))
+    assert get(api, "executions/flytesnacks/development/first")["cluster"] == "east"
+    monkeypatch.undo()
+    decide_waiting(context_of(app))
+    assert get(api, "executions/flytesnacks/development/first")["cluster"] == "west"
+    assert len(entries(api, "&source=redecision")) == 1
+
+
+def test_a_message_that_names_other_amounts_is_no_round(app: Flask, api: FlaskClient) -> None:
+    put_pool(api, "small", ["east"], strategy="spill")
+    report(api, "east", capacity={"executions": 9, "cpu": "4"}, free={"executions": 9, "cpu": "0"})
+    created(api, "large", job={"command": ["true"], "resources": {"requests": {"cpu": "2"}}}, **pool("small"))
+    report(api, "east", capacity={"executions": 9, "cpu": "4"}, free={"executions": 9, "cpu": "1"})
+    assert len(decide_waiting(context_of(app))) == 1  # its message is another one
+    assert entries(api, "&source=redecision") == []
+
+
+def test_a_round_that_nothing_new_explains_names_no_older_event(app: Flask, api: FlaskClient) -> None:
+    put_pool(api, "small", ["east"], strategy="spill")
+    report(api, "east", capacity={"executions": 1}, free={"executions": 0})
+    created(api, "first", **pool("small"))
+    switch(api, "local", "cordon", claimed_by="otto")
+    decide_waiting(context_of(app))
+    assert entries(api, "&source=redecision") == []
+    report(api, "east", capacity={"executions": 1}, free={"executions": 1})
+    decide_waiting(context_of(app))
+    [entry] = entries(api, "&source=redecision")
+    assert entry["message"] == (
+        "1 decided again: none -> east: 1 (flytesnacks/development/first). "
+        "Room was left, or an agent reported a change."
+    )

@@ -15,7 +15,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import func, select
 
 from admin.services.context import Context
-from admin.services.redecisions import decide_waiting, end_overdue
+from admin.services.queueing_budgets import end_overdue
+from admin.services.redecisions import decide_waiting
 from admin.store.decisions import decisions
 from admin.store.execution_tables import execution_events, executions
 from tests.conftest import Scale

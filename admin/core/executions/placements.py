@@ -38,6 +38,7 @@ def check_route(effective: EffectiveSettings, fleet: Fleet) -> None:
                 field=_field(route.winner),
                 reason=f"cluster '{route.name}' is disabled: name another one, or "
                 f"`rainbowctl enable cluster {route.name}` first.",
+                definition=("CLUSTER", route.name),
             ),
         )
 
@@ -83,6 +84,7 @@ def _unknown(route: Route, fleet: Fleet) -> Refused:
             f"`rainbowctl get {noun}` lists them.",
             closest=near,
             version=route.winner.version,
+            definition=(noun.upper(), route.name),
         ),
     )
 

@@ -108,26 +108,45 @@ def _at_deadline(attempt: LeasedAttempt, deadline: datetime, decision: Decision 
     return _ended(attempt, deadline, decision, f"Is ended at {show_time(deadline)}, unless it has ended by then")
 
 
-def returns_after_removal(attempt: LeasedAttempt) -> bool:
-    """Whether an execution that the agent of a removed cluster has goes back to the queue when its lease is over."""
+@dataclass(frozen=True, kw_only=True)
+class MissingAgent:
+    """The agent of a cluster that is silent, or that is removed and so can report no more."""
+
+    why: str  #: such as `its agent can no longer report it`
+    lost_at: datetime  #: when the cluster counts as lost
+    given_up_at: datetime  #: when what waits for the agent is given up
+
+
+def returns_without_agent(attempt: LeasedAttempt) -> bool:
+    """Whether an execution whose agent is missing goes back to the queue when its lease is over."""
     if not may_have_started(attempt):
         return True
     is_ended = attempt.phase != Phase.ABORTING.value and not waits_for_agent(attempt)
     return is_ended and seconds_until_retry(attempt, CLUSTER_LOST) is not None
 
 
-def of_removal(attempt: LeasedAttempt, given_up_at: datetime, decision: Decision | None) -> SwitchOutcome:
-    """The outcome of the removal of its cluster for an execution that the agent has, which can report no more.
+def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Decision | None) -> SwitchOutcome:
+    """The outcome for an execution whose agent is missing, whatever else is asked of that.
 
     `decision` places one that returns to the queue; one that waits for its agent is given up in the end.
     """
     if decision is not None and not may_have_started(attempt):
         return of_placement(decision.cluster, decision.message)
     if waits_for_agent(attempt):
-        message = f"May run on, but its agent can no longer report it; it is given up at {show_time(given_up_at)}."
-        return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=given_up_at)
-    over = attempt.lease_expires_at or given_up_at
+        over = agent.given_up_at
+        message = f"May run on, but {agent.why}; it is given up at {show_time(over)} (on_lost: wait)."
+        return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=over)
+    over = max(attempt.lease_expires_at or agent.lost_at, agent.lost_at)
+    if attempt.phase == Phase.ABORTING.value:
+        message = f"Is being ended, but {agent.why}: it counts as ended at {show_time(over)}."
+        return SwitchOutcome(outcome=Outcome.ENDS, message=message, cluster=attempt.cluster, at=over)
     return _ended(attempt, over, decision, f"Counts as lost when its lease is over, at {show_time(over)}")
+
+
+def of_stay(cluster: str | None) -> SwitchOutcome:
+    """The outcome for an execution that waits at a cluster whose definition is removed, and which is still named."""
+    message = f"Stays at {cluster}, which pools or labels still name, and whose agent goes on."
+    return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster)
 
 
 def _ended(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None, ended: str) -> SwitchOutcome:

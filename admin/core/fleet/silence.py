@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from admin.core.fleet.clusters import Health
+from admin.core.times import show_duration, show_time
+
 #: The clock has jumped if it differs so much from the monotonic one between two looks.
 JUMP_SECONDS = 5.0
 #: The most that one look adds to a silence: who looked seldom could not have heard in between.
@@ -66,3 +69,17 @@ class Watch:
     def silent(self, seconds: float) -> set[str]:
         """The clusters that have been silent for longer than some seconds."""
         return {name for name, silence in self._silent.items() if silence > seconds}
+
+
+def describe_loss(last_sync_at: datetime | None, limit: float, key: str) -> str:
+    """Why a cluster counts as unreachable or lost: when its agent was heard, and the limit that is over."""
+    heard = "was never heard" if last_sync_at is None else f"was last heard at {show_time(last_sync_at)}"
+    return f"Its agent {heard}; it has been silent for more than {show_duration(limit)} ({key})."
+
+
+def describe_return(health: str, last_sync_at: datetime | None, now: datetime) -> str:
+    """How a cluster came to be ready: for the first time, or after a silence."""
+    if health not in (Health.UNREACHABLE.value, Health.LOST.value) or last_sync_at is None:
+        return "Its agent synced for the first time."
+    silent = show_duration((now - last_sync_at).total_seconds())
+    return f"Its agent is heard again, after {silent} without a sync; the cluster was {health}."

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from admin.core.fleet.clusters import Cluster, Health
+from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Group
 from admin.core.placement.candidates import free_amounts
 from admin.core.resources import Amounts, add
 
 
 def usable_amounts(cluster: Cluster, waiting: Mapping[str, Amounts]) -> Amounts | None:
-    """What is free for new work; nothing where the agent is silent or was never seen, whatever was reported before."""
+    """What is free for new work; nothing where the cluster takes none, whatever was reported before."""
     free = free_amounts(cluster, waiting)
-    return free if free is None or cluster.health is Health.READY else dict.fromkeys(free, 0)
+    takes_work = cluster.is_able and not cluster.is_expected
+    return free if free is None or takes_work else dict.fromkeys(free, 0)
 
 
 class GroupCapacity(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -39,6 +40,33 @@ class PassedOver(NamedTuple):
     reason: str
 
 
+class Range(NamedTuple):
+    """Numbers of executions, both ends included."""
+
+    low: int
+    high: int
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self.low <= number <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.low} to {self.high}"
+
+
+#: Standard deviations on either side of the mean within which 95 of 100 draws lie.
+_DEVIATIONS = 1.96
+
+
+def expected_range(share: float, draws: int) -> Range:
+    """How many of some draws a cluster gets by chance in 95 of 100 cases, if a share of them is promised to it.
+
+    That is the interval of the binomial distribution by its normal approximation, rounded to the wider side.
+    """
+    mean, deviation = draws * share, math.sqrt(draws * share * (1 - share))
+    low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
+    return Range(max(0, math.floor(low)), min(draws, math.ceil(high)))
+
+
 class Placing:
     """The candidates of a stored decision, prepared once for all executions that share its trail."""
 
@@ -52,6 +80,11 @@ class Placing:
             for failed in [verdict for verdict in candidate["verdicts"] if not verdict["passed"]][:1]
         }
         self._choice = WeightedChoice((cluster, self._weights[cluster]) for cluster in self._dropped)
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The weights of the candidates when it was decided."""
+        return self._weights
 
     @property
     def cost(self) -> int:
@@ -85,3 +118,37 @@ def promised_shares(group: Group) -> dict[str, float]:
         return {}
     total = sum(member.weight for member in group.members)
     return {member.cluster: member.weight / total for member in group.members}
+
+
+def explain_share(
+    *,
+    placed: int,
+    drawn: int | None,
+    expected: Range | None,
+    lost: Mapping[str, int],
+    gained: Mapping[PassedOver, int],
+    weights_changed: bool,
+) -> str:
+    """Why so many executions came to a cluster: by chance, or past it, or instead of others.
+
+    `drawn` are those that would have come with all clusters able, and `lost` those of them that went past it, by
+    reason; both are known only of strategies that promise a share.
+    """
+    parts = []
+    if drawn is not None and expected is not None:
+        if drawn in expected:
+            parts.append(f"drew {drawn}, as chance allows ({expected})")
+        elif weights_changed:
+            parts.append(f"drew {drawn}, not {expected}: weights were other ones for a part of the window")
+        else:
+            parts.append(f"drew {drawn}, where {expected} were expected: more than chance explains")
+    parts += [f"{count} of them went elsewhere since it was {reason}" for reason, count in lost.items()]
+    by_cluster = sorted(gained.items(), key=lambda pair: (-pair[1], pair[0]))
+    parts += [f"{count} came since {other.cluster} was {other.reason}" for other, count in by_cluster[:_MOST_NAMED]]
+    if len(by_cluster) > _MOST_NAMED:
+        parts.append(f"{sum(count for _, count in by_cluster[_MOST_NAMED:])} came for others")
+    return "; ".join(parts) or (f"{placed} by the strategy alone" if placed else "nothing came there")
+
+
+#: Clusters that the reasons of one share name; the others are counted together.
+_MOST_NAMED = 3

@@ -13,6 +13,7 @@ from typing import ClassVar
 from sqlalchemy import Connection
 
 from admin.core.changes import Authorship, Document, RowChange, RowWrite
+from admin.core.in_use import Use
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.resolution import Effect
@@ -157,8 +158,8 @@ class Changeable(ABC):
         """A problem for each row that must not go while others stay."""
         return ()
 
-    def users(self, removed: Sequence[RowChange]) -> Iterable[tuple[str, str]]:
-        """What would miss its removed rows, as a field and a reason; removing them needs force."""
+    def users(self, removed: Sequence[RowChange]) -> Iterable[Use]:
+        """What would miss its removed rows; removing them needs force."""
         return ()
 
     @abstractmethod

@@ -13,6 +13,7 @@ from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import read_definition
 from admin.core.fleet.fleet import fleet_warnings
+from admin.core.in_use import Use
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
@@ -82,7 +83,7 @@ class ChangeableFleet(Changeable):
         written = {(change.kind, change.name) for _, change in rows}
         return [warning for warning in fleet_warnings(after) if (warning.kind, warning.name) in written]
 
-    def users(self, removed: Sequence[RowChange]) -> Iterator[tuple[str, str]]:
+    def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Whatever this change itself stops using a definition does not count."""
         keys = [(FleetKind(change.kind), change.name) for change in removed]
         going = [self._before[key] for key in keys if key in self._before]
@@ -94,8 +95,8 @@ class ChangeableFleet(Changeable):
             kind = kind_that_names(definition.kind)
             changed = [change for change in changes if change.kind == kind]
             rows = rows_after(attributes.every(self.connection, kind), changed).values()
-            for field, user in users_of(self.context, self.connection, definition, after, rows):
-                yield field, f"{definition.kind.noun} '{definition.name}': {user}."
+            for use in users_of(self.context, self.connection, definition, after, rows):
+                yield replace(use, reason=f"{definition.kind.noun} '{definition.name}': {use.reason}")
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         fleet.write(self.connection, list(changes), revision)

@@ -53,13 +53,15 @@ class ChangeCalls(KindCalls):
         to: int | None = None,
         scope: Scope | None = None,
         kind: KindLike | None = None,
+        restorable: bool = False,
         expected_head: int | None = None,
         **options: Unpack[WriteOptions],
     ) -> ChangeSet:
         """
         Undo one revision, or restore rows as they were at one; either way a new revision is made.
 
-        It is a Conflict if a row of the `revision` to undo was changed after it. Going back `to` a revision is for the
+        It is a Conflict if a row of the `revision` to undo was changed after it; with `restorable` only if all were,
+        and the document of the answer has those that are `left`. Going back `to` a revision is for the
         rows of exactly `scope`, of one `kind` if it is named, or for everything without a scope; it is a Conflict if
         another revision than `expected_head` is the latest.
         """
@@ -67,6 +69,7 @@ class ChangeCalls(KindCalls):
         if to is not None:
             body |= scope.document() if scope is not None else {"everything": True}
             body |= {"resource_type": self.kind(kind).name} if kind is not None else {}
+        body |= {"restorable": True} if restorable else {}
         body |= {"expected_head": expected_head} if expected_head is not None else {}
         return ChangeSet.from_document(
             self._change("POST", "rollbacks", body, **options, more_seconds=_ROLLBACK_SECONDS)

@@ -36,11 +36,14 @@ class ProjectCalls(Calls):
         message: str | None = None,
         claimed_by: str | None = None,
         if_match: int | None = None,
+        dry_run: bool = False,
         **fields: Any,
     ) -> Document:
         """Change some of name, description, labels and state; the others stay. The rest is as in `put_attribute`."""
         path = resource_path("projects", project=id)
-        return self._change("PATCH", path, fields, message=message, claimed_by=claimed_by, if_match=if_match)
+        return self._change(
+            "PATCH", path, fields, message=message, claimed_by=claimed_by, if_match=if_match, dry_run=dry_run
+        )
 
     def domains(self) -> list[Document]:
         """The domains every project has."""

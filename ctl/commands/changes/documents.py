@@ -9,6 +9,7 @@ import click
 
 from ctl.cli.options import Option, filter_parameters
 from ctl.cli.progress import MANY, step
+from ctl.cli.provenance import describe_provenance
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Attribute, ChangeSet
@@ -118,4 +119,8 @@ def send(
     except Conflict as error:
         if error.name != "version_conflict":
             raise
-        raise proposal.moved(error.details, session.client.noun, remedy, error) from None
+        conflict = proposal.moved(error.details, session.client.noun, remedy, error)
+        for detail in conflict.details:
+            if detail.get("provenance"):
+                detail["reason"] += f" ({describe_provenance(session.printer, detail['provenance'])})"
+        raise conflict from None

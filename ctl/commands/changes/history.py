@@ -1,11 +1,11 @@
-"""`history`: who changed what, when and why."""
+"""`history`: who changed what, when and why, and what happened to the fleet in between."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from heapq import merge
 from typing import Any
 
 import click
@@ -21,33 +21,34 @@ from ctl.client.answers import Document, RowChange
 from ctl.client.errors import InvalidInput
 from ctl.client.nouns import DEFINED, find_noun, row_kind
 from ctl.client.times import parse_time, to_second
-from ctl.client.words import count
+from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
 #: The kinds of entries of the timeline.
 _SOURCES = ("revision", "cluster-event", "redecision", "pruning")
 
-#: Up to how many revisions of one row the row is looked up for the table; that is a request each.
-_MOST_LOOKUPS = 50
 _LARGEST_PAGE = 1000
-_FIELDS = ("number", "created_at", "author", "claimed_by", "message", "request_id", "change_count")
-_LISTING = Listing(fields={name: name for name in _FIELDS}, order="number", limit=20)
-_ENTRY_FIELDS = ("at", "source", "revision", "cluster", "type", "author", "claimed_by", "message", "change_count")
-_TIMELINE = Listing(fields={name: name for name in _ENTRY_FIELDS}, order="at", limit=20)
+_FIELDS = (
+    *("number", "created_at", "at", "source", "revision", "cluster", "type", "author", "claimed_by", "message"),
+    *("request_id", "change_count"),
+)
+_LISTING = Listing(fields={name: name for name in _FIELDS}, order="at", limit=20)
 
-_HELP = """Show revisions, newest first: who changed what, when and why. With REVISION, show the differences of one;
-with FROM..TO, the net difference between two, in either order. Revision 0 is before the first.
+_HELP = """Show revisions and what happened in between, newest first: who changed what, when and why. With REVISION,
+show the differences of one; with FROM..TO, the net difference between two, in either order. Revision 0 is before the
+first.
 
-A revision is one change of one or more rows, and is never edited. -p, -d, WORKFLOW and --launchplan select the
-revisions that changed a row with that key: -p X selects everything at and below project X. NOUN selects one kind, or
-`project`, `cluster`, `pool` or `label`. Times are UTC.
+A revision is one change of one or more rows, and is never edited. Its first rows are shown with their values, old and
+new; a rollback says which revision it undid, or went back to. -p, -d, WORKFLOW and --launchplan select the revisions
+that changed a row with that key: -p X selects everything at and below project X. NOUN selects one kind, or `project`,
+`cluster`, `pool` or `label`. Times are UTC.
+
+Between the revisions stands what happened to clusters: who cordoned or drained one, when an agent joined, fell silent
+or came back; and each round in which waiting executions were decided again, or retention deleted what was over, with
+its cause and counts. --cluster shows one cluster's part of that, --source one kind of entries. What happens to clusters
+belongs to no scope and to no other noun.
 
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
-
---all shows what happened to clusters between the revisions: who cordoned or drained one, when an agent joined, fell
-silent or came back; and each round in which waiting executions were decided again, or retention deleted what was over,
-with counts. --cluster shows one cluster's part of that, --source one kind of entries. A revision of one row shows its
-values, old and new; a rollback says which revision it undid, or went back to.
 """
 
 
@@ -62,13 +63,13 @@ values, old and new; a rollback says which revision it undid, or went back to.
         Option(
             ["--all", "is_all"],
             is_flag=True,
-            help="Also events of clusters, new decisions and pruning.",
+            help="Everything, which is the default.",
         ),
         Option(
             ["--source"],
             type=click.Choice(_SOURCES),
             metavar="|".join(_SOURCES),
-            help="Only these, of all that --all shows.",
+            help="Only entries of this kind.",
         ),
         Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, and what happened to it."),
         *_LISTING.options(),
@@ -79,7 +80,7 @@ values, old and new; a rollback says which revision it undid, or went back to.
         "rainbowctl history 9..12",
         "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
         "rainbowctl history --author ann --filter.limit 100 -o json",
-        "rainbowctl history --all --since 2h",
+        "rainbowctl history --since 2h",
         "rainbowctl history --cluster east",
         "rainbowctl history --source redecision --since 24h",
     ],
@@ -91,10 +92,8 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
     elif word is not None and (between := re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", word)):
         _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
-    elif flags["is_all"] or flags["cluster"] or flags["source"]:
-        _show_timeline(session, list(choose(session, _find_entries(session, word, flags), flags, _TIMELINE)))
     else:
-        _show_list(session, list(choose(session, _find_revisions(session, word, flags), flags, _LISTING)))
+        _show_entries(session, list(choose(session, _find_entries(session, word, flags), flags, _LISTING)))
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
@@ -104,20 +103,10 @@ def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> 
         raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
 
 
-def _find_revisions(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
-    filters, author = _filters(session, noun, flags, _LISTING), flags["author"]
-    if not author:
-        return session.client.revisions(**filters)
-    # The author and the claimed author are two filters of the API.
-    known = session.client.revisions(**filters, author=author)
-    claimed = session.client.revisions(**filters, claimed_by=author)
-    return _unique(merge(known, claimed, key=lambda revision: -int(revision["number"])))
-
-
-def _filters(session: Session, noun: str | None, flags: Mapping[str, Any], listing: Listing) -> Document:
+def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Document:
     """What the flags select, but for the author."""
     now = datetime.now(UTC)
-    filters: Document = {**scope_filters(session, flags), "limit": request_size(flags, listing, _LARGEST_PAGE)}
+    filters: Document = {**scope_filters(session, flags), "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
     if noun is not None and noun != "all":
         defined = find_noun(noun, DEFINED)
         filters["resource_type"] = row_kind(defined) if defined else session.client.kind(noun).name
@@ -130,53 +119,49 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any], listi
 
 def _find_entries(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
     """Revisions and events of clusters."""
-    filters = _filters(session, noun, flags, _TIMELINE)
+    filters = _filters(session, noun, flags)
     if flags["cluster"]:
         session.client.definition("cluster", flags["cluster"])  # so that a misspelt name is not taken for a quiet one
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
     return session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
 
 
-def _unique(revisions: Iterator[Document]) -> Iterator[Document]:
-    last = None
-    for revision in revisions:
-        if revision["number"] != last:
-            yield revision
-        last = revision["number"]
-
-
-def _show_list(session: Session, revisions: list[Document]) -> None:
-    looks_up = len(revisions) <= _MOST_LOOKUPS
-    session.printer.show(
-        (f"revision/{revision['number']}" for revision in revisions),
-        revisions,
-        revisions,
-        {
-            "REVISION": "number",
-            "WHEN": _when,
-            "WHO": show_author,
-            "WHAT": lambda revision: _what(session, revision, looks_up),
-            "WHY": "message",
-        },
-        {"REQUEST": "request_id"},
-        empty="No revisions match.",
-    )
-
-
-def _show_timeline(session: Session, entries: list[Document]) -> None:
+def _show_entries(session: Session, entries: list[Document]) -> None:
+    if entries and session.printer.is_table:
+        session.printer.note(_summary(entries))
+    lines = [line for entry in entries for line in _lines(session, entry)]
     session.printer.show(
         (_name(entry) for entry in entries),
+        lines,
         entries,
-        entries,
-        {
-            "WHEN": _when,
-            "REVISION": "revision",
-            "WHO": show_author,
-            "WHAT": lambda entry: _what_happened(session, entry),
-            "WHY": "message",
-        },
+        {"REVISION": "revision", "WHEN": "when", "WHO": "who", "WHAT": "what", "WHY": "message"},
+        {"REQUEST": "request_id"},
         empty="Nothing matches.",
     )
+
+
+#: What entries of each kind are called in a sentence: one, and several.
+_NAMES = {
+    "revision": ("revision", "revisions"),
+    "cluster-event": ("event of clusters", "events of clusters"),
+    "redecision": ("round of new decisions", "rounds of new decisions"),
+    "pruning": ("round of pruning", "rounds of pruning"),
+}
+
+
+def _summary(entries: list[Document]) -> str:
+    """How many entries of each kind there are, and since when."""
+    counts = Counter(str(entry["source"]) for entry in entries)
+    parts = [f"{number} {_NAMES[source][number != 1]}" for source in _SOURCES if (number := counts[source])]
+    return f"{listed(parts)} since {min(map(_when, entries))}, newest first."
+
+
+def _lines(session: Session, entry: Document) -> Iterator[Document]:
+    """The lines of an entry in a table: of a revision one for each row that is shown."""
+    first, *more = _what(session, entry)
+    yield {**entry, "when": _when(entry), "who": show_author(entry), "what": first}
+    for what in more:
+        yield {"revision": entry["revision"], "what": what}
 
 
 def _name(entry: Document) -> str:
@@ -184,11 +169,19 @@ def _name(entry: Document) -> str:
     return f"{entry['source']}/{entry['revision'] if entry['source'] == 'revision' else entry['number']}"
 
 
-def _what_happened(session: Session, entry: Document) -> str:
+def _what(session: Session, entry: Document) -> list[str]:
+    """What happened: of a revision each row with its values, old and new, or how many more there are."""
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
-        return f"cluster {entry['cluster']}: {happened}" if entry.get("cluster") else happened
-    return f"{_rolled_back(entry)}{_what_changed(session, entry)}"
+        return [f"cluster {entry['cluster']}: {happened}" if entry.get("cluster") else happened]
+    rows = [RowChange.from_document(change) for change in entry.get("changes") or []]
+    lines = [
+        f"{row.action} {row.title(session.client.noun(row.kind))}: {one_line(row.before, row.after)}" for row in rows
+    ]
+    rest = int(entry.get("change_count") or 0) - len(rows)
+    lines += [f"and {count(rest, 'more row')}" if rows else count(rest, "row")] if rest else []
+    start, *others = lines or ["nothing"]
+    return [f"{_rolled_back(entry)}{start}", *others]
 
 
 def _rolled_back(revision: Document) -> str:
@@ -198,25 +191,8 @@ def _rolled_back(revision: Document) -> str:
     return f"rollback to revision {revision['restored']}: " if revision.get("restored") is not None else ""
 
 
-def _what_changed(session: Session, entry: Document) -> str:
-    changes = [RowChange.from_document(change) for change in entry.get("changes") or []]
-    if len(changes) != 1:
-        return count(int(entry.get("change_count") or 0), "row")
-    [row] = changes
-    return f"{row.action} {row.title(session.client.noun(row.kind))}: {one_line(row.before, row.after)}"
-
-
 def _when(entry: Document) -> str:
     return to_second(str(entry.get("created_at") or entry.get("at") or ""))
-
-
-def _what(session: Session, revision: Document, looks_up: bool) -> str:
-    number, rolled_back = int(revision.get("change_count") or 0), _rolled_back(revision)
-    if number != 1 or not looks_up:
-        return f"{rolled_back}{count(number, 'row')}"
-    [change] = session.client.revision(int(revision["number"]))["changes"][:1] or [{}]
-    row = RowChange.from_document(change)
-    return f"{rolled_back}{row.action} {row.title(session.client.noun(row.kind))}"
 
 
 def _show_difference(session: Session, start: int, end: int) -> None:

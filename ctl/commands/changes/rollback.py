@@ -28,7 +28,7 @@ _HELP = """Undo one revision, or restore what was set at an earlier one.
 
 rollback REVISION restores the rows of that revision to what they were before it. If one of them was changed again
 since, nothing is written, and the exit status is 5: each changed row is listed with the later revision, its author,
-time and message, and so are the rows that could still be undone.
+time and message, and so are the rows that can still be undone. --restorable undoes those alone, and says what it left.
 
 rollback --to REVISION restores the rows of exactly one scope to what they were at that revision; with NOUN only one
 kind, with --everything all rows and projects. Revision 0 is before the first.
@@ -45,12 +45,14 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
         *SCOPE_PARAMETERS,
         Option(["--to"], metavar="REVISION", callback=revision_number, help="Go back to this revision."),
         Option(["--everything"], is_flag=True, help="With --to: all rows and projects."),
+        Option(["--restorable"], is_flag=True, help="With REVISION: only rows that no later revision changed."),
         SHOW_DIFF,
         *write_options("Do not ask, and ignore revisions made since the plan was shown."),
         STRICT_WRITE,
     ],
     examples=[
         "rainbowctl rollback 12 -m 'the limits were too low'",
+        "rainbowctl rollback 12 --restorable --dryRun",
         "rainbowctl rollback --to 9 -p flyteexamples -d development",
         "rainbowctl rollback --to 9 task-resource-attribute -d development --dryRun",
         "rainbowctl rollback --to 9 --everything --force",
@@ -60,6 +62,7 @@ def rollback(session: Session, word: str | None, **flags: Any) -> None:
     target = _rollback_target(session, word, flags)
     trial = _send(session, target, dry_run=True)
     tell_warnings(session, trial.warnings)
+    _tell_left(session, trial)
     if not trial.changed:
         answer(session, trial)
         session.printer.note("No changes: everything is as it was then.")
@@ -82,7 +85,9 @@ def _rollback_target(session: Session, word: str | None, flags: Mapping[str, Any
                 f"rollback {word} undoes all of that revision: leave out the scope and --everything, or go back to the "
                 "state of a scope with --to REVISION."
             )
-        return {"revision": int(word)}
+        return {"revision": int(word), "restorable": flags["restorable"]}
+    if flags["restorable"]:
+        raise InvalidInput("--restorable is for `rollback REVISION`; --to restores rows whoever changed them since.")
     if word is not None and word.isdecimal():
         raise InvalidInput(f"rollback {word} undoes one revision, --to goes back to one: keep one of the two.")
     if flags["everything"]:
@@ -110,12 +115,22 @@ def _send(session: Session, target: Mapping[str, Any], *, dry_run: bool = False)
         if error.restorable:
             rows = [RowChange.from_document(row) for row in error.restorable]
             titles = listed(row.title(session.client.noun(row.kind)) for row in rows)
-            error.hint = f"Not changed since, and could be undone: {titles}."
+            error.hint = f"Not changed since, and undone by --restorable: {titles}."
         error.message = (
             f"{count(len(error.details), 'row')} of revision {target.get('revision')} changed again since: nothing was "
             "written. Undo the later revisions first, or go back with --to."
         )
         raise
+
+
+def _tell_left(session: Session, trial: ChangeSet) -> None:
+    """The rows that a rollback leaves as they are, each with the later revision that changed it."""
+    rows = trial.document.get("left") or []
+    for row in rows:
+        session.printer.note(f"Left as it is: {_reason(session, row)}.")
+    rest = int(trial.document.get("left_count") or 0) - len(rows)
+    if rest:
+        session.printer.note(f"And {count(rest, 'more row')}.")
 
 
 def _reason(session: Session, detail: dict[str, Any]) -> str:

@@ -13,6 +13,8 @@ from ctl.files.fleet import show_amounts
 
 When = Callable[[str | None], str]  #: how a time is shown; empty where there is none
 
+#: Nodes are shared: one that is not free may have room for more.
+_SHOWN = {"nodes": "nodes (free: idle)"}
 _AMOUNTS = ("capacity", "reported_free", "assigned", "free")
 
 
@@ -23,14 +25,17 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
     def when(moment: str | None) -> str:
         return to_second(moment) if moment and printer.is_wide else age(moment)
 
-    printer.line(f"cluster {cluster['name']}")
+    printer.line(str(cluster.get("summary") or f"cluster {cluster['name']}"))
     for name, text in _lines(cluster, state, switched_by, defined_by, when):
         if text:
             printer.line(f"{name:<14}{text}")
     resources = list(dict.fromkeys(name for key in _AMOUNTS for name in cluster.get(key) or {}))
     if resources:
         printer.line()
-        amounts = [[name, *(str((cluster.get(key) or {}).get(name, "")) for key in _AMOUNTS)] for name in resources]
+        amounts = [
+            [_SHOWN.get(name, name), *(str((cluster.get(key) or {}).get(name, "")) for key in _AMOUNTS)]
+            for name in resources
+        ]
         printer.table(["RESOURCE", "TOTAL", "REPORTED FREE", "ASSIGNED SINCE", "FREE"], amounts)
     if cluster.get("by_pool"):
         printer.line()

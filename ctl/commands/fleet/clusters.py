@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctl.cli.groups import command
@@ -15,6 +15,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
 from ctl.client.times import age
+from ctl.client.words import count, listed
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
 
@@ -125,20 +126,37 @@ def _show_details(session: Session, cluster: Document, switched_by: str, defined
     show_details(session, cluster, state_words(cluster), switched_by, defined_by)
 
 
+#: Clusters that the sentence about a list names; the others are counted.
+_MOST_NAMED = 5
+
+
+def summary(clusters: Sequence[Document]) -> str:
+    """How many clusters of a list take work, and why the others do not."""
+    if any("takes_work" not in cluster for cluster in clusters):
+        return ""  # an older admin does not say
+    off = [cluster for cluster in clusters if not cluster["takes_work"]]
+    named = [f"{cluster['name']} ({', '.join(cluster['takes_none_because'])})" for cluster in off[:_MOST_NAMED]]
+    named += [f"{len(off) - _MOST_NAMED} more"] if len(off) > _MOST_NAMED else []
+    able = len(clusters) - len(off)
+    start = f"{able} of {count(len(clusters), 'cluster')} {'takes' if able == 1 else 'take'} work"
+    return f"{start}; {listed(named)} {'does' if len(off) == 1 else 'do'} not." if off else f"{start}."
+
+
 _CLUSTER = FleetNoun(
     name="cluster",
     about=(
         "A cluster is a place that runs work. Its state is expected until its agent has synced once, pending while "
         "it waits to be admitted, then ready; unreachable when its agent stops syncing, and lost when that lasts. "
         "`enabled` in its definition applies until `rainbowctl enable` or `disable` is used. FREE is what its agent "
-        "last reported, less what was assigned since; on a silent cluster nothing is free."
+        "last reported, less what was assigned since; on one that takes no work nothing is free."
     ),
     columns=_COLUMNS,
     wide_columns=_WIDE_COLUMNS,
     states=("disabled", "draining", "cordoned"),
     fields=(
         *("name", "state", "enabled", "cordoned", "draining", "source", "engine", "engine_version", "agent_host"),
-        *("leases", "waiting", "running", "cost", "last_sync_at", "version", "description"),
+        *("leases", "waiting", "running", "cost", "last_sync_at", "agent_version", "pools", "labels", "version"),
+        "description",
     ),
     parameters=_PARAMETERS,
     filters=[
@@ -148,6 +166,7 @@ _CLUSTER = FleetNoun(
         for noun in ("pool", "label")
     ],
     set=_set,
+    summary=summary,
     details=_show_details,
     examples={
         "get": [

@@ -40,6 +40,7 @@ class FleetNoun:
     changing: Sequence[click.Parameter] = ()  #: flags that change single entries of a field
     filters: Sequence[click.Parameter] = ()
     set: Callable[[Document, Flags], Document]  #: a definition with the flags applied
+    summary: Callable[[Sequence[Document]], str] = lambda definitions: ""  #: a sentence about a list
     details: Callable[[Session, Document, str, str], None] | None = (
         None  #: shows one; by what it was switched, and defined
     )
@@ -67,12 +68,16 @@ def get_definition(noun: FleetNoun) -> Command:
                 switched_by = _switched_by(session.printer, noun, definition)
                 noun.details(session, definition, switched_by, _provenance(session.printer, definition, "definition"))
             else:
+                if session.printer.is_table and definition.get("summary"):
+                    session.printer.note(str(definition["summary"]))
                 show(session, noun, [definition], definition)
             return
         definitions = list(choose(session, session.client.definitions(noun.name, **filters), flags, listing))
         nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."
         is_chosen = any(filters.values()) or typed_choice(flags)
         empty = f"No {nouns} match." if is_chosen else f"No {nouns} yet: {make}"
+        if definitions and session.printer.is_table and (sentence := noun.summary(definitions)):
+            session.printer.note(sentence)
         show(session, noun, definitions, definitions, empty=empty)
 
     return Command(

@@ -97,7 +97,7 @@ def _show_trial(session: Session, noun: FleetNoun, name: str, trial: Document) -
     """What a dry run says: what would be left naming what is deleted, and what would become of executions."""
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")
-    show_preview(session, trial)
+    show_preview(session, trial, is_dry_run=True)
     session.printer.note(f"Dry run: {noun.name} {name} was not deleted.")
 
 

@@ -23,7 +23,7 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
     )
     if printer.machine_output([f"pool/{name}"], shares):
         return
-    printer.line(f"pool {name}, strategy {shares.get('strategy')}")
+    printer.line(str(shares.get("summary") or f"pool {name}, strategy {shares.get('strategy')}"))
     printer.line(f"created   {to_second(shares['after'])} to {to_second(shares['before'])}")
     unplaced = f", {shares['unplaced']} that no cluster could take yet" if shares.get("unplaced") else ""
     printer.line(f"placed    {shares['placed']}{unplaced}")
@@ -32,6 +32,12 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
         printer.line(f"          since {to_second(shares['examined_since'])}")
     printer.line()
     printer.rows(shares["clusters"], _COLUMNS)
+    if any(cluster.get("why") for cluster in shares["clusters"]):
+        printer.line()
+        for cluster in shares["clusters"]:
+            printer.line(f"{cluster['cluster']}: {cluster.get('why')}.")
+    for sentence in shares.get("not_counted") or []:
+        printer.line(sentence)
 
 
 def _percent(share: float | None) -> str:
@@ -51,6 +57,7 @@ _COLUMNS: Columns = {
     "WEIGHT": lambda cluster: f"{cluster['weight']:g}" if "weight" in cluster else "",
     "PROMISED": lambda cluster: _percent(cluster.get("promised_share")),
     "PLACED": "placed",
+    "EXPECTED": lambda cluster: "{low} to {high}".format(**cluster["expected"]) if cluster.get("expected") else "",
     "SHARE": lambda cluster: _percent(cluster.get("share")),
     "BY STRATEGY": "by_strategy",
     "INSTEAD OF": _instead_of,

@@ -14,7 +14,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.times import to_second
 from ctl.client.words import count
-from ctl.commands.previews import show_effects, summary
+from ctl.commands.previews import show_effects, show_notes, summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +113,7 @@ def _show_preview(session: Session, action: str, state: str, answer: Document) -
     if not answer["changed"]:
         session.printer.note(f"No changes: cluster {answer['cluster']['name']} is {state} already.")
         return
+    show_notes(session, answer)
     show_effects(session, answer)
     session.printer.note(f"Would {action}: {summary(session, answer)} Dry run: nothing was changed.")
 

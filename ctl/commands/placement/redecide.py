@@ -51,12 +51,17 @@ def redecide(session: Session, **flags: Any) -> None:
     confirm_many(flags, _summary(trial), "Decide them again?", "decided", lambda: _print(session, trial))
     outcome = session.client.redecide(selector)
     _print(session, outcome)
-    session.printer.note(f"Decided {count(int(outcome.get('changed') or 0), 'execution')} again.")
+    changed = int(outcome.get("changed") or 0)
+    moved = int(outcome.get("moved", changed))
+    session.printer.note(f"Decided {count(changed, 'execution')} again; {moved or 'none'} moved.")
 
 
 def _summary(answer: Document) -> str:
     matched, changed = int(answer.get("matched") or 0), int(answer.get("changed") or 0)
-    return f"{count(matched, 'waiting execution')} {'matches' if matched == 1 else 'match'}, {changed} would change."
+    moved = int(answer.get("moved", changed))
+    start = f"{count(matched, 'waiting execution')} {'matches' if matched == 1 else 'match'}"
+    stay = f", {changed - moved} would stay with new settings or another reason" if changed > moved else ""
+    return f"{start}, {moved or 'none'} would move{stay}."
 
 
 def _print(session: Session, answer: Document) -> None:

@@ -20,7 +20,8 @@ _DEPRECATED = {"activateProject": "activate", "archiveProject": "archive"}
 _HELP = """Change a project's name, description, labels or state.
 
 Changes only the fields that are given; an empty text clears a field, and --labels replaces all labels. Shows the
-difference and asks for confirmation on a terminal. An archived project keeps its settings, but they cannot be changed.
+difference and asks for confirmation on a terminal. An archived project keeps its settings, but they cannot be changed,
+and nothing new can be created there; what waits there still starts, and --dryRun lists it.
 """
 
 
@@ -55,13 +56,17 @@ def update_project(session: Session, **flags: Any) -> None:
     before = {key: current[key] for key in EDITABLE if current.get(key)}
     after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}
     show_difference(session, f"project {id}", before, after, is_asked=is_asked)
+    version = None if flags["force"] else current.get("version")
+    if flags["dry_run"] or changes.get("state") == "ARCHIVED":
+        trial = session.client.update_project(id, if_match=version, dry_run=True, **changes)
+        if trial.get("archiving") and session.printer.is_table:
+            session.printer.note(str(trial["archiving"]["message"]))
     if is_asked:
         confirm_write()
     if flags["dry_run"]:
-        _answer(session, id, {**current, **changes})
+        _answer(session, id, trial)
         session.printer.note("Dry run: nothing was written.")
         return
-    version = None if flags["force"] else current.get("version")
     updated = session.client.update_project(id, **reasons(flags), if_match=version, **changes)
     _answer(session, id, updated)
     session.printer.note(f"Updated project {id}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,7 +10,15 @@ import pytest
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import decide
 from admin.core.placement.filters import FILTERS_WITH_ROOM, WEIGHT
-from admin.core.placement.shares import REASONS, PassedOver, Placing, promised_shares
+from admin.core.placement.shares import (
+    REASONS,
+    PassedOver,
+    Placing,
+    Range,
+    expected_range,
+    explain_share,
+    promised_shares,
+)
 from tests.support.small_fleets import pool, pool_fleet, reports
 
 CLUSTERS: dict[str, dict[str, Any]] = {"a": {}, "b": {}, "c": {}}
@@ -61,3 +70,49 @@ def test_only_weights_promise_a_share() -> None:
     fleet = pool_fleet("weighted", CLUSTERS)
     assert promised_shares(fleet.pools["p"]) == pytest.approx({"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})
     assert promised_shares(pool_fleet("spill", CLUSTERS).pools["p"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("share", "draws", "expected"),
+    [
+        (0.5, 0, (0, 0)),
+        (0.5, 1, (0, 1)),
+        (0.5, 4, (0, 4)),
+        (0.5, 20, (5, 15)),
+        (0.5, 10_000, (4902, 5098)),
+        (0.75, 40, (24, 36)),
+        (0.01, 100, (0, 3)),
+        (1.0, 7, (7, 7)),
+        (0.0, 7, (0, 0)),
+    ],
+)
+def test_few_draws_may_differ_much_from_what_is_promised(share: float, draws: int, expected: tuple[int, int]) -> None:
+    assert expected_range(share, draws) == Range(*expected)
+
+
+@pytest.mark.parametrize(("share", "draws"), [(0.5, 20), (0.75, 40), (0.1, 60), (0.02, 200)])
+def test_the_range_holds_at_least_nine_of_ten_draws(share: float, draws: int) -> None:
+    """By the binomial distribution itself."""
+    low, high = expected_range(share, draws)
+    inside = sum(math.comb(draws, n) * share**n * (1 - share) ** (draws - n) for n in range(low, high + 1))
+    assert inside >= 0.95
+    assert high - low < draws
+
+
+def test_a_share_is_explained_by_chance_by_what_went_past_and_by_what_came_instead() -> None:
+    def explained(**values: Any) -> str:
+        facts: dict[str, Any] = {"placed": 9, "lost": {}, "gained": {}, "weights_changed": False}
+        return explain_share(**{**facts, "drawn": None, "expected": None, **values})
+
+    assert explained(drawn=9, expected=Range(5, 15)) == "drew 9, as chance allows (5 to 15)"
+    assert explained(drawn=4, expected=Range(5, 15)).endswith("5 to 15 were expected: more than chance explains")
+    assert "weights were other ones" in explained(drawn=4, expected=Range(5, 15), weights_changed=True)
+    lost = explained(drawn=9, expected=Range(5, 15), lost={"cordoned": 3})
+    assert lost.endswith("; 3 of them went elsewhere since it was cordoned")
+    gained = {PassedOver(name, "full"): number for number, name in enumerate("abcde", 1)}
+    assert (
+        explained(gained=gained)
+        == "5 came since e was full; 4 came since d was full; 3 came since c was full; 3 came for others"
+    )
+    assert explained() == "9 by the strategy alone"
+    assert explained(placed=0) == "nothing came there"

@@ -12,12 +12,12 @@ from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 
 ROWS: list[dict[str, Any]] = [
-    {"name": "b", "state": "ACTIVE", "created_at": "2026-03-01T12:00:00.5Z", "cost": 10},
-    {"name": "a", "state": "INACTIVE", "created_at": "2026-03-01T12:00:00Z", "cost": 9},
+    {"name": "b", "state": "ACTIVE", "created_at": "2026-03-01T12:00:00.5Z", "cost": 10, "pools": ["x", "y"]},
+    {"name": "a", "state": "INACTIVE", "created_at": "2026-03-01T12:00:00Z", "cost": 9, "pools": ["y"]},
     {"name": "c", "state": "ACTIVE", "created_at": None, "is_new": True},
 ]
 LISTING = Listing(
-    fields={name: name for name in ("name", "state", "created_at", "cost", "is_new")},
+    fields={name: name for name in ("name", "state", "created_at", "cost", "is_new", "pools")},
     aliases={"project.name": "name"},
     prefixes=("workflow",),
     states=("INACTIVE", "ACTIVE"),
@@ -46,6 +46,12 @@ def chosen(**flags: Any) -> str:
         ("cost>9", "b"),
         ("cost!=10", "ac"),
         ("is_new=true", "c"),
+        ("pools=x", "b"),
+        ("pools=y", "ba"),
+        ("pools!=x", "ac"),
+        ("pools in (x;z)", "b"),
+        ("pools not in (x;z)", "ac"),
+        ("pools contains y", "ba"),
     ],
 )
 def test_a_selector_keeps_the_rows_that_match(selector: str, names: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ctl.client.times import age, distance
-from ctl.commands.fleet.clusters import state_words
+from ctl.commands.fleet.clusters import state_words, summary
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,28 @@ def test_the_last_sync_is_shown_by_its_age() -> None:
 def test_what_is_to_come_is_shown_by_its_distance() -> None:
     assert distance((datetime.now(UTC) + timedelta(minutes=3, seconds=5)).isoformat()).startswith("in 3m")
     assert distance((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3m")
+
+
+def listed(name: str, *because: str) -> dict[str, Any]:
+    return {"name": name, "takes_work": not because, "takes_none_because": list(because)}
+
+
+@pytest.mark.parametrize(
+    ("clusters", "expected"),
+    [
+        ([listed("a")], "1 of 1 cluster takes work."),
+        ([listed("a"), listed("b", "draining")], "1 of 2 clusters takes work; b (draining) does not."),
+        (
+            [listed("a", "lost"), listed("b", "disabled", "lost")],
+            "0 of 2 clusters take work; a (lost) and b (disabled, lost) do not.",
+        ),
+        (
+            [listed(f"c{number}", "expected") for number in range(7)],
+            "0 of 7 clusters take work; c0 (expected), c1 (expected), c2 (expected), c3 (expected), c4 (expected) and "
+            "2 more do not.",
+        ),
+        ([{"name": "of an older admin"}], ""),
+    ],
+)
+def test_a_list_opens_with_what_takes_work_and_what_does_not(clusters: list[dict[str, Any]], expected: str) -> None:
+    assert summary(clusters) == expected

@@ -1,0 +1,97 @@
+"""Summaries: whether a cluster takes work, or which members of a pool or label do, and why others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from admin.core.fleet.clusters import Cluster
+from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import Group
+from admin.core.provenance import Provenance
+from admin.core.resources import Amounts, format_amount
+from admin.core.times import show_duration, show_time
+
+#: Members that a sentence names; the others are counted.
+_MOST_NAMED = 5
+
+#: What keeps work away from a cluster, by the word of `Cluster.off_because`.
+_WORDS = {
+    "disabled": "it is disabled",
+    "draining": "it is draining",
+    "cordoned": "it is cordoned",
+    "pending": "it waits to be admitted",
+    "unreachable": "its agent is not heard",
+    "lost": "its agent is lost",
+}
+_EXPECTED = "no agent of it has ever been seen"
+
+
+def off_because(cluster: Cluster) -> list[str]:
+    """The words for what keeps work away from a cluster; that it is expected comes alone."""
+    words = [word for word in cluster.off_because.split(",") if word]
+    return words or (["expected"] if cluster.is_expected else [])
+
+
+def describe_cluster(
+    cluster: Cluster, free: Amounts | None, provenance: Mapping[str, Provenance], now: datetime
+) -> str:
+    """Whether a cluster takes work; if so what is free, else why not, since when and by whom."""
+    name = f"Cluster '{cluster.name}'"
+    words = off_because(cluster)
+    if not words:
+        return f"{name} takes work{describe_free(cluster.capacity, free)}."
+    if words == ["expected"]:
+        return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run."
+    reasons = "; ".join(_reason(cluster, word, provenance, now) for word in words)
+    return f"{name} takes no work: {reasons}."
+
+
+def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], now: datetime) -> str:
+    reason = _WORDS[word]
+    if word in ("unreachable", "lost") and cluster.state.last_sync_at is not None:
+        silent = show_duration((now - cluster.state.last_sync_at).total_seconds())
+        return f"{reason}, last heard {silent} ago"
+    made_by = provenance.get(word)
+    deadline = cluster.state.drain_deadline
+    until = f" until {show_time(deadline)}" if word == "draining" and deadline is not None else ""
+    return f"{reason}{until}{f' ({made_by.describe(now)})' if made_by else ''}"
+
+
+def describe_free(total: Amounts | None, free: Amounts | None) -> str:
+    """What is free of what there is: `; free are 3 of 4 cpu`. Nodes are shared, so that idle ones are told apart."""
+    if free is None:
+        return ", and has not reported what is free"
+    amounts = [_free(name, amount, total) for name, amount in free.items() if name != "nodes"]
+    nodes = (total or {}).get("nodes")
+    idle = [f"{free['nodes']} of {nodes} nodes idle"] if nodes is not None and "nodes" in free else []
+    parts = [*([f"free are {', '.join(amounts)}"] if amounts else []), *idle]
+    return f"; {'; '.join(parts)}" if parts else ""
+
+
+def _free(name: str, amount: int, total: Amounts | None) -> str:
+    of = f" of {format_amount(name, total[name])}" if total and name in total else ""
+    return f"{format_amount(name, amount)}{of} {name}"
+
+
+def describe_group(group: Group, clusters: Mapping[str, Cluster], total: Amounts, free: Amounts) -> str:
+    """Which members of a pool or label take work, what is free there, and why the others do not."""
+    kind = group.definition.kind
+    strategy = f" ({group.strategy})" if kind is FleetKind.POOL else ""
+    off = {
+        name: ["weight 0"] if not weight > 0 else off_because(clusters[name])
+        for name, weight in group.members
+        if not weight > 0 or off_because(clusters[name])
+    }
+    number, able = len(group.members), len(group.members) - len(off)
+    start = f"{kind.noun.capitalize()} '{group.name}'{strategy}:"
+    members = "its one member" if number == 1 else f"{able or 'none'} of {number} members"
+    if not off:
+        members = members if number == 1 else f"all {number} members"
+        return f"{start} {members} {'takes' if number == 1 else 'take'} work{describe_free(total, free)}."
+    named = [f"{name} ({', '.join(words)})" for name, words in list(off.items())[:_MOST_NAMED]]
+    more = f" and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
+    not_able = f"{', '.join(named)}{more} {'does' if len(off) == 1 else 'do'} not"
+    if not able:
+        return f"{start} no member takes work now, so that what is placed by it waits: {not_able}."
+    return f"{start} {members} {'takes' if able == 1 else 'take'} work{describe_free(total, free)}; {not_able}."

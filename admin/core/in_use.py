@@ -1,0 +1,54 @@
+"""Uses: what would miss a row that is removed, by whom that was set, and which executions stand in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from admin.core.provenance import Provenance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """Something that names or holds a row that is removed."""
+
+    noun: str  #: of the user
+    reason: str  #: which one it is, without a full stop
+    version: int | None = None  #: of the row that is the user
+    executions: tuple[str, ...] = ()  #: the first of those that are, by name
+    provenance: Provenance | None = None  #: of that version
+
+    @property
+    def sentence(self) -> str:
+        """`pool 'gpu': development names it (revision 41, ana, 3 days ago, 'new racks').`"""
+        return f"{self.reason}."
+
+    def as_detail(self) -> dict[str, Any]:
+        """All of it as errors show it."""
+        detail: dict[str, Any] = {"field": self.noun, "reason": self.sentence}
+        if self.provenance is not None:
+            detail["provenance"] = self.provenance.as_json()
+        if self.executions:
+            detail["executions"] = list(self.executions)
+        return detail
+
+
+def describe_executions(count: int, first: Iterable[str]) -> str:
+    """`3 unfinished executions were placed by it: a/b/c, a/b/d and 1 more`."""
+    names = list(first)
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    were = "execution was" if count == 1 else "executions were"
+    return f"{count} unfinished {were} placed by it: {', '.join(names)}{more}"
+
+
+def with_provenance(uses: Iterable[Use], made_by: Mapping[int, Provenance], now: datetime) -> list[Use]:
+    """Uses that say by which revision they are so, as far as that is kept."""
+    return [_explained(use, made_by.get(use.version or 0), now) for use in uses]
+
+
+def _explained(use: Use, provenance: Provenance | None, now: datetime) -> Use:
+    if provenance is None:
+        return use
+    return replace(use, reason=f"{use.reason} ({provenance.describe(now)})", provenance=provenance)

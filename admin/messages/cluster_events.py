@@ -1,0 +1,23 @@
+"""Events of clusters."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin.messages.shared import Answer, Time
+
+
+class ClusterEventAnswer(Answer):
+    at: Time
+    type: str
+    reason: str | None = None
+    author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    number: int
+
+
+class ClusterEventsAnswer(Answer):
+    events: list[ClusterEventAnswer]
+    token: str | None = None

@@ -1,0 +1,168 @@
+"""Deciders: decide many executions by one fleet, and find out once what is the same for those that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.fleet import Fleet
+from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.decisions import ASSIGNED, Decision, Evaluation, choose, decide, evaluate, may_move, may_stay
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.placement.scores import strategy_of
+from admin.core.resources import add, subtract
+from admin.services.decision_views import looks_at_load, workload_of
+from admin.store import executions
+from admin.store.executions import Execution, WaitingExecution
+
+
+class Decider:
+    """Decides executions by one fleet; what is the same for executions that are alike is found out once."""
+
+    def __init__(self, fleet_now: Fleet) -> None:
+        self._fleet = fleet_now
+        self._stays: dict[tuple[object, ...], bool] = {}
+        self._moves: dict[tuple[str, str, bool], bool] = {}
+        self._evaluations: dict[tuple[object, ...], Evaluation] = {}
+
+    def is_settled(self, execution: WaitingExecution) -> bool:
+        """Whether an execution stays where it is, whatever room there is."""
+        return self._may_stay(execution) and not self.may_move(execution)
+
+    def _may_stay(self, execution: WaitingExecution) -> bool:
+        cluster = execution.cluster
+        if cluster is None:
+            return False
+        key = (cluster, *_likeness(execution))
+        if key not in self._stays:
+            self._stays[key] = may_stay(cluster, route_of(execution), self._fleet, workload_of(execution))
+        return self._stays[key]
+
+    def may_move(self, execution: WaitingExecution) -> bool:
+        """Whether an execution may leave the cluster that it waits at."""
+        present = self._fleet.clusters.get(execution.cluster or "")
+        if present is None:
+            return False
+        key = (execution.route_kind, execution.route_name, present.is_expected)
+        if key not in self._moves:
+            self._moves[key] = may_move(present.name, route_of(execution), self._fleet)
+        return self._moves[key]
+
+    def changes(
+        self, unsettled: Iterable[WaitingExecution], taken: dict[str, dict[str, int]]
+    ) -> list[tuple[WaitingExecution, Decision]]:
+        """The executions whose decision is another one by now, each with it."""
+        return [
+            (execution, decision)
+            for execution in unsettled
+            if (decision := self.decide(execution, taken)) is not None and differs(execution, decision)
+        ]
+
+    def decide(self, execution: WaitingExecution, waiting: dict[str, dict[str, int]]) -> Decision | None:
+        """Decide where an execution goes, and move what it takes in `waiting` from the old cluster to the new one.
+
+        None for one that stays at an expected cluster, since none that has been seen has room for it.
+        """
+        workload, before = workload_of(execution), waiting.get(execution.cluster or "")
+        stays = self._may_stay(execution)
+        if execution.cluster is not None and before is not None:
+            waiting[execution.cluster] = subtract(before, workload.takes_of(self._fleet.clusters[execution.cluster]))
+        decision = self._decide(execution, workload, waiting, needs_room=stays)
+        if stays and decision.code != ASSIGNED:
+            if execution.cluster is not None and before is not None:
+                waiting[execution.cluster] = before
+            return None
+        _take(decision, workload, self._fleet, waiting)
+        return decision
+
+    def place(self, execution: Execution, waiting: dict[str, dict[str, int]]) -> Decision:
+        """Decide where an execution goes that no longer belongs to a cluster, and add what it takes to `waiting`."""
+        workload = workload_of(execution)
+        decision = self._decide(execution, workload, waiting)
+        _take(decision, workload, self._fleet, waiting)
+        return decision
+
+    def _decide(
+        self,
+        execution: Execution | WaitingExecution,
+        workload: Workload,
+        waiting: dict[str, dict[str, int]],
+        *,
+        needs_room: bool = False,
+    ) -> Decision:
+        route = route_of(execution)
+        if needs_room or looks_at_load(route, self._fleet):
+            return decide(route, self._fleet, workload, waiting, needs_room=needs_room)
+        key = _likeness(execution)
+        if key not in self._evaluations:
+            self._evaluations[key] = evaluate(route, self._fleet, workload, {})
+        return choose(self._evaluations[key], workload.key)
+
+
+def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
+    """All of an execution that filters and strategies look at, but for what its name draws."""
+    return (
+        execution.route_kind,
+        execution.route_name,
+        execution.demand_cpu,
+        execution.demand_memory,
+        execution.demand_gpu,
+        execution.demand_ephemeral_storage,
+        execution.demand_nodes,
+        execution.exclusive,
+        tuple(execution.required_plugins),
+        tuple(execution.avoid),
+    )
+
+
+def _take(decision: Decision, workload: Workload, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> None:
+    if decision.cluster is not None:
+        taken = workload.takes_of(fleet_now.clusters[decision.cluster])
+        waiting[decision.cluster] = add(waiting.get(decision.cluster, {}), taken)
+
+
+def differs(execution: Execution | WaitingExecution, decision: Decision) -> bool:
+    """Whether a decision is another one than what is stored of an execution."""
+    stored = (execution.cluster, execution.reason, execution.reason_message)
+    return (decision.cluster, decision.code, decision.message) != stored
+
+
+def first_to_draw(
+    placed: Iterable[Execution | WaitingExecution], fleet_now: Fleet, most_drawn: int
+) -> Iterator[Execution | WaitingExecution]:
+    """The first of some executions that draw from so many clusters together, and at least one."""
+    sizes: dict[tuple[str, str], int] = {}
+    drawn = 0
+    for execution in placed:
+        if drawn > most_drawn:
+            return
+        key = (execution.route_kind, execution.route_name)
+        if key not in sizes:
+            group = group_of(route_of(execution), fleet_now)
+            sizes[key] = len(group.members) if group else 0
+        drawn += sizes[key]
+        yield execution
+
+
+def taken_of(connection: Connection, names: Iterable[str], fleet_now: Fleet) -> dict[str, dict[str, int]]:
+    """What is taken of some clusters by what waits there."""
+    return executions.taken_by_waiting(connection, {name: fleet_now.clusters[name] for name in names})
+
+
+def route_of(execution: Execution | WaitingExecution) -> Route:
+    """The route of a stored execution."""
+    return Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
+
+
+def clusters_of(placed: Iterable[Execution | WaitingExecution], fleet_now: Fleet) -> set[str]:
+    """The clusters that the routes of some executions lead to."""
+    routes = {(execution.route_kind, execution.route_name): route_of(execution) for execution in placed}
+    groups = (group_of(route, fleet_now) for route in routes.values())
+    return {member.cluster for group in groups if group for member in group.members}
+
+
+def clusters_with_load(fleet_now: Fleet) -> set[str]:
+    """The clusters whose load counts for some pool."""
+    pools = [pool for pool in fleet_now.pools.values() if strategy_of(pool).looks_at_load]
+    return {member.cluster for pool in pools for member in pool.members}

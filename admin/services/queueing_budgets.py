@@ -1,0 +1,34 @@
+"""Queueing budgets: executions that waited for longer than theirs are ended."""
+
+from __future__ import annotations
+
+from admin.core.executions.lifecycle import Phase
+from admin.metrics import count_finished
+from admin.services.context import Context
+from admin.services.executions import end
+from admin.store import executions
+from admin.store.executions import Execution
+
+#: Executions that are ended in one transaction.
+_BATCH = 500
+
+
+def end_overdue(context: Context) -> list[Execution]:
+    """End executions that waited longer than their queueing budget."""
+    now = context.clock()
+    reason = "QUEUEING_BUDGET_EXCEEDED"
+    with context.database.reading() as connection:
+        if not executions.overdue(connection, now, 1):
+            return []
+    ended = []
+    with context.database.writing() as connection:
+        for execution in executions.hold(connection, executions.overdue(connection, now, _BATCH)):
+            if execution.lease_expires_at is not None or execution.queue_deadline is None:
+                continue  # an agent has leased it at the last moment
+            deadline = execution.queue_deadline.isoformat(timespec="seconds")
+            message = f"Waited past its queueing budget, until {deadline}."
+            if end(connection, execution, Phase.TIMED_OUT, reason, message, None, now):
+                ended.append(execution)
+    for execution in ended:
+        count_finished(execution._replace(phase=Phase.TIMED_OUT.value, reason=reason), now)
+    return ended

@@ -1,0 +1,133 @@
+"""Rounds of new decisions: what became of each execution, and the event that tells of all of them and of the cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.clusters import PRUNED, REDECIDED
+from admin.core.fleet.seen_changes import SeenChanges
+from admin.core.problems import shorten
+from admin.core.provenance import Provenance, show_name
+from admin.services.context import Context
+from admin.store import fleet, revisions
+from admin.store.executions import ExecutionId
+from admin.store.fleet import ClusterEvent, ClusterEventFilter
+
+#: Moves, and executions, that the event of a round names; the others are counted together.
+_MOST_NAMED = 5
+#: Events and revisions among which the cause of a round is looked for.
+_MOST_SEARCHED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redecided:
+    """The outcome of a new decision of one execution."""
+
+    id: ExecutionId
+    previous_cluster: str | None
+    previous_reason: str
+    previous_message: str
+    cluster: str | None
+    pool: str | None
+    label: str | None
+    reason: str
+    message: str
+    is_change: bool
+
+    @property
+    def domain(self) -> str:
+        return self.id.domain
+
+    @property
+    def is_move(self) -> bool:
+        """Whether it has another cluster than before, or none any more."""
+        return self.is_change and self.cluster != self.previous_cluster
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether the event of a round tells of it: a message that names other amounts is no news."""
+        return self.is_move or (self.is_change and self.reason != self.previous_reason)
+
+
+@dataclass(kw_only=True)
+class Round:
+    """Executions that are decided again together, for one cause, in one transaction or in several."""
+
+    context: Context
+    cause: str | None = None  #: None to look for it
+    claimed_by: str | None = None  #: who asked for it
+
+    def begin(self, connection: Connection) -> None:
+        """Find out the cause before anything is decided, if it is to be found in the fleet."""
+
+    def note(self, connection: Connection, outcomes: Iterable[Redecided]) -> None:
+        """Store one event for some executions, however many they are; none where nothing has changed."""
+        noted = [outcome for outcome in outcomes if outcome.is_noted]
+        if noted:
+            reason = f"{_describe(noted)} {self.find_cause(connection, noted)}"
+            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
+            fleet.add_event(connection, event)
+
+    def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
+        """What the executions that are given back say themselves, unless a cause is given."""
+        if self.cause is not None:
+            return self.cause
+        causes = Counter(outcome.previous_message for outcome in noted).most_common(_MOST_NAMED)
+        return " ".join(f"{message} ({count})" if len(causes) > 1 else message for message, count in causes)
+
+
+@dataclass(kw_only=True)
+class FleetRound(Round):
+    """Executions that are decided again since the fleet has changed, or has room again."""
+
+    _newest: SeenChanges | None = field(default=None, init=False)
+
+    def begin(self, connection: Connection) -> None:
+        """Find out what has happened to the fleet since the last such round; the first transaction counts."""
+        if self._newest is None:
+            seen = self.context.seen_changes
+            newest = fleet.events(connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED)
+            self.cause = _describe_cause(seen, newest, revisions.last_of_fleet(connection, _MOST_SEARCHED))
+            event = max([seen.event or 0, *(event.number for event in newest)])
+            self._newest = SeenChanges(event=event, revision=revisions.head(connection))
+
+    def end(self) -> None:
+        """Remember what was looked at, for the next round."""
+        if self._newest is not None:
+            self.context.seen_changes.remember(self._newest)
+
+
+def _describe(noted: list[Redecided]) -> str:
+    counts = Counter(
+        f"{outcome.previous_cluster or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}" for outcome in noted
+    )
+    parts = [f"{move}: {count}" for move, count in counts.most_common(_MOST_NAMED)]
+    rest = len(noted) - sum(count for _, count in counts.most_common(_MOST_NAMED))
+    parts += [f"others: {rest}"] if rest else []
+    first = sorted(noted, key=lambda outcome: not outcome.is_move)[:_MOST_NAMED]
+    more = f" and {len(noted) - len(first)} more" if len(noted) > len(first) else ""
+    names = ", ".join(str(outcome.id) for outcome in first)
+    return f"{len(noted)} decided again: {', '.join(parts)} ({names}{more})."
+
+
+def _describe_cause(seen: SeenChanges, newest: Sequence[ClusterEvent], revision: Provenance | None) -> str:
+    """The last event or revision that changed the fleet, of those that are new; else there is room again."""
+    events = (event for event in newest if event.type not in (PRUNED, REDECIDED) and seen.is_new_event(event.number))
+    event = next(events, None)
+    if revision is not None and not seen.is_new_revision(revision.revision or 0):
+        revision = None
+    if revision is not None and (event is None or revision.at >= event.at):
+        return f"After revision {revision.revision} by {_who(revision)}."
+    if event is None:
+        return "Room was left, or an agent reported a change."
+    by = f" by {_who(event.provenance)}" if event.author else f": {shorten(event.reason, 200)}" if event.reason else ""
+    return f"After event {event.number}, cluster '{event.cluster}' {event.type}{by.rstrip('.')}."
+
+
+def _who(made_by: Provenance) -> str:
+    message = f", '{shorten(' '.join(made_by.message.split()), 200)}'" if made_by.message else ""
+    return f"{show_name(made_by.author, made_by.claimed_by)}{message}"

@@ -1,0 +1,44 @@
+"""Refusals: by whom the settings, and the states of clusters, pools and labels, were made that refuse a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from sqlalchemy import Connection
+
+from admin.core.problems import Invalid
+from admin.core.provenance import Named, Provenance, definitions_of, explain_refusal, versions_of
+from admin.services.cluster_provenance import cluster_provenance
+from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.store import revisions
+
+#: Clusters, pools and labels that are looked up for one answer.
+_MOST_LOOKED_UP = 50
+
+
+def is_explainable(refusals: Sequence[Exception]) -> bool:
+    """Whether something is stored that tells more of some refusals."""
+    return bool(versions_of(refusals) or definitions_of(refusals))
+
+
+def explain_refusals(
+    context: Context, connection: Connection, refusals: Sequence[Invalid], *, are_rows_stored: bool = True
+) -> list[Invalid]:
+    """Refusals that say by whom what refuses was made; rows that are only assumed have no revision."""
+    set_by = revisions.provenance_of(connection, versions_of(refusals)) if are_rows_stored else {}
+    names = sorted(definitions_of(refusals))
+    made_by = {named: _made_by(context, connection, named) for named in islice(names, _MOST_LOOKED_UP)}
+    known = {named: provenance for named, provenance in made_by.items() if provenance is not None}
+    now = context.clock()
+    return [explain_refusal(refusal, set_by, known, now) for refusal in refusals]
+
+
+def _made_by(context: Context, connection: Connection, named: Named) -> Provenance | None:
+    """By what a cluster was disabled, or what is missing was deleted; None where nothing is known of that."""
+    kind, name = named
+    cluster = current_fleet(context, connection).clusters.get(name) if kind == "CLUSTER" else None
+    if cluster is not None:
+        return cluster_provenance(context, connection, [cluster])[name].get("disabled")
+    return revisions.deleted_by(connection, kind, [name]).get(name)
