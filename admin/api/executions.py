@@ -112,7 +112,7 @@ def list_execution_events(query: Fields, **key: str) -> EventsAnswer:
     above = number_of(query.get("token")) or 0
     page = executions.list_events(context(), execution_id(**key), above, query["limit"])
     return EventsAnswer(
-        events=[EventAnswer.from_event(event) for event in page.events],
+        events=[EventAnswer.from_event(event, page.execution) for event in page.events],
         pruned=page.is_pruned or None,
         token=number_token(page.next_number),
     )

@@ -31,7 +31,8 @@ from admin.messages.requests import (
 )
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer, Json, Time, one_of
-from admin.store.execution_lists import CountPage, Place
+from admin.store.execution_counts import CountPage
+from admin.store.execution_lists import Place
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
 
@@ -78,7 +79,7 @@ class ListQuery(StateSelector, PageQuery):
 
 
 class ExecutionCountsQuery(StateSelector):
-    by = fields.String(required=True, metadata={"enum": list(GROUPS)})
+    by = fields.String(required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY."})
     token = fields.String(metadata={"description": "Of the answer before: count those that it did not look at."})
 
 
@@ -216,6 +217,7 @@ class ListedAnswer(Answer):
     id: ExecutionIdAnswer
     uid: Annotated[str | None, Meta(description="Random; another one when the name is used again.")] = None
     created_by: Annotated[str | None, Meta(description="Its caller, as the admin knew it.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that its caller gave, unverified.")] = None
     principal: Annotated[str | None, Meta(description="For whom, as the request says.")] = None
     labels: Annotated[dict[str, str] | None, Meta(description="Of its job; filters name them labels.KEY.")] = None
     closure: ClosureAnswer
@@ -249,6 +251,7 @@ class ListedAnswer(Answer):
             id=ExecutionIdAnswer.from_execution(execution),
             uid=execution.uid or None,
             created_by=execution.created_by or None,
+            claimed_by=execution.claimed_by,
             principal=execution.principal,
             labels=execution.labels,
             closure=ClosureAnswer.from_execution(execution),
@@ -312,7 +315,7 @@ class ExecutionCountAnswer(Answer):
 
 
 class ExecutionCountsAnswer(Answer):
-    by: Annotated[str, one_of(*GROUPS)]
+    by: str
     counts: list[ExecutionCountAnswer]
     total: int
     token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
@@ -341,10 +344,15 @@ class EventAnswer(Answer):
     attempt: Annotated[Json | None, Meta(description="How the attempt ended that was over with it.")] = None
 
     @classmethod
-    def from_event(cls, event: Event) -> EventAnswer:
+    def from_event(cls, event: Event, execution: Execution) -> EventAnswer:
+        """An event of an execution; the first one has its creator, which is stored with the execution."""
         reason = ReasonAnswer(code=event.reason, message=event.message or "") if event.reason else None
         author, claimed_by = split_name(event.by) if event.by else (None, None)
-        return cls.from_attributes(event, reason=reason, author=author, claimed_by=claimed_by)
+        by = event.by
+        if event.type == "CREATED":
+            author, claimed_by = execution.created_by or None, execution.claimed_by
+            by = claimed_by or author
+        return cls.from_attributes(event, reason=reason, by=by, author=author, claimed_by=claimed_by)
 
 
 class EventsAnswer(Answer):

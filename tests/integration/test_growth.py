@@ -17,7 +17,17 @@ from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import Scope
-from admin.store import attributes, execution_lists, executions, leases, registrations, scopes, shares, statistics
+from admin.store import (
+    attributes,
+    execution_counts,
+    execution_lists,
+    executions,
+    leases,
+    registrations,
+    scopes,
+    shares,
+    statistics,
+)
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
@@ -190,7 +200,7 @@ def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = Non
 
 
 def filtered(text: str) -> list[Condition]:
-    return parse_filters(text)
+    return parse_filters(text, NOW)
 
 
 WINDOW = Window(NOW - timedelta(days=36500), NOW)
@@ -240,7 +250,7 @@ LISTS = {
 def counted(by: str, *conditions: Condition, after: Any = None) -> Call:
     """Counts as the API asks for them."""
     limits = ListLimits(counted=FINISHED // 20)
-    return lambda connection: execution_lists.count_page(
+    return lambda connection: execution_counts.count_page(
         connection, (*conditions, ACTIVE), by=by, now=NOW, after=after, limits=limits
     )
 
