@@ -14,13 +14,14 @@ from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
+from ctl.cli.output import Time
 from ctl.cli.provenance import show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
 from ctl.client.errors import InvalidInput
 from ctl.client.nouns import DEFINED, find_noun, row_kind
-from ctl.client.times import parse_time, to_second
+from ctl.client.times import parse_time
 from ctl.client.words import count
 from ctl.commands.changes.reports import show_rows
 
@@ -153,7 +154,7 @@ def _show_list(session: Session, revisions: list[Document]) -> None:
         revisions,
         {
             "REVISION": "number",
-            "WHEN": _when,
+            "WHEN": Time(_time),
             "WHO": show_author,
             "WHAT": lambda revision: _what(session, revision, looks_up),
             "WHY": "message",
@@ -169,7 +170,7 @@ def _show_timeline(session: Session, entries: list[Document]) -> None:
         entries,
         entries,
         {
-            "WHEN": _when,
+            "WHEN": Time(_time),
             "REVISION": "revision",
             "WHO": show_author,
             "WHAT": lambda entry: _what_happened(session, entry),
@@ -206,8 +207,8 @@ def _what_changed(session: Session, entry: Document) -> str:
     return f"{row.action} {row.title(session.client.noun(row.kind))}: {one_line(row.before, row.after)}"
 
 
-def _when(entry: Document) -> str:
-    return to_second(str(entry.get("created_at") or entry.get("at") or ""))
+def _time(entry: Document) -> str | None:
+    return entry.get("created_at") or entry.get("at")
 
 
 def _what(session: Session, revision: Document, looks_up: bool) -> str:
@@ -235,7 +236,7 @@ def _show_one(session: Session, revision: Document) -> None:
         return
     changes = [RowChange.from_document(change) for change in revision["changes"]]
     printer.line(f"revision {revision['number']}")
-    printer.line(f"when  {_when(revision)}")
+    printer.line(f"when  {printer.when(_time(revision))}")
     printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
         printer.line(f"why   {revision['message']}")
