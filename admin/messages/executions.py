@@ -31,7 +31,8 @@ from admin.messages.requests import (
 )
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer, Json, Time, one_of
-from admin.store.execution_counts import CountPage
+from admin.services.executions import CountedPage
+from admin.services.unknown_names import UnknownName
 from admin.store.execution_lists import Place
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
@@ -303,8 +304,27 @@ class ExecutionAnswer(ListedAnswer):
         )
 
 
+class UnknownNameAnswer(Answer):
+    """A name that was asked for and that nothing has."""
+
+    field: str
+    value: str
+    message: str
+    closest: list[str]
+
+    @classmethod
+    def from_unknown(cls, unknown: Sequence[UnknownName]) -> list[UnknownNameAnswer] | None:
+        return [cls(**{**name._asdict(), "closest": list(name.closest)}) for name in unknown] or None
+
+
+UnknownNames = Annotated[
+    list[UnknownNameAnswer] | None, Meta(description="Of an empty answer: names that nothing has, and similar ones.")
+]
+
+
 class ExecutionsAnswer(Answer):
     executions: list[ListedAnswer]
+    unknown_names: UnknownNames = None
     token: str | None = None
 
 
@@ -318,15 +338,17 @@ class ExecutionCountsAnswer(Answer):
     by: str
     counts: list[ExecutionCountAnswer]
     total: int
+    unknown_names: UnknownNames = None
     token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
 
     @classmethod
-    def from_page(cls, by: str, page: CountPage, token: str | None) -> ExecutionCountsAnswer:
-        groups = sorted(page.groups, key=lambda group: (-group.count, group.value))
+    def from_counted(cls, by: str, counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
+        groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
         return cls(
             by=by,
             counts=[ExecutionCountAnswer.from_attributes(group) for group in groups],
             total=sum(group.count for group in groups),
+            unknown_names=UnknownNameAnswer.from_unknown(counted.unknown),
             token=token,
         )
 

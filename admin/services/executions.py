@@ -26,6 +26,7 @@ from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
+from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
 from admin.store import decisions, execution_counts, execution_lists, executions
 from admin.store.execution_counts import CountPage
@@ -76,6 +77,15 @@ class ListedPage:
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
+    unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedPage:
+    """Counts of executions."""
+
+    page: CountPage
+    unknown: list[UnknownName]  #: as in lists
 
 
 def list_executions(
@@ -88,8 +98,13 @@ def list_executions(
     after: Place | None,
     limit: int,
     with_origin: bool = False,
+    with_unknown: bool = False,
 ) -> ListedPage:
-    """A page of executions; Invalid where too many of them would have to be sorted."""
+    """A page of executions; Invalid where too many of them would have to be sorted.
+
+    With `with_unknown`, which is for those who may read these names, an empty list has the names that nothing has.
+    """
+    conditions = list(conditions)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         try:
@@ -110,7 +125,9 @@ def list_executions(
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
-    return ListedPage(page=page, origins=origins)
+        is_empty = not page.executions and page.last is None and after is None
+        unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
+    return ListedPage(page=page, origins=origins, unknown=unknown)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:
@@ -121,14 +138,24 @@ def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[
 
 
 def count_executions(
-    context: Context, conditions: Iterable[Condition], *, by: str, scope: Scope, after: Place | None
-) -> CountPage:
+    context: Context,
+    conditions: Iterable[Condition],
+    *,
+    by: str,
+    scope: Scope,
+    after: Place | None,
+    with_unknown: bool = False,
+) -> CountedPage:
     """How many executions have each value of a group, among a limited number of them from after a place on."""
+    conditions = list(conditions)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-        return execution_counts.count_page(
+        page = execution_counts.count_page(
             connection, conditions, by=group_field(by), now=context.clock(), after=after, limits=context.list_limits
         )
+        is_empty = not page.groups and page.last is None and after is None
+        unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
+    return CountedPage(page=page, unknown=unknown)
 
 
 @dataclass(frozen=True, kw_only=True)

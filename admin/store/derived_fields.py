@@ -111,6 +111,15 @@ def read(connection: Connection, field: str, keys: Iterable[Key]) -> dict[Key, s
     return {key: values.get(key, "") for key in distinct}
 
 
+def values_of(connection: Connection, field: str, ids: Iterable[int]) -> set[str]:
+    """The values of a derived field that some executions have."""
+    keys: list[Key] = []
+    for batch in _batches(ids):
+        query = select(FIELDS[field].key(executions)).select_from(executions).where(executions.c.id.in_(batch))
+        keys += connection.execute(query).scalars()
+    return {value for value in read(connection, field, keys).values() if value}
+
+
 class Check:
     """Which of some rows fit the conditions on derived fields; each row has the keys of these fields at its end."""
 

@@ -112,7 +112,9 @@ def parse_selector(
     if not terms:
         raise InvalidInput(f"{flag} is empty: write terms such as {_EXAMPLE}.")
     if len(terms) > MOST_TERMS:
-        raise InvalidInput(f"{flag} has {len(terms)} terms; the most is {MOST_TERMS}. Join values of a field: in (A;B).")
+        raise InvalidInput(
+            f"{flag} has {len(terms)} terms; the most is {MOST_TERMS}. Join values of a field: in (A;B)."
+        )
     return terms
 
 

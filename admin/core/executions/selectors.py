@@ -104,6 +104,7 @@ GROUPS = {
 MOST_TERMS = 50
 MOST_FILTER_LENGTH = 4000
 _MOST_DIGITS = 9
+_NO_TERM = "is not of the form function(field,value), such as eq(phase,QUEUED)"
 _TERM = re.compile(r"([a-z_]+)\(\s*([A-Za-z0-9_./-]+)\s*,(.*)\)", re.DOTALL)
 #: A value in quotes, in which a backslash stands before a quote or a backslash; or plain characters.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -174,15 +175,14 @@ def _terms(text: str) -> Iterator[str]:
     for piece in _PIECE.finditer(text):
         depth += {"(": 1, ")": -1}.get(piece[0], 0)
         if depth == 0 and piece[0] == ")":
-            yield _without_separator(text[start : piece.end()], is_first=not start)
+            term = text[start : piece.end()]
+            # A plus stands between two terms, or the blank that a plus in a URL is decoded to.
+            if start and not re.match(r"\s*\+|\s", term):
+                raise _invalid(term, _NO_TERM)
+            yield re.sub(r"\A\s*\+", "", term).strip() if start else term.strip()
             start = piece.end()
     if text[start:].strip():
-        yield text[start:]
-
-
-def _without_separator(term: str, *, is_first: bool) -> str:
-    """A term without the plus before it, or the blank that a plus in a URL is decoded to."""
-    return term.strip() if is_first else re.sub(r"\A(\s*\+\s*|\s+)", "", term)
+        raise _invalid(text[start:], _NO_TERM)
 
 
 def _values(text: str) -> list[str]:
@@ -204,7 +204,7 @@ def _unquoted(match: re.Match[str]) -> str:
 def _condition(term: str, now: datetime) -> Condition:
     match = _TERM.fullmatch(term)
     if match is None:
-        raise _invalid(term, "is not of the form function(field,value), such as eq(phase,QUEUED)")
+        raise _invalid(term, _NO_TERM)
     function, field, value = match.group(1), _own_name(match.group(2)), match.group(3)
     if function not in FUNCTIONS:
         raise Invalid(unknown_problem("filters", "filter function", function, FUNCTIONS))

@@ -138,11 +138,18 @@ class ExecutionCalls(Calls):
         The admin counts a limited number of executions in one answer; this asks until all of them are counted.
         """
         groups: dict[str, Document] = {}
+        unknown: Document = {}
         for page in self._answers("execution_counts", "counts", {"by": by, **non_empty(query)}):
+            unknown = non_empty({"unknown_names": page.get("unknown_names")})
             for group in page["counts"]:
                 _add_group(groups, group)
         counts = sorted(groups.values(), key=lambda group: (-group["count"], group["value"]))
-        return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts)}
+        return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **unknown}
+
+    def unknown_execution_names(self, **query: Any) -> list[Document]:
+        """The names among the filters of an empty list of executions that nothing has, each with similar ones."""
+        answer = self._read("executions", {**non_empty(query), "limit": 1}, holding="executions")
+        return list(answer.get("unknown_names") or [])
 
     def execution_events(self, id: ExecutionId) -> Iterator[Document]:
         """What happened to an execution, oldest first, page by page."""

@@ -210,8 +210,21 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
     _print(session, executions, where)
     if has_more:
         session.printer.note(more_note(flags["page"] or 1, flags["limit"] or PAGE))
-    elif not executions and session.printer.is_table:
-        session.printer.note("No executions match." if _choosing_flags(flags) else "No executions yet.")
+    elif not executions:
+        _explain_absence(session, flags, where)
+
+
+def _explain_absence(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> None:
+    """Why a list is empty, as far as a name is the reason."""
+    if not _choosing_flags(flags):
+        if session.printer.is_table:
+            session.printer.note("No executions yet.")
+        return
+    if session.printer.is_table:
+        session.printer.note("No executions match.")
+    if not (flags["page"] or 1) > 1:
+        for name in session.client.unknown_execution_names(**_query(session, flags, where)):
+            session.printer.note(str(name["message"]))
 
 
 def _print(session: Session, executions: Sequence[Execution], where: Mapping[str, str]) -> None:

@@ -157,6 +157,8 @@ def show_counts(session: Session, answer: Document) -> None:
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])
     printer.show(names, answer["counts"], answer, columns, empty="No executions match.")
+    for unknown in answer.get("unknown_names") or []:
+        printer.note(str(unknown["message"]))
     if answer["counts"] and printer.is_table:
         printer.note(f"{count(answer['total'], 'execution')}.")
 
