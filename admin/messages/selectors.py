@@ -48,6 +48,11 @@ def time_of(moment: Moment, now: datetime, field: str) -> datetime:
         raise invalid(field, _NO_MOMENT) from None
 
 
+def with_times(query: Fields, now: datetime) -> Fields:
+    """A query whose `after` and `before` are times."""
+    return {**query, **{name: time_of(query[name], now, name) for name in ("after", "before") if name in query}}
+
+
 class SelectorFields(RequestSchema):
     """Which executions; a comma stands between several values of one field."""
 
@@ -75,8 +80,8 @@ class SelectorFields(RequestSchema):
     )
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
-    created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
+    created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})
+    created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})
     filters = fields.String(
         validate=validate.Length(max=MOST_FILTER_LENGTH),
         metadata={"description": "Flyte's form: eq(phase,QUEUED)+eq(labels.team,ml)."},
