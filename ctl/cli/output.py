@@ -21,6 +21,7 @@ class Time:
     """A column of times, each shown as `Printer.when` does."""
 
     field: Field
+    is_ahead: bool = False  #: whether they may be to come
 
 
 #: What a column of a table shows.
@@ -64,11 +65,17 @@ class Printer:
         """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
 
-    def when(self, time: str | None) -> str:
-        """How far from now a time is; wide output has the time itself. Empty where there is none."""
-        from ctl.client.times import distance, to_second
+    def when(self, time: str | None, *, is_ahead: bool = False) -> str:
+        """
+        How long ago a time was, or with `is_ahead` how far it is to come; wide output has the time itself.
 
-        return "" if not time else to_second(time) if self.is_wide else distance(time)
+        Empty where there is none. What has happened is never to come, though clocks differ.
+        """
+        from ctl.client.times import age, distance, to_second
+
+        if not time:
+            return ""
+        return to_second(time) if self.is_wide else distance(time) if is_ahead else age(time)
 
     def line(self, text: str = "") -> None:
         """One line of data."""
@@ -152,7 +159,9 @@ class Printer:
         self.table(list(table), [[self._cell(row, column) for column in table.values()] for row in rows])
 
     def _cell(self, row: Any, column: Column) -> str:
-        return self.when(cell_text(row, column.field)) if isinstance(column, Time) else cell_text(row, column)
+        if isinstance(column, Time):
+            return self.when(cell_text(row, column.field), is_ahead=column.is_ahead)
+        return cell_text(row, column)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """

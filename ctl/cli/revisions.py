@@ -41,12 +41,12 @@ def revision_number(ctx: click.Context, param: click.Parameter, value: str | Non
 
 def revision_or_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | RevisionTime | None:
     """The number of a revision, or a time, whose revision is looked up before the command runs."""
+    if value is None or (value.isascii() and value.isdecimal()):
+        return revision_number(ctx, param, value)
     from datetime import UTC, datetime
 
     from ctl.client.times import parse_time
 
-    if value is None or (value.isascii() and value.isdecimal()):
-        return revision_number(ctx, param, value)
     try:
         return RevisionTime(param.opts[0], parse_time(value, param.opts[0], now=datetime.now(UTC), is_end=True))
     except InvalidInput:

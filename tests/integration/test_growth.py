@@ -243,6 +243,9 @@ LISTS = {
     "a cause": (listed(equals("cause", "LIMIT", "CLUSTER_LOST")), "phase"),
     "a cause, a later page": (listed(equals("cause", "LIMIT"), after=LONG_AGO), "phase"),
     "an origin": (listed(equals("origin", "request")), "active"),
+    "the scope of an origin": (listed(equals("origin_scope", "request")), "active"),
+    "the scope of a limit": (listed(equals("limit_scope", "job")), "phase"),
+    "a duration": (listed(*filtered("gt(duration,1h)")), "active"),
     "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }
 
@@ -264,6 +267,7 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "what waits": (counted("reason", equals("phase", "QUEUED")), "phase"),
     "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
     "by origin": (counted("origin"), "active"),
+    "by the scope of a limit": (counted("limit_scope"), "active"),
     "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", "cluster-7", WINDOW, 10), "cluster"),
     "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),
 }

@@ -199,7 +199,7 @@ def _lease(printer: Printer, explanation: Document) -> list[str]:
     confirmed = "confirmed" if lease.get("confirmed") else "not confirmed by its agent yet"
     end = distance(lease["expires_at"])
     verb = "ends" if end.startswith("in ") else "ended"
-    end = f"{verb} {printer.when(lease['expires_at'])}, {confirmed}"
+    end = f"{verb} {printer.when(lease['expires_at'], is_ahead=True)}, {confirmed}"
     heard = f"its agent was last heard {printer.when(lease['heard_at'])}" if lease.get("heard_at") else ""
     health = f"the cluster is {lease['health']}" if lease.get("health") else ""
     return [f"lease     {'; '.join(part for part in (end, heard, health) if part)}"]

@@ -89,7 +89,7 @@ _WIDE: Columns = {
     "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
     "ATTEMPT": _field("attempt"),
-    "NEXT ATTEMPT": Time(_field("not_before")),
+    "NEXT ATTEMPT": Time(_field("not_before"), is_ahead=True),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
     "EXIT CODE": _field("exit_code"),
@@ -153,7 +153,7 @@ def show_counts(session: Session, answer: Document) -> None:
     columns: Columns = {
         by if by.startswith("labels.") else by.upper().replace("_", " "): lambda group: group["value"] or "(none)",
         "COUNT": "count",
-        "NEXT ATTEMPT": Time("not_before"),
+        "NEXT ATTEMPT": Time("not_before", is_ahead=True),
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])
     printer.show(names, answer["counts"], answer, columns, empty="No executions match.")

@@ -108,7 +108,7 @@ _WIDE_COLUMNS: Columns = {
     "ASSIGNED": lambda cluster: _amounts(cluster.get("assigned")),
     "LABELS": lambda cluster: ", ".join(cluster.get("labels") or []),
     "CORDON REASON": "cordon_reason",
-    "DRAIN DEADLINE": Time("drain_deadline"),
+    "DRAIN DEADLINE": Time("drain_deadline", is_ahead=True),
     "COST": "cost",
     "ETA": "eta",
     "ENDPOINT": "endpoint",

@@ -120,7 +120,7 @@ def _remaining_work(session: Session, verb: str, answer: Document) -> str:
     """How many executions a drained cluster still runs, and until when."""
     cluster = answer.get("cluster") or {}
     number = int(cluster.get("leases") or 0) if verb == "drain" else 0
-    deadline = session.printer.when(cluster.get("drain_deadline"))
+    deadline = session.printer.when(cluster.get("drain_deadline"), is_ahead=True)
     rest = f", and what is left is ended {deadline}" if deadline else ""
     return f": {count(number, 'execution')} may finish there{rest}" if number else ""
 

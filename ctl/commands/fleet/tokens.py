@@ -54,7 +54,7 @@ def get_token(session: Session, cluster: str, **flags: Any) -> None:
             "STATE": "state",
             "CREATED": Time("created_at"),
             "LAST USED": Time("last_used_at"),
-            "EXPIRES": Time("expires_at"),
+            "EXPIRES": Time("expires_at", is_ahead=True),
             "REVOKED": Time("revoked_at"),
         },
         empty=empty,
