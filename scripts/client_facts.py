@@ -13,7 +13,7 @@ from typing import Any
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import RETRY
-from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, SORT_FIELDS, WORDS
+from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, MOST_FILTER_LENGTH, MOST_TERMS, SORT_FIELDS, WORDS
 from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.documents import DEFINITIONS
 from admin.core.jobs.input_types import TYPES
@@ -48,6 +48,8 @@ def facts() -> dict[str, Any]:
         "project_states": [state.value for state in ProjectState],
         "selector_fields": {name: kind.value for name, kind in FIELDS.items()},
         "selector_aliases": ALIASES,
+        "most_terms": MOST_TERMS,
+        "most_filter_length": MOST_FILTER_LENGTH,
         "sort_fields": list(SORT_FIELDS),
         "groups": list(GROUPS),
         "input_types": list(TYPES),

@@ -6,7 +6,6 @@ import itertools
 from datetime import datetime
 
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-_WORDS = {"d": "day", "h": "hour", "min": "minute", "s": "second"}
 
 
 def show_time(time: datetime) -> str:
@@ -23,11 +22,3 @@ def show_duration(seconds: float) -> str:
             part = remainder // smaller_size
             return f"{number} {unit} {part} {smaller}" if part else f"{number} {unit}"
     return f"{rest} s"
-
-
-def show_age(seconds: float) -> str:
-    """How long ago, in its largest unit: `0 seconds ago`, `1 hour ago`, `3 days ago`."""
-    rest = max(0, int(seconds))
-    unit, size = next((pair for pair in _UNITS if rest >= pair[1]), _UNITS[-1])
-    number = rest // size
-    return f"{number} {_WORDS[unit]}{'' if number == 1 else 's'} ago"

@@ -124,6 +124,9 @@ class ReceivedAnswer(Answer):
 
 class ExplanationAnswer(Answer):
     id: ExecutionIdAnswer
+    created_at: Annotated[Time | None, Meta(description="None of the creation fields for what was not created.")] = None
+    created_by: Annotated[str | None, Meta(description="Its caller, as the admin knew it.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that its caller gave, unverified.")] = None
     status: Annotated[ExecutionStatusAnswer | None, Meta(description="Of the current decision of an execution.")] = None
     silence: Annotated[SilenceAnswer | None, Meta(description="While its cluster is silent.")] = None
     attempts: Annotated[

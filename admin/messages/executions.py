@@ -31,7 +31,9 @@ from admin.messages.requests import (
 )
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer, Json, Time, one_of
-from admin.store.execution_lists import CountPage, Place
+from admin.services.executions import CountedPage
+from admin.services.unknown_names import UnknownName
+from admin.store.execution_lists import Place
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
 
@@ -78,7 +80,7 @@ class ListQuery(StateSelector, PageQuery):
 
 
 class ExecutionCountsQuery(StateSelector):
-    by = fields.String(required=True, metadata={"enum": list(GROUPS)})
+    by = fields.String(required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY."})
     token = fields.String(metadata={"description": "Of the answer before: count those that it did not look at."})
 
 
@@ -216,6 +218,7 @@ class ListedAnswer(Answer):
     id: ExecutionIdAnswer
     uid: Annotated[str | None, Meta(description="Random; another one when the name is used again.")] = None
     created_by: Annotated[str | None, Meta(description="Its caller, as the admin knew it.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that its caller gave, unverified.")] = None
     principal: Annotated[str | None, Meta(description="For whom, as the request says.")] = None
     labels: Annotated[dict[str, str] | None, Meta(description="Of its job; filters name them labels.KEY.")] = None
     closure: ClosureAnswer
@@ -249,6 +252,7 @@ class ListedAnswer(Answer):
             id=ExecutionIdAnswer.from_execution(execution),
             uid=execution.uid or None,
             created_by=execution.created_by or None,
+            claimed_by=execution.claimed_by,
             principal=execution.principal,
             labels=execution.labels,
             closure=ClosureAnswer.from_execution(execution),
@@ -300,8 +304,27 @@ class ExecutionAnswer(ListedAnswer):
         )
 
 
+class UnknownNameAnswer(Answer):
+    """A name that was asked for and that nothing has."""
+
+    field: str
+    value: str
+    message: str
+    closest: list[str]
+
+    @classmethod
+    def from_unknown(cls, unknown: Sequence[UnknownName]) -> list[UnknownNameAnswer] | None:
+        return [cls(**{**name._asdict(), "closest": list(name.closest)}) for name in unknown] or None
+
+
+UnknownNames = Annotated[
+    list[UnknownNameAnswer] | None, Meta(description="Of an empty answer: names that nothing has, and similar ones.")
+]
+
+
 class ExecutionsAnswer(Answer):
     executions: list[ListedAnswer]
+    unknown_names: UnknownNames = None
     token: str | None = None
 
 
@@ -312,18 +335,20 @@ class ExecutionCountAnswer(Answer):
 
 
 class ExecutionCountsAnswer(Answer):
-    by: Annotated[str, one_of(*GROUPS)]
+    by: str
     counts: list[ExecutionCountAnswer]
     total: int
+    unknown_names: UnknownNames = None
     token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
 
     @classmethod
-    def from_page(cls, by: str, page: CountPage, token: str | None) -> ExecutionCountsAnswer:
-        groups = sorted(page.groups, key=lambda group: (-group.count, group.value))
+    def from_counted(cls, by: str, counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
+        groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
         return cls(
             by=by,
             counts=[ExecutionCountAnswer.from_attributes(group) for group in groups],
             total=sum(group.count for group in groups),
+            unknown_names=UnknownNameAnswer.from_unknown(counted.unknown),
             token=token,
         )
 
@@ -341,10 +366,15 @@ class EventAnswer(Answer):
     attempt: Annotated[Json | None, Meta(description="How the attempt ended that was over with it.")] = None
 
     @classmethod
-    def from_event(cls, event: Event) -> EventAnswer:
+    def from_event(cls, event: Event, execution: Execution) -> EventAnswer:
+        """An event of an execution; the first one has its creator, which is stored with the execution."""
         reason = ReasonAnswer(code=event.reason, message=event.message or "") if event.reason else None
         author, claimed_by = split_name(event.by) if event.by else (None, None)
-        return cls.from_attributes(event, reason=reason, author=author, claimed_by=claimed_by)
+        by = event.by
+        if event.type == "CREATED":
+            author, claimed_by = execution.created_by or None, execution.claimed_by
+            by = claimed_by or author
+        return cls.from_attributes(event, reason=reason, by=by, author=author, claimed_by=claimed_by)
 
 
 class EventsAnswer(Answer):

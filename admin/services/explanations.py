@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import Phase
@@ -46,6 +47,9 @@ class Explanation:
     received: list[JsonObject]  #: what its job gets, each with its origin
     rule: str  #: which rung decided, and over which others, in words
     warnings: list[dict[str, str]]
+    created_at: datetime | None = None  #: None for what was not created
+    created_by: str | None = None
+    claimed_by: str | None = None  #: the name that its creator gave, unverified
     provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions; None where some are assumed
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
@@ -104,6 +108,9 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         received=received(execution.content["job"], execution.request["spec"].get("job"), settings["settings"]),
         rule=describe_rungs(settings["rungs"]),
         warnings=request_warnings(execution.request["spec"]),
+        created_at=execution.created_at,
+        created_by=execution.created_by or None,
+        claimed_by=execution.claimed_by,
         provenance=provenance,
         decision=decision,
         history=history,

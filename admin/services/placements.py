@@ -32,7 +32,7 @@ from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
-from admin.store import execution_lists, fleet, revisions
+from admin.store import execution_counts, fleet, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
 
@@ -170,7 +170,7 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
         counts = Counter[str]()
         after: Place | None = None
         while True:
-            page = execution_lists.count_page(
+            page = execution_counts.count_page(
                 connection, selected, by=by, now=context.clock(), after=after, limits=context.list_limits
             )
             counts.update({group.value: group.count for group in page.groups})

@@ -32,6 +32,7 @@ executions = Table(
     Column("name", Text, nullable=False),
     Column("uid", Text, nullable=False, server_default=""),  # random; a name may be used again, "" before it existed
     Column("created_by", Text, nullable=False, server_default=""),  # as the gate knew its caller, "" before it was kept
+    Column("claimed_by", Text),  # the name that the caller gave, unverified
     Column("principal", Text),  # for whom, as the request says
     Column("digest", Text, nullable=False),  # of the request: the same request again creates no second execution
     Column("request", JSON, nullable=False),

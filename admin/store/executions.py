@@ -59,6 +59,7 @@ class Execution(NamedTuple):
     name: str
     uid: str  #: random; of another execution that had the same name it is another
     created_by: str  #: as the gate knew its caller
+    claimed_by: str | None  #: the name that the caller gave, unverified
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -137,6 +138,7 @@ class ListedExecution(NamedTuple):
     name: str
     uid: str
     created_by: str
+    claimed_by: str | None
     principal: str | None
     labels: dict[str, str] | None
     workflow: str

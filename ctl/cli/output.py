@@ -12,8 +12,20 @@ from ctl.client.errors import InvalidInput, RainbowError
 from ctl.client.formats import printable, printable_lines, to_json, to_yaml
 from ctl.client.words import did_you_mean, listed
 
-#: What a column of a table shows: a field of the row, or what a function makes of the row.
-Column = str | Callable[[Any], Any]
+#: What a field of a row is: its key, or what a function makes of the row.
+Field = str | Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Time:
+    """A column of times, each shown as `Printer.when` does."""
+
+    field: Field
+    is_ahead: bool = False  #: whether they may be to come
+
+
+#: What a column of a table shows.
+Column = Field | Time
 Columns = Mapping[str, Column]
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
@@ -52,6 +64,18 @@ class Printer:
     def without_headers(self) -> Printer:
         """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
+
+    def when(self, time: str | None, *, is_ahead: bool = False) -> str:
+        """
+        How long ago a time was, or with `is_ahead` how far it is to come; wide output has the time itself.
+
+        Empty where there is none. What has happened is never to come, though clocks differ.
+        """
+        from ctl.client.times import age, distance, to_second
+
+        if not time:
+            return ""
+        return to_second(time) if self.is_wide else distance(time) if is_ahead else age(time)
 
     def line(self, text: str = "") -> None:
         """One line of data."""
@@ -132,7 +156,12 @@ class Printer:
     def rows(self, rows: Sequence[Any], columns: Columns, wide: Columns | None = None) -> None:
         """A table of rows; `wide` are the columns that `-o wide` adds."""
         table = {**columns, **((wide or {}) if self.is_wide else {})}
-        self.table(list(table), [[cell_text(row, column) for column in table.values()] for row in rows])
+        self.table(list(table), [[self._cell(row, column) for column in table.values()] for row in rows])
+
+    def _cell(self, row: Any, column: Column) -> str:
+        if isinstance(column, Time):
+            return self.when(cell_text(row, column.field), is_ahead=column.is_ahead)
+        return cell_text(row, column)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """
@@ -153,13 +182,18 @@ class Printer:
             sys.stdout.write(stacked_table(header, cells, _terminal_width()))
 
 
-def cell_text(row: Any, column: Column) -> str:
+def field_value(row: Any, field: Field) -> Any:
+    """What a row has in a field."""
+    return row.get(field) if isinstance(field, str) else field(row)
+
+
+def cell_text(row: Any, field: Field) -> str:
     """The text of one cell; empty where the row has nothing to show."""
-    value = row.get(column) if isinstance(column, str) else column(row)
+    value = field_value(row, field)
     return "" if value is None else str(value)
 
 
-def id_part(key: str) -> Column:
+def id_part(key: str) -> Field:
     """A column: one part of the row's id."""
     return lambda row: row["id"].get(key)
 

@@ -29,19 +29,12 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
     return show_name(ANONYMOUS, None if name == ANONYMOUS else name) if name else ""
 
 
-def when(printer: Printer, time: str) -> str:
-    """How long ago something was; wide output has the time itself."""
-    from ctl.client.times import age, to_second
-
-    return to_second(time) if printer.is_wide else age(time)
-
-
 def describe_provenance(printer: Printer, provenance: Document) -> str:
-    """`revision 41, anonymous (says ana), 3d4h ago, 'cap memory'`; wide output has the time itself."""
+    """`revision 41, anonymous (says ana), 3 d 4 h ago, 'cap memory'`; wide output has the time itself."""
     parts = [
         *(f"{noun} {provenance[noun]}" for noun in ("revision", "event") if provenance.get(noun)),
         show_name(provenance.get("author"), provenance.get("claimed_by")),
-        when(printer, str(provenance.get("at") or "")),
+        printer.when(provenance.get("at")),
         f"'{' '.join(str(provenance['message']).split())}'" if provenance.get("message") else "",
     ]
     return ", ".join(part for part in parts if part)

@@ -96,7 +96,9 @@ def parse_origin(text: str, place: str) -> str:
 
 
 def parse_group(text: str, place: str) -> str:
-    """What executions can be counted by, in any spelling."""
+    """What executions can be counted by, in any spelling; or a label, `labels.KEY`."""
+    if text.startswith("labels."):
+        return text
     return _parse_word(text, GROUPS, "group", place)
 
 

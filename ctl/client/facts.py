@@ -28,6 +28,9 @@ PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])
 SELECTOR_FIELDS: Mapping[str, str] = _FACTS["selector_fields"]
 #: Flyte's names of these fields.
 SELECTOR_ALIASES: Mapping[str, str] = _FACTS["selector_aliases"]
+#: The most terms of a selector, and the most characters of it as the API takes it.
+MOST_TERMS: int = _FACTS["most_terms"]
+MOST_FILTER_LENGTH: int = _FACTS["most_filter_length"]
 #: What lists of executions can be sorted by.
 SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
 #: What executions can be counted by.

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option, revision_number
+from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option
+from ctl.cli.revisions import revision_or_time
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -18,7 +19,7 @@ from ctl.client.scopes import KEYS, Scope, describe_place
 _HELP = """Show what differs between two scopes, field by field, with the origin of each value. Nothing is written.
 
 The first scope is named as everywhere; what is not named of the other one is the same. --at and --otherAt compare as of
-revisions, also at one scope, with the platform's current configuration.
+revisions or times, also at one scope, with the platform's current configuration.
 
 compare execution NAME shows where the settings that an execution was decided by differ from those that the same request
 would get now.
@@ -50,8 +51,8 @@ _OTHERS = {
         option(
             "otherAt",
             parameter="other_at",
-            metavar="REVISION",
-            callback=revision_number,
+            metavar="REVISION|TIME",
+            callback=revision_or_time,
             help="The other as of this revision.",
         ),
     ],

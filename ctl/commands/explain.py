@@ -24,8 +24,8 @@ that set nothing are shown too. For each field the most specific level that sets
 stand the revision that set it, who made that, when and why; -o wide shows the time itself. Where nothing is set, the
 nearest row of another scope is shown, with the command that sets the same here.
 
---with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision, with the
-platform's current configuration.
+--with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision or a time,
+with the platform's current configuration.
 
 --reach shows which scopes below the row that is set at this scope follow it, which say otherwise, and which say the
 same again: workflows and launch plans that are registered or have settings, and projects in their domains.
@@ -56,6 +56,7 @@ shows an earlier decision.
         "rainbowctl explain all -d production -o json",
         "rainbowctl explain task-resource-attribute -p flyteexamples -d development --with limits.yaml",
         "rainbowctl explain all -p flyteexamples -d development --at 12",
+        "rainbowctl explain all -p flyteexamples -d development --at 2026-03-01T12:00",
         "rainbowctl explain task-resource-attribute -d production --reach",
         "rainbowctl explain execution nightly -p flyteexamples -d development",
     ],

@@ -87,7 +87,7 @@ def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(sh
         ended,
     )
     assert re.search(r"\nattempt 1 FAILED on local: exit 3; native id job-1, started \w+ ago, ended \w+ ago\n", plain)
-    assert "started 2026-03-01T11:00:00Z, ended 2026-03-01T12:00:00Z" in wide
+    assert "started 2026-03-01 11:00:00Z, ended 2026-03-01 12:00:00Z" in wide
     assert answer["rule"] == "cluster 'local' in the request decides"
     assert f"\nrule      {answer['rule']}\n" in plain
     [spare] = [entry for entry in answer["not_candidates"] if entry["cluster"] == "spare"]

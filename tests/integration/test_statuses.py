@@ -144,7 +144,7 @@ def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Co
     assert ": birch is full: 1 executions wanted, free are 0; cluster" in message(agent, "waits")
     switch(agent.client, agent.cluster, "cordon", reason="repair", claimed_by="otto")
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
-    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 seconds ago"
+    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 s ago"
     assert f": {cordoned}; cluster" in message(agent, "waits")
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
     decide_waiting(context)
@@ -183,11 +183,11 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, cl
     revision = put(defaults={"memory": "300Mi"})
     add(agent, "by-default")
     clock.advance(3)
-    set_by = f"revision {revision}, anonymous (says ana), 3 seconds ago, 'cap memory'"
+    set_by = f"revision {revision}, anonymous (says ana), 3 s ago, 'cap memory'"
     assert limit("by-default") == f"300Mi is the default set at project p ({set_by})."
     revision = put(limits={"memory": "100Mi"})
     add(agent, "capped")
-    set_by = f"revision {revision}, anonymous (says ana), 0 seconds ago, 'cap memory'"
+    set_by = f"revision {revision}, anonymous (says ana), 0 s ago, 'cap memory'"
     assert limit("capped") == f"100Mi is the limit set at project p ({set_by})."
     add(agent, "own", job={"command": ["x"], "resources": {"limits": {"memory": "50Mi"}}})
     assert limit("own") == "50Mi is set by the job itself."

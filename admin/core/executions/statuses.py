@@ -9,6 +9,7 @@ from typing import Any
 
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED
+from admin.core.executions.deciding_scopes import LIMITED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import source_of_amount
 from admin.core.placement.decisions import WAITS_FOR_ROOM
@@ -17,8 +18,6 @@ from admin.core.provenance import Provenance, show_name, split_name
 from admin.core.settings import trails
 from admin.core.times import show_duration, show_time
 
-#: The resource whose limit ends an execution for a reason.
-_LIMITED = {"OUT_OF_MEMORY": "memory"}
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
 
 
@@ -176,7 +175,7 @@ def describe_limit(
 
     `requested` is the job as an ad hoc request gave it; without it a workflow or jobspec may have set the limit.
     """
-    resource = _LIMITED.get(reason)
+    resource = LIMITED.get(reason)
     limit = job.get("resources", {}).get("limits", {}).get(resource)
     if resource is None or limit is None:
         return ""

@@ -338,7 +338,7 @@ def _why_not(
 
 
 def describe_drop(reason: str, event: Provenance | None, now: datetime) -> str:
-    """Why a filter drops a cluster, and the event by which that is so: `is disabled, event 7, ana, 3 days ago`."""
+    """Why a filter drops a cluster, and the event by which that is so: `is disabled, event 7, ana, 3 d 4 h ago`."""
     if event is None:
         return reason
     if event.message and event.message in reason:

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctl.cli.output import Columns, Printer
-from ctl.cli.provenance import describe_revision, when
+from ctl.cli.output import Columns, Printer, Time
+from ctl.cli.provenance import describe_revision, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -42,7 +42,7 @@ _MOST_ATTEMPTS, _MOST_NON_CANDIDATES = 5, 10
 
 _HISTORY_COLUMNS: Columns = {
     "DECISION": "number",
-    "WHEN": lambda decision: to_second(str(decision.get("decided_at", ""))),
+    "WHEN": Time("decided_at"),
     "CLUSTER": "cluster",
     "REASON": reason_code,
     "BECAUSE": "because",
@@ -115,7 +115,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    lines = [f"execution {ExecutionId.from_document(id)}"]
+    lines = [f"execution {ExecutionId.from_document(id)}", *_creation(printer, explanation)]
     lines += [*_standing(printer, explanation), *_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
@@ -124,9 +124,17 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     ]
     if explanation.get("decided_at"):
         because = f" ({explanation['because']})" if explanation.get("because") else ""
-        lines.append(f"decided   {when(printer, explanation['decided_at'])}{because}")
+        lines.append(f"decided   {printer.when(explanation['decided_at'])}{because}")
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
+
+
+def _creation(printer: Printer, explanation: Document) -> list[str]:
+    """When it was created, and by whom."""
+    if not explanation.get("created_at"):
+        return []
+    name = show_name(explanation.get("created_by"), explanation.get("claimed_by"))
+    return [f"created   {printer.when(explanation['created_at'])}{f', by {name}' if name else ''}"]
 
 
 def _folded(entry: str) -> list[str]:
@@ -140,7 +148,12 @@ def _standing(printer: Printer, explanation: Document) -> list[str]:
     lines = [f"silence   {silence['message']}"] if silence else []
     if status:
         lines = [f"now       {status['message']}"] + ([f"next      {status['next']}"] if status.get("next") else [])
-    return [line if printer.is_wide else _TIME.sub(_distance, line) for line in lines]
+    return [_TIME.sub(_absolute if printer.is_wide else _distance, line) for line in lines]
+
+
+def _absolute(time: re.Match[str]) -> str:
+    """A time within a sentence as tables show it."""
+    return time[0].replace(time["time"], to_second(time["time"]))
 
 
 def _distance(time: re.Match[str]) -> str:
@@ -161,16 +174,16 @@ def _attempts(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _attempt(printer: Printer, attempt: Document) -> str:
-    """`FAILED on east: exit 1; native id 4711, started 3m5s ago, ended 2m1s ago`."""
+    """`FAILED on east: exit 1; native id 4711, started 3 min 5 s ago, ended 2 min 1 s ago`."""
     where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
     by = f": {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
-    ended = f"ended {when(printer, attempt['ended_at'])}" if attempt.get("ended_at") else ""
+    ended = f"ended {printer.when(attempt['ended_at'])}" if attempt.get("ended_at") else ""
     if attempt.get("reported_at") and not ended and attempt.get("started_at"):
         is_lost = reason_code(attempt) == "CLUSTER_LOST"
-        ended = "end not confirmed" if is_lost else f"end reported {when(printer, attempt['reported_at'])}"
+        ended = "end not confirmed" if is_lost else f"end reported {printer.when(attempt['reported_at'])}"
     facts = [
         f"native id {attempt['native_id']}" if attempt.get("native_id") else "",
-        f"started {when(printer, attempt['started_at'])}" if attempt.get("started_at") else "",
+        f"started {printer.when(attempt['started_at'])}" if attempt.get("started_at") else "",
         ended,
     ]
     message = (attempt.get("reason") or {}).get("message") if printer.is_wide else ""
@@ -186,8 +199,8 @@ def _lease(printer: Printer, explanation: Document) -> list[str]:
     confirmed = "confirmed" if lease.get("confirmed") else "not confirmed by its agent yet"
     end = distance(lease["expires_at"])
     verb = "ends" if end.startswith("in ") else "ended"
-    end = f"{verb} {to_second(lease['expires_at']) if printer.is_wide else end}, {confirmed}"
-    heard = f"its agent was last heard {when(printer, lease['heard_at'])}" if lease.get("heard_at") else ""
+    end = f"{verb} {printer.when(lease['expires_at'], is_ahead=True)}, {confirmed}"
+    heard = f"its agent was last heard {printer.when(lease['heard_at'])}" if lease.get("heard_at") else ""
     health = f"the cluster is {lease['health']}" if lease.get("health") else ""
     return [f"lease     {'; '.join(part for part in (end, heard, health) if part)}"]
 

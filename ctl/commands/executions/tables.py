@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from operator import attrgetter
 
 from ctl.cli.lists import Listing
-from ctl.cli.output import Column, Columns, id_part
+from ctl.cli.output import Columns, Field, Time, id_part
 from ctl.cli.provenance import show_author, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import Execution
 from ctl.client.scopes import Scope
-from ctl.client.times import to_second
 from ctl.client.words import count
 
 #: Of a row with the id of an execution.
@@ -28,7 +27,7 @@ def reason_code(row: Document) -> str | None:
     return (row.get("reason") or {}).get("code")
 
 
-def _field(key: str) -> Column:
+def _field(key: str) -> Field:
     return lambda execution: execution.document.get(key)
 
 
@@ -77,20 +76,20 @@ _COLUMNS: Columns = {
     "CLUSTER": attrgetter("cluster"),
     "POOL": attrgetter("pool"),
     "LABEL": attrgetter("label"),
-    "CREATED": attrgetter("created"),
+    "CREATED": Time(attrgetter("created_at")),
     "ELAPSED": lambda execution: execution.elapsed(datetime.now(UTC)),
 }
 _WIDE: Columns = {
     "STATE": attrgetter("state"),
     "MODE": _field("mode"),
     "CREATED BY": lambda execution: show_name(
-        execution.document.get("created_by"), execution.document.get("principal")
+        execution.document.get("created_by"), execution.document.get("claimed_by")
     ),
     "PRINCIPAL": _field("principal"),
     "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
     "ATTEMPT": _field("attempt"),
-    "NEXT ATTEMPT": lambda execution: to_second(execution.document.get("not_before") or ""),
+    "NEXT ATTEMPT": Time(_field("not_before"), is_ahead=True),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
     "EXIT CODE": _field("exit_code"),
@@ -109,10 +108,11 @@ def _event_message(event: Document) -> str | None:
 
 _EVENT_COLUMNS: Columns = {
     "NUMBER": "number",
-    "WHEN": lambda event: to_second(str(event.get("at", ""))),
+    "WHEN": Time("at"),
     "EVENT": "type",
     "PHASE": "phase",
     "CLUSTER": "cluster",
+    "BY": lambda event: show_author(event, "by"),
     "REASON": reason_code,
     "MESSAGE": _event_message,
 }
@@ -151,19 +151,21 @@ def show_counts(session: Session, answer: Document) -> None:
     """How many executions there are of each group, in the format asked for."""
     printer, by = session.printer, answer["by"]
     columns: Columns = {
-        by.upper(): lambda group: group["value"] or "(none)",
+        by if by.startswith("labels.") else by.upper().replace("_", " "): lambda group: group["value"] or "(none)",
         "COUNT": "count",
-        "NEXT ATTEMPT": lambda group: to_second(group.get("not_before") or ""),
+        "NEXT ATTEMPT": Time("not_before", is_ahead=True),
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])
     printer.show(names, answer["counts"], answer, columns, empty="No executions match.")
+    for unknown in answer.get("unknown_names") or []:
+        printer.note(str(unknown["message"]))
     if answer["counts"] and printer.is_table:
         printer.note(f"{count(answer['total'], 'execution')}.")
 
 
 def show_events(session: Session, events: Sequence[Document]) -> None:
     """A table of what happened to an execution."""
-    session.printer.rows(events, _EVENT_COLUMNS, {"BY": lambda event: show_author(event, "by")})
+    session.printer.rows(events, _EVENT_COLUMNS)
 
 
 def note_pruned_events(session: Session, events: Sequence[Document]) -> None:

@@ -28,10 +28,10 @@ def why_not(kind: RouteKind, name: str, *candidates: str) -> dict[str, str]:
 
 
 def test_each_says_why_the_route_does_not_lead_to_it_those_first_that_are_switched_off() -> None:
-    by = "revision 7, anonymous (says ana), 3 days ago"
+    by = "revision 7, anonymous (says ana), 3 d ago"
     reasons = why_not(RouteKind.POOL, "gpu", "a")
     assert list(reasons) == ["c", "b", "d"]
-    assert reasons["c"] == f"is disabled, event 9, anonymous, 1 day ago, 'disks'; is not in pool 'gpu', {by}"
+    assert reasons["c"] == f"is disabled, event 9, anonymous, 1 d ago, 'disks'; is not in pool 'gpu', {by}"
     assert reasons["b"] == f"is not in pool 'gpu', {by}"
     assert reasons["d"] == f"came into pool 'gpu' after this was decided, {by}"
 

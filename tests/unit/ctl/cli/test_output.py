@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ctl.cli.diffs import unified
-from ctl.cli.output import Printer, plain_table, print_error, stacked_table
+from ctl.cli.output import Printer, Time, plain_table, print_error, stacked_table
 from ctl.client.answers import Attribute
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import printable
@@ -123,3 +124,20 @@ def test_json_controls_no_terminal_and_stays_the_same_document(capsys: pytest.Ca
     text = capsys.readouterr().out
     assert text.replace("\n", "").isprintable()
     assert (json.loads(text), "é" in text) == (document, True)
+
+
+def test_times_are_shown_by_their_distance_and_in_wide_output_as_they_are() -> None:
+    moment = datetime.now(UTC)
+    past, future = (moment + timedelta(seconds=seconds) for seconds in (-3700, 7300))
+    assert Printer().when(past.isoformat()) == "1 h 1 min ago"
+    assert Printer().when(future.isoformat(), is_ahead=True).startswith("in 2 h")
+    assert Printer().when(past.isoformat(), is_ahead=True) == "1 h 1 min ago"
+    assert Printer().when(future.isoformat()) == "0 s ago", "clocks differ"
+    assert Printer(format="wide").when("2026-11-17T12:00:05.123+00:00") == "2026-11-17 12:00:05Z"
+    assert (Printer().when(None), Printer(format="wide").when("")) == ("", "")
+
+
+def test_a_column_of_times_is_shown_by_the_printer(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"at": "2026-11-17T12:00:05Z"}, {}]
+    Printer(format="wide").rows(rows, {"AT": Time("at")})
+    assert capsys.readouterr().out == "AT\n2026-11-17 12:00:05Z\n-\n"

@@ -67,11 +67,11 @@ def execution(**closure: Any) -> Execution:
 @pytest.mark.parametrize(
     ("closure", "expected"),
     [
-        ({"phase": "QUEUED"}, "1h"),
-        ({"phase": "RUNNING", "started_at": "2026-03-02T11:57:30Z"}, "2m30s"),
-        ({"phase": "SUCCEEDED", "started_at": "2026-03-02T11:57:30Z", "duration": 12.7}, "12s"),
-        ({"phase": "ABORTED", "finished_at": "2026-03-02T11:00:05Z"}, "5s"),
-        ({"phase": "QUEUED", "created_at": "2026-03-02T12:00:09Z"}, "0s"),
+        ({"phase": "QUEUED"}, "1 h"),
+        ({"phase": "RUNNING", "started_at": "2026-03-02T11:57:30Z"}, "2 min 30 s"),
+        ({"phase": "SUCCEEDED", "started_at": "2026-03-02T11:57:30Z", "duration": 12.7}, "12 s"),
+        ({"phase": "ABORTED", "finished_at": "2026-03-02T11:00:05Z"}, "5 s"),
+        ({"phase": "QUEUED", "created_at": "2026-03-02T12:00:09Z"}, "0 s"),
         ({"phase": "QUEUED", "created_at": ""}, ""),
     ],
 )
