@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctl.cli.output import Printer
-from ctl.cli.provenance import describe_revision
+from ctl.cli.provenance import as_of, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind, built_in
 from ctl.client.schemas import leaf_values, show, summary
-from ctl.client.scopes import BEYOND, Scope, describe_origin, describe_place
+from ctl.client.scopes import BEYOND, LEVEL_FLAGS, Scope, describe_origin, describe_place
+from ctl.client.words import count, listed
 
 
 def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) -> dict[str, Kind]:
@@ -19,6 +20,37 @@ def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) 
     if any(value["resource_type"] not in kinds for value in values):
         kinds |= {kind.name: kind for kind in session.client.kinds()}
     return kinds
+
+
+def opening(session: Session, scope: Scope, chosen: Kind | None, document: Document, *, is_assumed: bool) -> str:
+    """The answer in one sentence: what applies at a scope, and who set it; or which kinds have a value there."""
+    values, kinds = document["values"], kinds_of(session, chosen, document["values"])
+    end = f"{as_of(document)}{' and the given documents' if is_assumed else ''}."
+    if len(values) != 1:
+        nouns = [kinds[value["resource_type"]].noun for value in values if value["value"]]
+        which = f": {', '.join(nouns)}" if nouns else ""
+        has = "has" if len(nouns) == 1 else "have"
+        return f"{len(nouns)} of {count(len(values), 'kind')} {has} a value at {scope.describe()}{which}; {end}"
+    [value] = values
+    kind = kinds[value["resource_type"]]
+    if not value["value"]:
+        unset = [describe_setter(session.printer, origin, document.get("revisions")) for origin in _distinct(value["unset"])]
+        why = f"{listed(unset)} takes it away" if unset else "no level sets one"
+        return f"{kind.noun} has no value at {scope.describe()}: {why}; {end}"
+    setters = [describe_setter(session.printer, origin, document.get("revisions")) for origin in _distinct(value["origins"])]
+    what = summary(kind.schema, value["value"])
+    return f"{kind.noun} at {scope.describe()} is {what}, set by {listed(setters)}; {end}"
+
+
+def _distinct(origins: Mapping[str, Document]) -> list[Document]:
+    """The rows that the origins of some fields name, and of the configuration one key, the most specific last."""
+    places: dict[str, Document] = {}
+    for origin in origins.values():
+        places.setdefault("platform" if origin["level"] == "platform" else str(origin), origin)
+    return sorted(places.values(), key=lambda origin: _SPECIFICITY.get(origin["level"], len(_SPECIFICITY)))
+
+
+_SPECIFICITY = {level: number for number, level in enumerate(LEVEL_FLAGS)}
 
 
 def show_values(
@@ -33,15 +65,16 @@ def show_values(
     """
     What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given.
 
-    `nearest` are the rows of other scopes by the names of the kinds that have no value here.
+    Of a single kind at a scope, the opening sentence has its name. `nearest` are the rows of other scopes by the names of the kinds that have no value here.
     """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
         effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
         if index:
             printer.line()
-        printer.line(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
-        printer.line()
+        if scope is None or len(values) > 1:
+            printer.line(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
+            printer.line()
         steps = [_step_cells(printer, kind, step, revisions) for step in effective.trail]
         printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"], steps)
         printer.line()
@@ -55,12 +88,9 @@ def show_values(
         else:
             printer.line("No value: no level sets one.")
         if row := (nearest or {}).get(kind.name):
-            _show_nearest(printer, kind, row)
-
-
-def _show_nearest(printer: Printer, kind: Kind, row: Document) -> None:
-    printer.line(f"Nearest: {summary(kind.schema, row['value'])} at {describe_place(row)}.")
-    printer.line(f"To set the same here: {row['command']}")
+            place = describe_setter(printer, row, revisions)
+            printer.line(f"Nearest: {summary(kind.schema, row['value'])} at {place}.")
+            printer.line(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
 
 
 def _origin(origin: Document, scope: Scope | None) -> str:
