@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -46,6 +47,7 @@ from admin.services.executions import end, matching
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.store import decisions, executions, fleet
 from admin.store.decisions import StoredDecision
+from admin.store.execution_lists import ListLimits
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution, WaitingExecution
 from admin.store.fleet import ClusterEvent
 
@@ -157,15 +159,15 @@ def preview(
     fleet_then: Fleet,
     waiting: Iterable[WaitingExecution],
     returning: Sequence[Execution],
-    most_drawn: int,
+    limits: ListLimits,
 ) -> Preview:
     """What `decide_waiting` would change with a fleet, and where executions would go that return to the queue.
 
-    Nothing is locked or stored. So many executions are decided that they draw from `most_drawn` clusters together.
+    Nothing is locked or stored. Only so many executions are decided, which draw from so many clusters together.
     """
     decider = _Decider(fleet_then)
     unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
-    decided = list(_first_to_draw([*returning, *unsettled], fleet_then, most_drawn))
+    decided = list(islice(_first_to_draw([*returning, *unsettled], fleet_then, limits.drawn), limits.decided))
     number = min(len(returning), len(decided))
     loaded = _clusters_with_load(fleet_then) | _clusters_of(decided, fleet_then)
     taken = _taken(connection, loaded, fleet_then) if loaded else {}

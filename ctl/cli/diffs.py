@@ -43,9 +43,7 @@ def differences(
     of = values or _values
     sides = {"before": dict(of(before or {})), "after": dict(of(after or {}))}
     paths = dict.fromkeys(path for side in sides.values() for path in side)
-    differing = [
-        Difference(path, {name: side[path] for name, side in sides.items() if path in side}) for path in paths
-    ]
+    differing = [Difference(path, {name: side[path] for name, side in sides.items() if path in side}) for path in paths]
     return [part for part in differing if len(part.sides) == 1 or part.sides["before"] != part.sides["after"]]
 
 

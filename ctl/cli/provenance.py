@@ -59,9 +59,8 @@ def describe_setter(printer: Printer, origin: Document, revisions: Mapping[str, 
     from ctl.client.scopes import describe_place
 
     place = describe_place({key: value for key, value in origin.items() if key != "version"})
-    version = origin.get("version")
-    revision = describe_revision(printer, version, revisions) if isinstance(version, int) else f"version {version}"
-    return f"{place} ({revision})" if version else place
+    revision = describe_revision(printer, origin.get("version"), revisions)
+    return f"{place} ({revision})" if revision else place
 
 
 def as_of(answer: Document) -> str:

@@ -39,10 +39,14 @@ def summary(session: Session, preview: Document, *, most: int | None = None) -> 
     return f"{', '.join(parts) if parts else 'no execution would move or be ended'}.{shown}{more}"
 
 
-def show_preview(session: Session, answer: Document) -> None:
-    """The executions that a change would affect, by its dry run; an older admin does not say."""
+def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
+    """The executions that a change would affect, by its dry run; an older admin does not say.
+
+    Where a dry run is all that was asked for, it also says that none would be affected.
+    """
     preview = answer.get("executions")
-    if not preview or session.printer.is_quiet or (preview["complete"] and not preview["effects"]):
+    is_nothing = preview and preview["complete"] and not preview["effects"]
+    if not preview or session.printer.is_quiet or (is_nothing and not is_dry_run):
         return
     show_effects(session, preview, most=FEW)
     print(f"Executions: {summary(session, preview, most=FEW)}", file=session.printer.report_stream)

@@ -33,20 +33,24 @@ def opening(session: Session, scope: Scope, chosen: Kind | None, document: Docum
         return f"{len(nouns)} of {count(len(values), 'kind')} {has} a value at {scope.describe()}{which}; {end}"
     [value] = values
     kind = kinds[value["resource_type"]]
+
+    def set_by(origins: Mapping[str, Document]) -> str:
+        revisions = document.get("revisions")
+        return listed(describe_setter(session.printer, origin, revisions) for origin in _distinct(origins))
+
     if not value["value"]:
-        unset = [describe_setter(session.printer, origin, document.get("revisions")) for origin in _distinct(value["unset"])]
-        why = f"{listed(unset)} takes it away" if unset else "no level sets one"
+        why = f"{set_by(value['unset'])} takes it away" if value["unset"] else "no level sets one"
         return f"{kind.noun} has no value at {scope.describe()}: {why}; {end}"
-    setters = [describe_setter(session.printer, origin, document.get("revisions")) for origin in _distinct(value["origins"])]
     what = summary(kind.schema, value["value"])
-    return f"{kind.noun} at {scope.describe()} is {what}, set by {listed(setters)}; {end}"
+    return f"{kind.noun} at {scope.describe()} is {what}, set by {set_by(value['origins'])}; {end}"
 
 
 def _distinct(origins: Mapping[str, Document]) -> list[Document]:
-    """The rows that the origins of some fields name, and of the configuration one key, the most specific last."""
-    places: dict[str, Document] = {}
-    for origin in origins.values():
-        places.setdefault("platform" if origin["level"] == "platform" else str(origin), origin)
+    """The rows that the origins of some fields name, the most specific last; the configuration counts as one."""
+    places = {str(origin): origin for origin in origins.values()}
+    if sum(origin["level"] == "platform" for origin in places.values()) > 1:
+        places = {key: origin for key, origin in places.items() if origin["level"] != "platform"}
+        places["platform"] = {"level": "platform"}
     return sorted(places.values(), key=lambda origin: _SPECIFICITY.get(origin["level"], len(_SPECIFICITY)))
 
 
@@ -65,7 +69,8 @@ def show_values(
     """
     What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given.
 
-    Of a single kind at a scope, the opening sentence has its name. `nearest` are the rows of other scopes by the names of the kinds that have no value here.
+    Of a single kind at a scope, the opening sentence has its name. `nearest` are the rows of other scopes by the names
+    of the kinds that have no value at this one.
     """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
