@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ctl.cli.diffs import unified
+from ctl.cli.diffs import one_line, unified
 from ctl.cli.output import Printer, plain_table, print_error, stacked_table
 from ctl.client.answers import Attribute
 from ctl.client.errors import InvalidInput
@@ -123,3 +123,12 @@ def test_json_controls_no_terminal_and_stays_the_same_document(capsys: pytest.Ca
     text = capsys.readouterr().out
     assert text.replace("\n", "").isprintable()
     assert (json.loads(text), "é" in text) == (document, True)
+
+
+def test_what_changed_in_a_list_is_told_entry_by_entry() -> None:
+    before = {"members": [{"id": "east", "weight": 1}, {"id": "west", "weight": 1}], "tags": ["a"]}
+    after = {"members": [{"id": "east", "weight": 3}, {"id": "north", "weight": 1}], "tags": ["a", "b"]}
+    assert one_line(before, after, most=9) == (
+        "members.east.weight: 1 → 3, members.west.weight: 1 → -, tags: a → a, b, members.north.weight: - → 1"
+    )
+    assert one_line(None, {"value": "a"}) == "value: - → a"
