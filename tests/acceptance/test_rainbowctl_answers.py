@@ -183,6 +183,10 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
     assert "Did you mean pool?" in shell.refused(2, "rainbowctl where-used pol used")
     done = shell.run("rainbowctl delete pool usde --dryRun")
     assert "There is no pool usde: there is nothing to delete. Did you mean used?" in done.err
+    assert "Which pool?" in shell.refused(2, "rainbowctl where-used pool")
+    assert "limits" in shell.refused(2, "rainbowctl where-used task-resource-attribute limit.cpu=2")
+    value = shell.ok("rainbowctl where-used cluster-pool-attribute cluster_pool_name=used -o json")
+    assert json.loads(value)["uses"] == answer["uses"]
 
 
 def test_what_applies_is_said_in_one_sentence_with_who_set_it(shell: Shell) -> None:
@@ -212,7 +216,3 @@ def test_where_something_would_run_is_said_in_one_sentence(shell: Shell) -> None
     first = shell.ok(f"rainbowctl place name -p {project} -d staging --clusterPool placed -- true").splitlines()[0]
     assert first.startswith(f"{project}/staging/name would run on somewhere: ")
     assert "; as of revision " in first
-    assert "Which pool?" in shell.refused(2, "rainbowctl where-used pool")
-    assert "limits" in shell.refused(2, "rainbowctl where-used task-resource-attribute limit.cpu=2")
-    value = shell.ok("rainbowctl where-used cluster-pool-attribute cluster_pool_name=used -o json")
-    assert json.loads(value)["uses"] == answer["uses"]

@@ -103,7 +103,7 @@ def test_a_field_that_a_declared_kind_no_longer_has_is_a_difference(make_app: Ma
     def declared(**fields: str) -> FlaskClient:
         return make_app(kinds={"OTHER": {"number": 10, "fields": fields}}).test_client()
 
-    before = declared(a="int", b="text")
+    before = declared(a="int", b="str")
     put_attribute(before, "domain", "other", {"a": 1, "b": "x"})
     created(before, "early")
     [lost] = get(declared(a="int"), f"executions/{PROJECT}/{DOMAIN}/early/comparison")["differences"]

@@ -28,6 +28,10 @@ def statements(context: Context) -> Iterator[list[str]]:
 def transactions(context: Context) -> Iterator[list[Any]]:
     """The transactions that are begun meanwhile, in which something may be read."""
     begun: list[Any] = []
-    event.listen(context.database.engine, "begin", begun.append)
+
+    def note(connection: Any) -> None:
+        begun.append(connection)
+
+    event.listen(context.database.engine, "begin", note)
     yield begun
-    event.remove(context.database.engine, "begin", begun.append)
+    event.remove(context.database.engine, "begin", note)
