@@ -42,9 +42,9 @@ _PAGE = 500
 
 def where_would(context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None) -> Explanation:
     """Where a request would run now, or after a proposed change. Nothing is written."""
-    changes = [] if proposed is None else planned_changes(context, proposed, force=True)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
+        changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
         try:
             view = StoredView(context, connection, proposed=changes)
             preparation = prepare(context, view, named)
@@ -129,13 +129,12 @@ def simulate(
     state: FleetState = FleetState.CURRENT,
 ) -> Simulation:
     """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
-    changes = planned_changes(context, proposed, force=True)
-    with context.database.reading() as connection:
-        check_readable(context, connection, scope)
     moves: list[Move] = []
     before, after = Counter[str](), Counter[str]()
     compared = 0
     with context.database.reading() as connection:
+        changes = planned_changes(context, connection, proposed, force=True)
+        check_readable(context, connection, scope)
         current, changed = Simulator(context, connection, []), Simulator(context, connection, changes)
         recorder, revision = Recorder(connection), revisions.head(connection)
         matching = matching_in(connection, conditions)

@@ -45,3 +45,19 @@ def describe_revision(printer: Printer, version: int | None, revisions: Mapping[
     if not version:
         return ""
     return describe_provenance(printer, (revisions or {}).get(str(version)) or {"revision": version})
+
+
+def describe_setter(printer: Printer, origin: Document, revisions: Mapping[str, Document] | None) -> str:
+    """`domain development (revision 41, anonymous (says ana), 3d4h ago, 'cap memory')`; also of the configuration."""
+    from ctl.client.scopes import describe_place
+
+    place = describe_place({key: value for key, value in origin.items() if key != "version"})
+    revision = describe_revision(printer, origin.get("version"), revisions)
+    return f"{place} ({revision})" if revision else place
+
+
+def as_of(answer: Document) -> str:
+    """`as of revision 7`; of a list that was read while something was changed, from which revision to which."""
+    if "first_revision" in answer:
+        return f"as of revisions {answer['first_revision']} to {answer['revision']}"
+    return f"as of revision {answer['revision']}"

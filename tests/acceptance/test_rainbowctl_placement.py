@@ -136,7 +136,7 @@ def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project
         f"kind: execution-cluster-label\nproject: {project}\ndomain: development\nvalue: sunny\n",
     )
     simulate = f"rainbowctl simulate --with move.yaml --since 1h {here}"
-    moved, sums, summary = shell.ok(simulate).split("\n\n")
+    summary, moved, sums = shell.ok(simulate).split("\n\n")
     header, *rows = moved.splitlines()
     assert header.split() == ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
     assert sorted(row.split()[2] for row in rows) == ["a", "b"]

@@ -263,16 +263,16 @@ def test_two_scopes_are_compared_in_text_json_and_over_http_with_the_same_facts(
     compare = f"rainbowctl compare task-resource-attribute -p {project} -d staging --otherDomain production"
     done = new_shell.run(compare)
     assert done.status == 0
-    assert f"first   project {project}, domain staging, as of revision " in done.out
+    assert f"first is project {project}, domain staging, as of revision " in done.out
     row = next(line for line in done.out.splitlines() if "limits.cpu" in line)
     *cells, second = [cell.strip() for cell in row.split("  ") if cell.strip()]
     assert cells[:3] == ["TASK_RESOURCE", "limits.cpu", "2"]
-    assert cells[3].startswith(f"project {project}, domain staging (version ")
+    assert cells[3].startswith(f"project {project}, domain staging (revision ")
     assert cells[4] == "8"
-    assert second.startswith(f"project {project}, domain production (version ")
-    assert done.err.startswith("1 field differs; ")
+    assert second.startswith(f"project {project}, domain production (revision ")
+    assert done.out.startswith("1 field differs, ")
     query = f"project={project}&domain=staging&other_domain=production&resource_type=TASK_RESOURCE"
     answer = new_shell.rest("GET", f"effective_attributes/comparison?{query}")
     assert json.loads(new_shell.ok(f"{compare} -o json")) == answer
-    assert "No fields differ; " in new_shell.run(f"{compare} --at 1 --otherAt 1").err
+    assert new_shell.ok(f"{compare} --at 1 --otherAt 1").startswith("No fields differ, ")
     assert "stagin" in new_shell.refused(2, f"{compare.replace('production', 'stagin')}")

@@ -10,6 +10,7 @@ from admin.core.fields.branches import Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, Number, Text
 from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import DEFAULT_STRATEGY
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Path, Problem, raise_problems, repeated
 from admin.core.resources import CLUSTER_RESOURCES
@@ -65,6 +66,12 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
     if kind is not FleetKind.CLUSTER:
         normal["members"] = [{"id": member["id"], "weight": member.get("weight", 1)} for member in normal["members"]]
     return normal
+
+
+def is_same_definition(kind: FleetKind, payload: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two definitions in normal form mean the same: a pool that names no strategy has the default one."""
+    default = {"strategy": DEFAULT_STRATEGY} if kind is FleetKind.POOL else {}
+    return {**default, **payload} == {**default, **other}
 
 
 def _group_problems(kind: FleetKind, members: list[Any] | None, known: list[Problem]) -> list[Problem]:

@@ -74,19 +74,19 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     executions = answer["executions"]
     if printer.machine_output((ExecutionId.from_document(move["id"]).resource for move in executions), answer):
         return
-    if executions:
-        columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
-        printer.table(columns, [_cells(move) for move in executions])
-        printer.line()
-    clusters: Mapping[str, Document] = answer.get("by_cluster") or {}
-    if clusters:
-        printer.table(
-            ["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*entry) for entry in sorted(clusters.items())]
-        )
-        printer.line()
     printer.line(_summary(session.printer, answer, since, where))
     if answer.get("fleet"):
         printer.line(_assumed(printer, answer["fleet"]))
+    if executions:
+        printer.line()
+        columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
+        printer.table(columns, [_cells(move) for move in executions])
+    clusters: Mapping[str, Document] = answer.get("by_cluster") or {}
+    if clusters:
+        printer.line()
+        printer.table(
+            ["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*entry) for entry in sorted(clusters.items())]
+        )
     if len(executions) < int(answer.get("moved") or 0):
         printer.note(f"These are the first {len(executions)}; --limit N lists more.")
 

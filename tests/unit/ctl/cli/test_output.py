@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ctl.cli.diffs import unified
+from ctl.cli.diffs import one_line, unified
 from ctl.cli.output import Printer, Time, plain_table, print_error, stacked_table
 from ctl.client.answers import Attribute
 from ctl.client.errors import InvalidInput
@@ -141,3 +141,12 @@ def test_a_column_of_times_is_shown_by_the_printer(capsys: pytest.CaptureFixture
     rows = [{"at": "2026-11-17T12:00:05Z"}, {}]
     Printer(format="wide").rows(rows, {"AT": Time("at")})
     assert capsys.readouterr().out == "AT\n2026-11-17 12:00:05Z\n-\n"
+
+
+def test_what_changed_in_a_list_is_told_entry_by_entry() -> None:
+    before = {"members": [{"id": "east", "weight": 1}, {"id": "west", "weight": 1}], "tags": ["a"]}
+    after = {"members": [{"id": "east", "weight": 3}, {"id": "north", "weight": 1}], "tags": ["a", "b"]}
+    assert one_line(before, after, most=9) == (
+        "members.east.weight: 1 → 3, members.west.weight: 1 → -, tags: a → a, b, members.north.weight: - → 1"
+    )
+    assert one_line(None, {"value": "a"}) == "value: - → a"
