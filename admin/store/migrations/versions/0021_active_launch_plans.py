@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0021"
-down_revision = "0019"
+down_revision = "0020"
 
 _ACTIVE = sa.text("state = 'ACTIVE'")
 _INDEXES = {
