@@ -51,8 +51,9 @@ class ClusterShare:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether its number is not what was promised, or others were passed over for it."""
-        return self.placed not in self.expected if self.expected is not None else bool(self.passed_over)
+        """Whether its number is not what chance makes of the weights, or clusters were passed over."""
+        is_by_chance = self.expected is None or (self.drawn in self.expected and self.drawn == self.placed)
+        return not is_by_chance or bool(self.passed_over)
 
 
 @dataclass(frozen=True, kw_only=True)

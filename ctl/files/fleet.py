@@ -35,15 +35,17 @@ _DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` le
 _STATE_KEYS = (
     *("state", "reported_free", "assigned", "free", "waiting", "running", "pools", "by_pool", "labels"),
     *("engine", "engine_version", "plugins", "eta", "leased_executions", "next_executions"),
+    *("takes_work", "takes_none_because"),
 )
 _AGENT_KEYS = (
     *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
     *("draining", "drain_deadline", "last_sync_at", "leases", "unreachable_since", "unreachable_reason"),
 )
+_EVERY = ("summary", "source", "provenance")
 _READ_ONLY = {
-    "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", "source", "provenance"),
-    "pool": ("total", "source", "provenance"),
-    "label": ("total", "source", "provenance"),
+    "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", *_EVERY),
+    "pool": ("total", *_EVERY),
+    "label": ("total", *_EVERY),
 }
 
 

@@ -81,6 +81,8 @@ def test_history_of_everything_shows_clusters_too_and_values_before_and_after(sh
     assert "cordoned" not in shell.ok("rainbowctl history --source revision")
     assert "eager" in shell.refused(3, "rainbowctl history --cluster eagre")
     assert "leave out the filters" in shell.refused(2, "rainbowctl history 1 --all")
+    shell.ok("rainbowctl delete cluster eager --force -m sold")
+    assert re.search("delete cluster eager: .* sold", shell.ok("rainbowctl history --cluster eager"))
 
 
 def test_a_rollback_says_what_it_rolled_back_everywhere(shell: Shell) -> None:

@@ -160,14 +160,14 @@ def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, p
     done = shell.run(f"{redecide} --dryRun")
     assert done.status == 0
     assert done.out.splitlines()[1].split()[2:5] == ["waits", "north", "east"]
-    assert "1 waiting execution matches, 1 would change. Dry run: nothing was decided." in done.err
+    assert "1 waiting execution matches, 1 would move. Dry run: nothing was decided." in done.err
     assert "use --force" in shell.refused(2, redecide)
     done = shell.run(f"{redecide} --force")
-    assert (done.status, done.err) == (0, "Decided 1 execution again.\n")
+    assert (done.status, done.err) == (0, "Decided 1 execution again; 1 moved.\n")
     assert shell.rest("GET", f"executions/{project}/development/waits")["cluster"] == "east"
     out = shell.ok(f"rainbowctl explain execution waits {here}")
     assert any(block.startswith("DECISION") for block in out.split("\n\n"))
-    assert shell.run(f"{redecide} --force").err == "0 waiting executions match, 0 would change. Nothing to decide.\n"
+    assert shell.run(f"{redecide} --force").err == "0 waiting executions match, none would move. Nothing to decide.\n"
 
 
 def test_counts_are_drawn_within_the_width_of_the_terminal(shell: Shell, project: str) -> None:

@@ -31,7 +31,7 @@ def facts(preview: dict[str, Any]) -> list[list[str]]:
         [
             *(effect["id"][key] for key in ("project", "domain", "name")),
             effect["phase"],
-            effect["from"],
+            " -> ".join(dict.fromkeys([effect["from"], effect.get("cluster", "none")])),
             effect["message"],
         ]
         for effect in preview["effects"]
@@ -53,7 +53,7 @@ def test_the_update_of_a_pool_shows_what_would_move(shell: Shell) -> None:
     posted = shell.rest("PUT", "pools/first?dry_run=true", {"pool": MEMBERS})
     answer = json.loads(shell.ok(f"{update} -o json"))
     assert answer["executions"] == posted["executions"]
-    row = ["flytesnacks", "development", "one", "QUEUED", "east", "Moves to west."]
+    row = ["flytesnacks", "development", "one", "QUEUED", "east -> west", "Moves to west."]
     assert facts(answer["executions"]) == [row]
     done = shell.run(update)
     assert row in cells(done.out)
@@ -64,7 +64,7 @@ def test_the_update_of_a_pool_shows_what_would_move(shell: Shell) -> None:
 def test_the_delete_of_a_pool_that_is_in_use_shows_its_users_and_what_would_wait(shell: Shell) -> None:
     before, delete = state(shell), "rainbowctl delete pool second --dryRun"
     message = shell.refused(5, delete)
-    assert "1 unfinished executions were placed by it" in message
+    assert "1 unfinished execution was placed by it: flytesnacks/development/" in message
     assert "see with --force --dryRun what would become of executions" in message
     deleted = shell.rest("DELETE", "pools/second?dry_run=true&force=true")
     answer = json.loads(shell.ok(f"{delete} --force -o json"))
@@ -135,7 +135,7 @@ def test_new_settings_say_what_redecide_would_move(shell: Shell) -> None:
     assert (effect["id"]["name"], effect["cluster"], effect["redecided_cluster"]) == ("set", "east", "north")
     text = shell.ok(f"{put} arctic --dryRun")
     assert "Stays at east; `rainbowctl redecide` would move it to north." in text
-    assert "Executions: 1 would stay until `rainbowctl redecide`.\n" in text
+    assert "Executions: 1 would stay.\n" in text
     assert state(shell) == before
 
 
@@ -150,7 +150,7 @@ def test_a_rollback_that_is_refused_says_by_whom_and_what_could_be_undone(shell:
         message = shell.refused(5, f"rainbowctl rollback {first}{more}")
         assert f"execution-cluster-label at domain staging: changed again by revision {first + 1}, anonymous" in message
         assert "'too warm'" in message
-        assert "Not changed since, and could be undone: execution-cluster-label at domain production." in message
+        assert "Not changed since, and undone by --restorable: execution-cluster-label at domain production." in message
     error = json.loads(shell.run(f"rainbowctl rollback {first} -o json").err)["error"]
     assert error["restorable"] == [{"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": "production"}]
     assert error["details"][0]["provenance"]["message"] == "too warm"

@@ -88,7 +88,10 @@ def test_a_person_is_asked_before_a_project_changes(shell: Shell) -> None:
         assert terminal.finish().status == 1
     assert shell.rest("GET", "projects/calm")["state"] == "ACTIVE"
     done = shell.run("rainbowctl update project calm --archive --dryRun")
-    assert (done.status, done.err) == (0, "Dry run: nothing was written.\n")
+    idle = "Nothing waits or runs in the project. Nothing new could be created."
+    assert (done.status, done.err) == (0, f"{idle}\nDry run: nothing was written.\n")
+    document = json.loads(shell.ok("rainbowctl update project calm --archive --dryRun -o json"))
+    assert document["archiving"]["message"] == idle
     assert shell.rest("GET", "projects/calm")["state"] == "ACTIVE"
     with shell.at_terminal("rainbowctl update project calm --archive --force") as terminal:
         assert terminal.finish().status == 0

@@ -162,7 +162,9 @@ def test_expectations_that_fail_say_what_moved(api: FlaskClient) -> None:
         label("c", domain="development", expected_absent=True),
     )
     assert (stale.status_code, stale.get_json()["error"]) == (409, "version_conflict")
-    assert stale.get_json()["details"] == [
+    details = stale.get_json()["details"]
+    assert details[0].pop("provenance")["revision"] == 2
+    assert details == [
         {
             "index": 0,
             "resource_type": "EXECUTION_CLUSTER_LABEL",

@@ -53,18 +53,35 @@ class Range(NamedTuple):
         return f"{self.low} to {self.high}"
 
 
-#: Standard deviations on either side of the mean within which 95 of 100 draws lie.
+#: How likely it is that chance gives less, and that it gives more, than what is expected.
+_TAIL = 0.025
+#: Up to so many draws are looked at one number after the other.
+_MOST_EXACT = 1000
+#: Standard deviations on either side of the mean beyond which these tails begin.
 _DEVIATIONS = 1.96
 
 
 def expected_range(share: float, draws: int) -> Range:
     """How many of some draws a cluster gets by chance in 95 of 100 cases, if a share of them is promised to it.
 
-    That is the interval of the binomial distribution by its normal approximation, rounded to the wider side.
+    That is the interval of the binomial distribution; of many draws by its normal approximation.
     """
-    mean, deviation = draws * share, math.sqrt(draws * share * (1 - share))
-    low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
-    return Range(max(0, math.floor(low)), min(draws, math.ceil(high)))
+    if share > 0.5:
+        others = expected_range(1 - share, draws)
+        return Range(draws - others.high, draws - others.low)
+    if draws > _MOST_EXACT:
+        mean, deviation = draws * share, math.sqrt(draws * share * (1 - share))
+        low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
+        return Range(max(0, math.floor(low)), min(draws, math.ceil(high)))
+    below, chance, bounds = 0.0, (1 - share) ** draws, []
+    for number in range(draws + 1):
+        below += chance
+        if not bounds and below > _TAIL:
+            bounds.append(number)
+        if below >= 1 - _TAIL:
+            return Range(bounds[0], number)
+        chance *= (draws - number) / (number + 1) * share / (1 - share)
+    return Range(bounds[0], draws)
 
 
 class Placing:

@@ -19,7 +19,7 @@ from ctl.cli.provenance import show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
-from ctl.client.errors import InvalidInput
+from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import DEFINED, find_noun, row_kind
 from ctl.client.times import parse_time
 from ctl.client.words import count, listed
@@ -122,9 +122,18 @@ def _find_entries(session: Session, noun: str | None, flags: Mapping[str, Any]) 
     """Revisions and events of clusters."""
     filters = _filters(session, noun, flags)
     if flags["cluster"]:
-        session.client.definition("cluster", flags["cluster"])  # so that a misspelt name is not taken for a quiet one
+        _check_cluster(session, flags["cluster"])
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
     return session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
+
+
+def _check_cluster(session: Session, name: str) -> None:
+    """Refuse a name that no cluster has or had, so that a misspelt one is not taken for a quiet one."""
+    try:
+        session.client.definition("cluster", name)
+    except NotFound as error:
+        if not any(detail.get("provenance") for detail in error.details):  # by which it was deleted
+            raise
 
 
 def _show_entries(session: Session, entries: list[Document]) -> None:

@@ -14,7 +14,9 @@ from ctl.files.projects import READ_ONLY
 
 @command(
     help="Create a project. Its id cannot be changed; name, description and labels can.",
-    params=project_parameters("the new project"),
+    params=project_parameters(
+        "the new project", "Show what would change and send nothing; the admin does not check it."
+    ),
     examples=[
         "rainbowctl create project --id flyteexamples --name 'Flyte examples' --labels team=ml,tier=gold",
         "rainbowctl create project --file project.yaml",

@@ -18,7 +18,7 @@ from ctl.client.yaml_files import Problem
 from ctl.files.projects import FILE_SCHEMA
 
 
-def project_parameters(which: str) -> list[click.Parameter]:
+def project_parameters(which: str, dry_run_help: str) -> list[click.Parameter]:
     """The flags that create and update take alike."""
     return [
         id_argument(),
@@ -32,7 +32,7 @@ def project_parameters(which: str) -> list[click.Parameter]:
         Option(["--archive"], is_flag=True, help="Archive it."),
         option("activateProject", parameter="activateProject", is_flag=True, hidden=True),
         option("archiveProject", parameter="archiveProject", is_flag=True, hidden=True),
-        dry_run("Show what would change and send nothing; the admin does not check it."),
+        dry_run(dry_run_help),
         force_option("Do not ask."),
         MESSAGE,
     ]

@@ -27,7 +27,9 @@ and nothing new can be created there; what waits there still starts, and --dryRu
 
 @command(
     help=_HELP,
-    params=project_parameters("the project"),
+    params=project_parameters(
+        "the project", "Show what would change, and with --archive what waits there; change nothing."
+    ),
     examples=[
         "rainbowctl update project flyteexamples --description 'Examples to learn from'",
         "rainbowctl update project --id flyteexamples --labels team=ml,tier=gold",
