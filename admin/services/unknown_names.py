@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -53,6 +53,7 @@ def find_unknown(context: Context, connection: Connection, conditions: Iterable[
 
 def _unknown(context: Context, connection: Connection, field: str, value: str) -> UnknownName | None:
     """A name, unless something is called so or an execution has it; those may be older than what is known now."""
+    known: Collection[str]
     if field in _VERBS:
         known = _known_of_executions(connection, field)
         start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
@@ -65,7 +66,7 @@ def _unknown(context: Context, connection: Connection, field: str, value: str) -
     return UnknownName(field, value, f"{start} '{shorten(value)}'.{did_you_mean(near)}", near)
 
 
-def _known_names(context: Context, connection: Connection, field: str) -> Iterable[str]:
+def _known_names(context: Context, connection: Connection, field: str) -> Collection[str]:
     if field == "cluster":
         return current_fleet(context, connection).clusters
     return names_known_at(context, connection, decision_basis.read(connection))[_LISTS[field]]

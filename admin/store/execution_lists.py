@@ -105,7 +105,9 @@ def page(
     order = Order(field=sort_by, descending=descending)
     check = Check(derived)
     # What must be checked in memory is read without what lists show, which is read of those that fit.
-    names = ("id", sort_by, *path.fields, *check.columns()) if derived else item_type._fields
+    names: Sequence[str] = item_type._fields
+    if derived:
+        names = ("id", sort_by, *path.fields, *check.columns())
     columns = [_columns[name] for name in dict.fromkeys(names)]
     if path.goes_by(sort_by):
         rows, last = Walk(connection, path, order, limits).page(columns, check, after, limit)

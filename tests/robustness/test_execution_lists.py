@@ -20,7 +20,7 @@ from sqlalchemy import create_engine, insert, select
 
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
-from admin.store import execution_lists
+from admin.store import execution_counts, execution_lists
 from admin.store.database import Database
 from admin.store.execution_lists import ListLimits
 from admin.store.execution_tables import executions
@@ -177,7 +177,7 @@ def test_counts_are_those_of_the_list_however_little_an_answer_looks_at(
     with database.reading() as connection:
         rows = [row for row in connection.execute(select(executions)) if all(fits(row, each) for each in conditions)]
         for _ in range(COUNT):
-            page = execution_lists.count_page(
+            page = execution_counts.count_page(
                 connection, conditions, by=by, now=NOON, after=after, limits=ListLimits(counted=counted)
             )
             for group in page.groups:
