@@ -99,11 +99,11 @@ def page(
 ) -> Page[Item]:
     """Executions by one of their fields, from after a place on, each as an `item_type`."""
     stored, derived = derived_fields.split(conditions)
-    path = find_path(connection, stored, sort_by)
+    path: Path = find_path(connection, stored, sort_by)
     if not path.branches:
         return Page(executions=[], last=None)
     order = Order(field=sort_by, descending=descending)
-    check = Check(derived)
+    check: Check = Check(derived)
     # What must be checked in memory is read without what lists show, which is read of those that fit.
     names: Sequence[str] = item_type._fields
     if derived:
