@@ -141,3 +141,9 @@ def test_a_column_of_times_is_shown_by_the_printer(capsys: pytest.CaptureFixture
     rows = [{"at": "2026-11-17T12:00:05Z"}, {}]
     Printer(format="wide").rows(rows, {"AT": Time("at")})
     assert capsys.readouterr().out == "AT\n2026-11-17 12:00:05Z\n-\n"
+
+
+def test_columns_without_anything_are_left_out_before_others_are_stacked() -> None:
+    header, rows = ["NAME", "POOL", "REASON", "LABEL"], [["a" * 10, "", "b" * 10, ""], ["c", "", "", ""]]
+    assert stacked_table(header, rows, 24) == "NAME        REASON\naaaaaaaaaa  bbbbbbbbbb\nc           -\n"
+    assert stacked_table(header, rows, 28).splitlines()[0] == "NAME        POOL  REASON"
