@@ -10,21 +10,21 @@ from admin.configuration import Settings
 from admin.messages.shared import Answer, one_of
 
 
-class ConfigurationValueAnswer(Answer):
+class ConfigurationKeyAnswer(Answer):
     key: Annotated[str, Meta(description="As the file has it: server.port.")]
     value: Any
     source: Annotated[str, one_of("default", "file", "environment", "command line")]
 
 
-class ConfigurationAnswer(Answer):
+class AdminConfigurationAnswer(Answer):
     values: Annotated[
-        list[ConfigurationValueAnswer], Meta(description="Of the worker that answers; passwords are hidden.")
+        list[ConfigurationKeyAnswer], Meta(description="Of the worker that answers; passwords are hidden.")
     ]
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> ConfigurationAnswer:
+    def from_settings(cls, settings: Settings) -> AdminConfigurationAnswer:
         values = (
-            ConfigurationValueAnswer(key=key, value=value, source=settings.sources.get(key, "default"))
+            ConfigurationKeyAnswer(key=key, value=value, source=settings.sources.get(key, "default"))
             for key, value in settings.shown_values.items()
         )
         return cls(values=list(values))

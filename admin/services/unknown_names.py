@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,8 +17,8 @@ from admin.services.definitions import current_fleet, names_known_at
 from admin.store import decision_basis, derived_fields, execution_lists
 from admin.store.executions import ListedExecution
 
-#: The newest executions that are looked at, and the most names that a wrong one is compared with.
-_NEWEST, _MOST_COMPARED = 1000, 5000
+#: The newest executions that are looked at, the most names that a wrong one is compared with, and the most of those.
+_NEWEST, _MOST_COMPARED, _MOST_ASKED = 1000, 5000, 10
 _LISTS = {
     "pool": NameList.POOL,
     "label": NameList.LABEL,
@@ -47,25 +47,30 @@ def find_unknown(context: Context, connection: Connection, conditions: Iterable[
         for value in condition.values
         if value != ""
     ]
-    unknown = (_unknown(context, connection, field, value) for field, value in dict.fromkeys(asked))
+    examined = list(dict.fromkeys(asked))[:_MOST_ASKED]
+    known = {field: _known(context, connection, field) for field, _ in examined}
+    unknown = (_unknown(connection, field, value, known[field]) for field, value in examined)
     return [name for name in unknown if name is not None]
 
 
-def _unknown(context: Context, connection: Connection, field: str, value: str) -> UnknownName | None:
+def _unknown(connection: Connection, field: str, value: str, known: Collection[str]) -> UnknownName | None:
     """A name, unless something is called so or an execution has it; those may be older than what is known now."""
-    if field in _VERBS:
-        known = _known_of_executions(connection, field)
-        start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
-    else:
-        known = _known_names(context, connection, field)
-        start = f"No {field.replace('_', ' ')} is called"
     if value in known or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
         return None
     near = closest(value, islice(_alike_first(value, known), _MOST_COMPARED))
+    start = f"No {field.replace('_', ' ')} is called"
+    if field in _VERBS:
+        start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
     return UnknownName(field, value, f"{start} '{shorten(value)}'.{did_you_mean(near)}", near)
 
 
-def _known_names(context: Context, connection: Connection, field: str) -> Iterable[str]:
+def _known(context: Context, connection: Connection, field: str) -> Collection[str]:
+    if field in _VERBS:
+        return _known_of_executions(connection, field)
+    return _known_names(context, connection, field)
+
+
+def _known_names(context: Context, connection: Connection, field: str) -> Collection[str]:
     if field == "cluster":
         return current_fleet(context, connection).clusters
     return names_known_at(context, connection, decision_basis.read(connection))[_LISTS[field]]

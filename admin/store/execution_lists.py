@@ -100,13 +100,15 @@ def page(
 ) -> Page[Item]:
     """Executions by one of their fields, from after a place on, each as an `item_type`."""
     stored, derived = derived_fields.split(conditions)
-    path = find_path(connection, stored, sort_by)
+    path: Path = find_path(connection, stored, sort_by)
     if not path.branches:
         return Page(executions=[], last=None)
     order = Order(field=sort_by, descending=descending)
-    check = Check(derived)
+    check: Check = Check(derived)
     # What must be checked in memory is read without what lists show, which is read of those that fit.
-    names = ("id", sort_by, *path.fields, *check.columns()) if derived else item_type._fields
+    names: Sequence[str] = item_type._fields
+    if derived:
+        names = ("id", sort_by, *path.fields, *check.columns())
     columns = [_columns[name] for name in dict.fromkeys(names)]
     if path.goes_by(sort_by):
         rows, last = Walk(connection, path, order, limits).page(columns, check, after, limit)

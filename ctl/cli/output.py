@@ -213,11 +213,16 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
 
 
 def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
-    """A plain table whose widest columns are lines below each row, until the others fit a width."""
+    """A plain table whose widest columns are lines below each row, until the others fit a width.
+
+    Columns without anything in them are left out before.
+    """
     lines = [header, *([cell or "-" for cell in row] for row in rows)]
     widths = {index: max(len(line[index]) for line in lines) for index in range(len(header))}
+    empty = [index for index in widths if index and not any(row[index] for row in rows)]
     while len(widths) > 1 and sum(widths.values()) + 2 * (len(widths) - 1) > width:
-        widths.pop(max(list(widths)[1:], key=lambda index: (widths[index], index)))
+        widest = max(list(widths)[1:], key=lambda index: (widths[index], index))
+        widths.pop(empty.pop() if empty else widest)
     table = plain_table([header[index] for index in widths], [[row[index] for index in widths] for row in rows])
     if len(widths) == len(header):
         return table

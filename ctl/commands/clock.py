@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ctl.cli.groups import command
 from ctl.cli.options import Option, force_option
-from ctl.cli.output import Time
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.provenance import show_author
 from ctl.cli.session import Session, local_user
@@ -34,13 +33,14 @@ def get_clock(session: Session) -> None:
         [clock],
         clock,
         {
-            "TIME": lambda row: to_second(row["time"]),  # how far it is from now is the question
+            # Times are absolute: how far they are from now is the question.
+            "TIME": lambda row: to_second(row["time"]),
             "STATE": _state,
-            "TRUSTED AT": Time("trusted_at"),
+            "TRUSTED AT": lambda row: to_second(row["trusted_at"]),
             "WHY": "message",
         },
         {
-            "ACCEPTED AT": Time("accepted_at"),
+            "ACCEPTED AT": lambda row: to_second(row.get("accepted_at") or ""),
             "ACCEPTED BY": lambda row: show_author(row, "accepted_by"),
             "REASON": "accepted_reason",
         },

@@ -64,7 +64,7 @@ def parse_scope_name(field: str, text: str) -> str:
         return text
     word, _, rest = text.partition(" ")
     names = (rest.strip() if word in _LEVELS else text).split("/")
-    level = _LEVELS.get(word) if rest else None
+    level: Level | None = _LEVELS.get(word) if rest else None
     if level is None and len(names) == 2 and names[0] == "-":
         level, names = Level.DOMAIN, names[1:]
     level = level or _LEVELS_OF_PATHS.get(len(names))

@@ -233,9 +233,11 @@ class ExecutionCalls(Calls):
         body = {"selector": dict(selector), **non_empty(options)}
         return self._write("POST", "executions/terminate", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
-    def redecide(self, selector: Mapping[str, Any], *, dry_run: bool = False) -> Document:
+    def redecide(
+        self, selector: Mapping[str, Any], *, claimed_by: str | None = None, dry_run: bool = False
+    ) -> Document:
         """Decide waiting executions again, with the current settings."""
-        body = {"selector": dict(selector)}
+        body = {"selector": dict(selector), **non_empty({"claimed_by": claimed_by})}
         return self._write("POST", "executions/redecide", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:

@@ -150,3 +150,9 @@ def test_what_changed_in_a_list_is_told_entry_by_entry() -> None:
         "members.east.weight: 1 → 3, members.west.weight: 1 → -, tags: a → a, b, members.north.weight: - → 1"
     )
     assert one_line(None, {"value": "a"}) == "value: - → a"
+
+
+def test_columns_without_anything_are_left_out_before_others_are_stacked() -> None:
+    header, rows = ["NAME", "POOL", "REASON", "LABEL"], [["a" * 10, "", "b" * 10, ""], ["c", "", "", ""]]
+    assert stacked_table(header, rows, 24) == "NAME        REASON\naaaaaaaaaa  bbbbbbbbbb\nc           -\n"
+    assert stacked_table(header, rows, 28).splitlines()[0] == "NAME        POOL  REASON"
