@@ -70,10 +70,11 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
 
 def in_terms_of(kind: FleetKind, stored: Mapping[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
     """A definition that names the default strategy of a pool, or leaves it out, as the stored one does."""
-    if kind is not FleetKind.POOL or payload.get("strategy", DEFAULT_STRATEGY) != DEFAULT_STRATEGY:
+    strategies = {definition.get("strategy", DEFAULT_STRATEGY) for definition in (stored, payload)}
+    if kind is not FleetKind.POOL or strategies != {DEFAULT_STRATEGY}:
         return payload
     rest = {name: value for name, value in payload.items() if name != "strategy"}
-    return {**rest, "strategy": DEFAULT_STRATEGY} if stored.get("strategy") == DEFAULT_STRATEGY else rest
+    return {**rest, **({"strategy": DEFAULT_STRATEGY} if "strategy" in stored else {})}
 
 
 def _group_problems(kind: FleetKind, members: list[Any] | None, known: list[Problem]) -> list[Problem]:
