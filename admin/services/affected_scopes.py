@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
+from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Effect, effects
 from admin.core.settings.scopes import Level, Scope
 from admin.services.context import Context
@@ -41,23 +42,43 @@ class ChangedValues:
 
 def find_changed_values(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ChangedValues:
     """The effective values that changes of attributes change: at their own scopes, and at a limited number below."""
-    by_kind: dict[str, list[RowChange]] = defaultdict(list)
-    for change in changes:
-        if change.is_attribute and change.is_real:
-            by_kind[change.kind].append(change)
-    settings = context.settings
     found: list[Effect] = []
     looked_at: set[Scope] = set()
     is_complete = True
-    for name in sorted(by_kind, key=lambda name: settings.kinds[name].number):
-        affected = find_affected(context, connection, [change.scope for change in by_kind[name]])
-        chains = {place for scope in affected.scopes for place in scope.chain()}
-        before = {row.scope: row for row in attributes.exactly(connection, [(name, place) for place in chains])}
-        after = rows_after(before.values(), by_kind[name])
-        found += effects(settings.kinds[name], before, after, affected.scopes, settings.platform)
+    for kind, of_kind in _by_kind(context, changes):
+        affected = find_affected(context, connection, [change.scope for change in of_kind])
+        found += _effects_at(context, connection, kind, of_kind, affected.scopes)
         looked_at.update(affected.scopes)
         is_complete = is_complete and affected.is_complete
     return ChangedValues(effects=found, examined=len(looked_at), is_complete=is_complete)
+
+
+def changed_among(
+    context: Context, connection: Connection, changes: Iterable[RowChange], scopes: Collection[Scope]
+) -> set[Scope]:
+    """Those of some scopes at which changes of attributes change an effective value."""
+    return {
+        effect.scope
+        for kind, of_kind in _by_kind(context, changes)
+        for effect in _effects_at(context, connection, kind, of_kind, scopes)
+    }
+
+
+def _by_kind(context: Context, changes: Iterable[RowChange]) -> Iterator[tuple[Kind, list[RowChange]]]:
+    """The changes of attributes that are real, by their kinds."""
+    real = [change for change in changes if change.is_attribute and change.is_real]
+    for name in sorted({change.kind for change in real}, key=lambda name: context.settings.kinds[name].number):
+        yield context.settings.kinds[name], [change for change in real if change.kind == name]
+
+
+def _effects_at(
+    context: Context, connection: Connection, kind: Kind, changes: Iterable[RowChange], scopes: Collection[Scope]
+) -> Iterator[Effect]:
+    """The effective values of a kind that changes of its rows change at some scopes."""
+    chains = {place for scope in scopes for place in scope.chain()}
+    before = {row.scope: row for row in attributes.exactly(connection, [(kind.name, place) for place in chains])}
+    after = rows_after(before.values(), changes)
+    return effects(kind, before, after, scopes, context.settings.platform)
 
 
 def find_affected(

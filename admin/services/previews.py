@@ -27,6 +27,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import Decision
 from admin.core.times import show_time
+from admin.services.affected_scopes import changed_among
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.redecisions import preview
@@ -97,6 +98,9 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
         for execution in waiting[:most]
         if execution.key not in settled and not places.isdisjoint(_places(execution))
     ]
+    # Most changes are overridden where executions wait; these need not be read.
+    changed = changed_among(context, connection, changes, {execution.scope for execution in staying})
+    staying = [execution for execution in staying if execution.scope in changed]
     by_settings = _preview_settings(context, connection, changes, staying) if staying else ExecutionPreview()
     is_complete = fleet_preview.is_complete and by_settings.is_complete and len(waiting) <= most
     return replace(fleet_preview, effects=[*fleet_preview.effects, *by_settings.effects], is_complete=is_complete)

@@ -29,6 +29,7 @@ from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
 from admin.core.resources import Amounts, add, occupied
+from admin.core.settings.scopes import Scope
 from admin.store.batches import insert_all, update_all
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, execution_events, executions
 from admin.store.sql_types import AnySelect
@@ -204,10 +205,17 @@ class WaitingExecution(NamedTuple):
     demand_ephemeral_storage: int
     demand_nodes: int
     exclusive: bool
+    workflow: str
+    launch_plan: str
 
     @property
     def key(self) -> ExecutionId:
         return ExecutionId(self.project, self.domain, self.name)
+
+    @property
+    def scope(self) -> Scope:
+        """Where its settings are resolved."""
+        return Scope(self.domain, self.project, self.workflow, self.launch_plan)
 
     @property
     def demand(self) -> dict[str, int]:

@@ -290,7 +290,7 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
     "by origin": (counted("origin"), "active"),
     "by the scope of a limit": (counted("limit_scope"), "active"),
-    "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", "cluster-7", WINDOW, 10), "cluster"),
+    "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", ["cluster-7"], WINDOW, 10), "cluster"),
     "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),
 }
 QUEUE: dict[str, tuple[Call, str]] = {

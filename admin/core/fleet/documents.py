@@ -68,10 +68,13 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
     return normal
 
 
-def is_same_definition(kind: FleetKind, payload: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two definitions in normal form mean the same: a pool that names no strategy has the default one."""
-    default = {"strategy": DEFAULT_STRATEGY} if kind is FleetKind.POOL else {}
-    return {**default, **payload} == {**default, **other}
+def in_terms_of(kind: FleetKind, stored: Mapping[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
+    """A definition that names the default strategy of a pool, or leaves it out, as the stored one does."""
+    strategies = {definition.get("strategy", DEFAULT_STRATEGY) for definition in (stored, payload)}
+    if kind is not FleetKind.POOL or strategies != {DEFAULT_STRATEGY}:
+        return payload
+    rest = {name: value for name, value in payload.items() if name != "strategy"}
+    return {**rest, **({"strategy": DEFAULT_STRATEGY} if "strategy" in stored else {})}
 
 
 def _group_problems(kind: FleetKind, members: list[Any] | None, known: list[Problem]) -> list[Problem]:

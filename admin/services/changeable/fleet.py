@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named, rows_after
 from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.documents import is_same_definition, read_definition
+from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
 from admin.core.problems import Invalid, Problem
@@ -80,8 +80,9 @@ class ChangeableFleet(Changeable):
         if definition is None:
             return row_change(write, None, None)
         change = row_change(write, definition.payload, definition.version)
-        is_same = change.after is not None and is_same_definition(kind, definition.payload, change.after)
-        return replace(change, after=definition.payload) if is_same else change
+        if change.after is None:
+            return change
+        return replace(change, after=in_terms_of(kind, definition.payload, change.after))
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> list[Warning]:
         after = fleet_of(self.context, self.connection, definitions_after(self.draft.changes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctl.cli.output import Columns
+from ctl.cli.output import Column
 from ctl.cli.provenance import as_of, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -40,9 +40,10 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     shown = scopes if printer.is_wide else scopes[:SHOWN]
     if shown:
         printer.line()
-        columns: Columns = {"LEVEL": "level", "SCOPE": _place, "RELATION": _stands}
-        set_by: Columns = {"SET BY": lambda place: describe_revision(printer, place.get("version"), revisions)}
-        printer.rows(shown, {**columns, **(set_by if any(place.get("version") for place in shown) else {})})
+        columns: dict[str, Column] = {"LEVEL": "level", "SCOPE": _place, "RELATION": _stands}
+        if any(place.get("version") for place in shown):
+            columns["SET BY"] = lambda place: describe_revision(printer, place.get("version"), revisions)
+        printer.rows(shown, columns)
     if len(shown) < len(scopes):
         printer.note(f"{len(scopes) - len(shown)} more: -o wide shows them.")
     if reach.get("token"):
