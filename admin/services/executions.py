@@ -26,6 +26,7 @@ from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
+from admin.services.silences import note_silences
 from admin.services.waiting import Wait
 from admin.store import decisions, execution_lists, executions
 from admin.store.execution_lists import CountPage, Item, Page, Place, TooManyToSort
@@ -75,6 +76,7 @@ class ListedPage:
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
+    silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
 
 
 def list_executions(
@@ -109,7 +111,8 @@ def list_executions(
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
-    return ListedPage(page=page, origins=origins)
+        silences = note_silences(connection, page.executions)
+    return ListedPage(page=page, origins=origins, silences=silences)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.limits import QUEUEING_BUDGET_EXCEEDED
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.clusters import REDECIDED
@@ -37,6 +38,7 @@ from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid
 from admin.core.resources import add, subtract
 from admin.core.settings.scopes import Scope
+from admin.core.times import show_time
 from admin.errors import RainbowError
 from admin.metrics import count_finished, count_redecided
 from admin.services.context import Context
@@ -454,7 +456,7 @@ def _store_decisions(connection: Connection, new: list[_NewDecision], now: datet
 def end_overdue(context: Context) -> list[Execution]:
     """End executions that waited longer than their queueing budget."""
     now = context.clock()
-    reason = "QUEUEING_BUDGET_EXCEEDED"
+    reason = QUEUEING_BUDGET_EXCEEDED
     with context.database.reading() as connection:
         if not executions.overdue(connection, now, 1):
             return []
@@ -463,8 +465,7 @@ def end_overdue(context: Context) -> list[Execution]:
         for execution in executions.hold(connection, executions.overdue(connection, now, _BATCH)):
             if execution.lease_expires_at is not None or execution.queue_deadline is None:
                 continue  # an agent has leased it at the last moment
-            deadline = execution.queue_deadline.isoformat(timespec="seconds")
-            message = f"Waited past its queueing budget, until {deadline}."
+            message = f"It still waited when its queueing budget ended at {show_time(execution.queue_deadline)}."
             if end(connection, execution, Phase.TIMED_OUT, reason, message, None, now):
                 ended.append(execution)
     for execution in ended:

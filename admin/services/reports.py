@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import (
     LEASE_NOT_OVER,
     OTHER_EXECUTION,
@@ -19,6 +20,7 @@ from admin.core.executions.attempts import (
     refusal,
 )
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.silences import confirmed
 from admin.metrics import count_finished, count_started
 from admin.store import executions, logs
 from admin.store.executions import ExecutionId
@@ -128,15 +130,48 @@ class Reported:
 def _note_refusals(
     connection: Connection, refused: Iterable[tuple[LeasedExecution, Report, str]], cluster: str, now: datetime
 ) -> None:
-    """Add events of refused reports; on the executions of others a cluster adds one each at most."""
-    others = {execution.id for execution, _, _ in refused if execution.cluster != cluster}
+    """Add events of refused reports, or of the ends of attempts that they confirm.
+
+    On the executions of others a cluster adds one event of a refusal each at most.
+    """
+    reports = list(refused)
+    ended = {execution.id for execution, report, _ in reports if _is_end(report)}
+    unconfirmed = executions.unconfirmed_attempts(connection, ended, cluster)
+    others = {execution.id for execution, _, _ in reports if execution.cluster != cluster}
     noted = executions.with_event(connection, others, "REFUSED", cluster)
-    for execution, report, reason in refused:
+    for execution, report, reason in reports:
+        attempt = (execution.id, report.attempt)
+        if attempt in unconfirmed and _is_end(report):
+            unconfirmed.discard(attempt)
+            _confirm(execution, report, cluster, now)
+            continue
         if execution.id not in noted:
             message = f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it was refused."
             execution.note("REFUSED", reason, message, cluster, now)
         if execution.id in others:
             noted.add(execution.id)
+
+
+def _is_end(report: Report) -> bool:
+    phase = REPORTS[report.type]
+    return phase is not None and phase.is_finished
+
+
+def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: datetime) -> None:
+    """Keep what an agent tells of an attempt that was ended without it; what was decided meanwhile stays."""
+    record = AttemptRecord(
+        number=report.attempt,
+        outcome=report.type,
+        reason=report.reason or report.type,
+        native_id=report.native_id,
+        exit_code=report.exit_code,
+        signal=report.signal or None,
+        started_at=report.started_at,
+        ended_at=report.finished_at,
+    )
+    execution.set(reason_message=confirmed(execution.reason_message, cluster, now))
+    message = f"Cluster '{cluster}' reported {report.type}, which confirms that the job has ended."
+    execution.note(executions.CONFIRMED, record.reason, message, cluster, now, record)
 
 
 def _truncate(output: OutputFile, limit: int) -> OutputFile:

@@ -231,6 +231,24 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
     }
 
 
+def last_changes(connection: Connection, kind: str, name: str, limit: int) -> list[RowChange]:
+    """The last changes of a named definition, newest first."""
+    query = select(revision_changes).where(_changes.kind == kind, _changes.name == name)
+    rows = connection.execute(query.order_by(_changes.revision.desc()).limit(limit))
+    return [_change(row) for row in rows]
+
+
+def deleted_by(connection: Connection, kind: str, names: Iterable[str]) -> dict[str, Provenance]:
+    """The revisions by which named definitions were deleted; of those that are not kept, or were no last change, none.
+
+    It is for a few names, each of which is looked up by itself.
+    """
+    changes = [change for name in names for change in last_changes(connection, kind, name, 1)]
+    deleted = {change.name: change.revision for change in changes if change.after is None}
+    provenance = provenance_of(connection, deleted.values())
+    return {name: provenance[number] for name, number in deleted.items() if number in provenance}
+
+
 _SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
 
 

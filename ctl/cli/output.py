@@ -16,6 +16,9 @@ from ctl.client.words import did_you_mean, listed
 Column = str | Callable[[Any], Any]
 Columns = Mapping[str, Column]
 
+#: The width of answers about one thing.
+FOLDED_WIDTH = 100
+
 FORMATS = ("table", "wide", "json", "yaml", "name")
 
 
@@ -34,6 +37,7 @@ class Printer:
     format: str = "table"
     is_quiet: bool = False
     has_headers: bool = True
+    width: int | None = None  #: that tables are folded to where there is no terminal; None for one line a row
 
     @property
     def is_table(self) -> bool:
@@ -52,6 +56,10 @@ class Printer:
     def without_headers(self) -> Printer:
         """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
+
+    def folded(self) -> Printer:
+        """The same for an answer about one thing, which people read: nothing is wider than 100 columns."""
+        return self if self.is_wide else replace(self, width=FOLDED_WIDTH)
 
     def line(self, text: str = "") -> None:
         """One line of data."""
@@ -143,7 +151,9 @@ class Printer:
         """
         cells = [[printable(cell) for cell in row] for row in rows]
         header = list(columns) if self.has_headers else None
-        if not sys.stdout.isatty() or not cells:
+        if not sys.stdout.isatty() and cells and header and self.width is not None:
+            sys.stdout.write(stacked_table(header, cells, self.width))
+        elif not sys.stdout.isatty() or not cells:
             sys.stdout.write(plain_table(header, cells))
         elif _has_room(columns, cells):
             _draw(columns, cells, bool(header))

@@ -209,7 +209,7 @@ def test_a_job_that_no_cluster_could_ever_run_is_refused(shared: FlaskClient, sh
         answer = refused(
             create(shared, "big", job=job, cluster="small"), 400, "no_cluster_large_enough", "spec.job.resources"
         )
-        assert "1 gpu wanted, it has 0" in answer["message"]
+        assert "0 gpu in all, 1 wanted" in answer["message"]
 
 
 # Names

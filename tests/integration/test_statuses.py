@@ -63,19 +63,19 @@ def message(agent: PlayedAgent, name: str) -> str:
 def test_a_run_is_followed_from_the_queue_to_its_end(agent: PlayedAgent, clock: Clock) -> None:
     add(agent, "first", "second", "third")
     clock.advance(5)
-    assert message(agent, "first") == "QUEUED for 5 s, next at birch: cluster 'birch' in the request decides."
-    assert message(agent, "third").startswith("QUEUED for 5 s, third in line at birch: ")
+    assert message(agent, "first") == "QUEUED for 5s, next at birch: cluster 'birch' in the request decides."
+    assert message(agent, "third").startswith("QUEUED for 5s, third in line at birch: ")
     agent.take()
-    assert message(agent, "first") == "QUEUED for 5 s: the agent of birch has it, and has not said that it runs."
-    assert message(agent, "third").startswith("QUEUED for 5 s, second in line at birch: ")
+    assert message(agent, "first") == "QUEUED for 5s: the agent of birch has it, and has not said that it runs."
+    assert message(agent, "third").startswith("QUEUED for 5s, second in line at birch: ")
     agent.report("first", "RUNNING")
     clock.advance(4)
-    assert message(agent, "first") == "RUNNING on birch for 4 s: cluster 'birch' in the request decides."
+    assert message(agent, "first") == "RUNNING on birch for 4s: cluster 'birch' in the request decides."
     assert status(agent, "first")["next"] == "It ends by itself; it has no time limit."
     agent.finish(["first"])
     clock.advance(3)
     last = status(agent, "first")
-    assert message(agent, "first").startswith("SUCCEEDED on birch 3 s ago after 4 s: cluster 'birch' in the request")
+    assert message(agent, "first").startswith("SUCCEEDED on birch 3s ago after 4s: cluster 'birch' in the request")
     assert last["since"] == execution(agent.client, "first", agent.project)["closure"]["finished_at"]
     assert last.keys() == {"phase", "since", "attempt", "attempts", "message"}
 
@@ -91,7 +91,7 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     add(agent, "again", retry={"attempts": 3, "backoff": "250s"})
     agent.start()
     agent.finish(["again"], "FAILED", message="It exited with 1.", exit_code=1)
-    back_off = "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s."
+    back_off = "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4m10s."
     assert message(agent, "again") == back_off
     current = status(agent, "again")
     assert (current["attempt"], current["attempts"]) == (2, 3)
@@ -102,16 +102,16 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     assert "Waits for cluster" not in explanation(agent.client, "again", project=agent.project)["reason"]["message"]
     clock.advance(251)
     agent.sync()
-    assert message(agent, "again").startswith("QUEUED for 4 min 11 s, next at birch (attempt 2 of 3, after exit 1): ")
+    assert message(agent, "again").startswith("QUEUED for 4m11s, next at birch (attempt 2 of 3, after exit 1): ")
     agent.start()
-    assert message(agent, "again").startswith("RUNNING on birch for 0 s (attempt 2 of 3, after exit 1): ")
+    assert message(agent, "again").startswith("RUNNING on birch for 0s (attempt 2 of 3, after exit 1): ")
     agent.finish(["again"], "FAILED", signal=9)
     assert status(agent, "again")["last_failure"]["ended_by"] == "signal 9"
     clock.advance(501)
     agent.sync()
     agent.start()
     agent.finish(["again"], "FAILED", reason="EXIT_CODE", message="It exited with 2.")
-    assert message(agent, "again") == "FAILED on birch 0 s ago (attempt 3 of 3): It exited with 2."
+    assert message(agent, "again") == "FAILED on birch 0s ago (attempt 3 of 3): It exited with 2."
     assert "last_failure" not in {**status(agent, "again"), **execution(agent.client, "again", agent.project)}
 
 
@@ -141,14 +141,14 @@ def test_the_rung_that_decided_is_named_with_the_one_that_it_outranks(agent: Pla
 def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Context) -> None:
     add(agent, "waits")
     report(agent.client, agent.cluster, capacity={"executions": 2}, free={"executions": 0})
-    assert ": birch is full: 1 executions wanted, free are 0; cluster" in message(agent, "waits")
+    assert ": birch is full: 2 of 2 executions assigned; cluster" in message(agent, "waits")
     switch(agent.client, agent.cluster, "cordon", reason="repair", claimed_by="otto")
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
-    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 seconds ago"
+    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0s ago"
     assert f": {cordoned}; cluster" in message(agent, "waits")
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
     decide_waiting(context)
-    assert message(agent, "waits").endswith("QUEUED for 0 s: Cluster 'birch' is cordoned (repair).")
+    assert message(agent, "waits").endswith("QUEUED for 0s: Cluster 'birch' is cordoned (repair).")
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
 
 
@@ -158,7 +158,7 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     created(agent.client, "unplaced", project=agent.project, **pool(f"full-{agent.project}"))
     clock.advance(61)
     text = message(agent, "unplaced")
-    assert text.startswith("QUEUED for 1 min 1 s: No cluster of pool 'full-p' is able: 'birch' is full: ")
+    assert text.startswith("QUEUED for 1m1s: No cluster of pool 'full-p' is able: 'birch' is full: ")
     assert (
         status(agent, "unplaced")["next"]
         == "It is decided again when something ends at one of these clusters, or the fleet changes."
@@ -170,7 +170,7 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, cl
         agent.start()
         agent.finish([name], "FAILED", reason="OUT_OF_MEMORY", message="It was killed for memory.")
         start, _, end = message(agent, name).partition("Its limit ")
-        assert start == "FAILED on birch 0 s ago: It was killed for memory. "
+        assert start == "FAILED on birch 0s ago: It was killed for memory. "
         return end
 
     def put(**parts: dict[str, str]) -> int:
@@ -183,11 +183,11 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, cl
     revision = put(defaults={"memory": "300Mi"})
     add(agent, "by-default")
     clock.advance(3)
-    set_by = f"revision {revision}, anonymous (says ana), 3 seconds ago, 'cap memory'"
+    set_by = f"revision {revision}, anonymous (says ana), 3s ago, 'cap memory'"
     assert limit("by-default") == f"300Mi is the default set at project p ({set_by})."
     revision = put(limits={"memory": "100Mi"})
     add(agent, "capped")
-    set_by = f"revision {revision}, anonymous (says ana), 0 seconds ago, 'cap memory'"
+    set_by = f"revision {revision}, anonymous (says ana), 0s ago, 'cap memory'"
     assert limit("capped") == f"100Mi is the limit set at project p ({set_by})."
     add(agent, "own", job={"command": ["x"], "resources": {"limits": {"memory": "50Mi"}}})
     assert limit("own") == "50Mi is set by the job itself."
@@ -199,9 +199,9 @@ def test_an_abort_says_who_asked_for_it(agent: PlayedAgent, clock: Clock) -> Non
     clock.advance(7)
     body = {"cause": "Wrong input.", "claimed_by": "ana"}
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/stopped", json=body))
-    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by anonymous (says ana): Wrong input."
+    assert message(agent, "stopped") == "ABORTING on birch for 0s, by anonymous (says ana): Wrong input."
     agent.finish(["stopped"], "ABORTED")
-    assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by anonymous (says ana): Wrong input."
+    assert message(agent, "stopped") == "ABORTED on birch 0s ago, by anonymous (says ana): Wrong input."
 
 
 def test_a_time_limit_says_when_it_ends(agent: PlayedAgent) -> None:
@@ -223,13 +223,13 @@ def test_a_report_of_load_alone_counts(agent: PlayedAgent) -> None:
     add(agent, "waits")
     assert "is full" not in message(agent, "waits")
     agent.sync(report={"capacity": {"executions": 2}, "free": {"executions": 0}})
-    assert "birch is full: 1 executions wanted, free are 0" in message(agent, "waits")
+    assert "birch is full: 2 of 2 executions assigned" in message(agent, "waits")
 
 
 def test_an_end_in_the_queue_is_not_said_to_be_on_a_cluster(agent: PlayedAgent) -> None:
     add(agent, "never")
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/never", json={"cause": "Not needed."}))
-    assert message(agent, "never") == "ABORTED 0 s ago, by anonymous: Not needed."
+    assert message(agent, "never") == "ABORTED 0s ago, by anonymous: Not needed."
 
 
 def test_an_unset_label_is_why_any_cluster_may_be_chosen(agent: PlayedAgent) -> None:
@@ -256,7 +256,7 @@ def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, cont
     clock.advance(20)
     judge_health(context)
     text = message(agent, "alone")
-    assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
+    assert text.startswith("RUNNING on birch for 20s: Cluster 'birch' has been silent since ")
     current = status(agent, "alone")
     assert re.fullmatch(r"It is judged at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"])
     assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]

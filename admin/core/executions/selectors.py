@@ -51,12 +51,13 @@ FIELDS = {
     ),
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
-    "attempt": FieldType.COUNT,
+    "attempt_number": FieldType.COUNT,
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
 LABEL_PREFIX = "labels."
-#: Flyte's names of the same fields.
+#: Other names of the same fields: Flyte's, and `attempt`, which people type and mean the attempts that began by.
 ALIASES = {
+    "attempt": "attempt_number",
     "execution_name": "name",
     "execution_project": "project",
     "execution_domain": "domain",

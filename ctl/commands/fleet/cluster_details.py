@@ -43,8 +43,10 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
             {
                 "EXECUTION": lambda execution: str(ExecutionId.from_document(execution["id"])),
                 "PHASE": "phase",
-                "SINCE": lambda execution: when(execution.get("started_at") or execution.get("created_at")),
-                "ATTEMPT": "attempt",
+                "SINCE": lambda execution: when(
+                    execution.get("phase_since") or execution.get("started_at") or execution.get("created_at")
+                ),
+                "ATTEMPT": lambda execution: execution.get("attempt_number") or execution.get("attempt"),
                 "LEASE UNTIL": lambda execution: to_second(execution.get("lease_expires_at") or ""),
             },
         )
