@@ -59,7 +59,8 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     if query["with_status"]:
         execution, status = stand(context(), id)
     silence = find_silence(context(), execution)
-    return ExecutionAnswer.from_execution(execution, status=status, silence=silence and silence.note)
+    note = None if silence is None else silence.note
+    return ExecutionAnswer.from_execution(execution, status=status, silence=note)
 
 
 @operations.add("GET", "/executions", query=ListQuery, for_agents=True)

@@ -24,7 +24,7 @@ from admin.services.obstacles import deleted_route, kinds_of
 from admin.store import revisions
 
 #: Changes of a pool or label that are looked at for when a cluster left it.
-_MOST_CHANGES = 100
+_MOST_CHANGES = 30
 
 
 def not_candidates(

@@ -20,7 +20,7 @@ from admin.core.executions.attempts import (
     refusal,
 )
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.silences import confirmed
+from admin.core.executions.silences import UNCONFIRMED, confirmed
 from admin.metrics import count_finished, count_started
 from admin.store import executions, logs
 from admin.store.executions import ExecutionId
@@ -111,6 +111,7 @@ class Reported:
         """Accept the reports of an agent or refuse them; the same one again changes nothing."""
         files: dict[int, list[OutputFile]] = {}
         refused: list[tuple[LeasedExecution, Report, str]] = []
+        late: list[tuple[LeasedExecution, Report]] = []
         for report in reports:
             execution = locked.get(report.id)
             reason = refusal(execution, report.type, attempt=report.attempt, uid=report.uid, by=by, now=now)
@@ -121,35 +122,45 @@ class Reported:
                 continue
             self.accepted.append(report.event)
             is_change = self.apply(execution, report, now, takes_work=takes_work)
+            if not is_change and UNCONFIRMED in execution.reason_message:
+                late.append((execution, report))
             if is_change and report.outputs and REPORTS[report.type] is not Phase.RUNNING:
                 files[execution.id] = [_truncate(output, output_limit) for output in report.outputs]
         logs.replace_outputs(connection, files)
+        late += [(execution, report) for execution, report, _ in refused]
+        kept = _confirm_ends(connection, late, by.cluster, now)
+        refused = [entry for entry in refused if entry[1].event not in kept]
         _note_refusals(connection, refused, by.cluster, now)
 
 
 def _note_refusals(
     connection: Connection, refused: Iterable[tuple[LeasedExecution, Report, str]], cluster: str, now: datetime
 ) -> None:
-    """Add events of refused reports, or of the ends of attempts that they confirm.
-
-    On the executions of others a cluster adds one event of a refusal each at most.
-    """
-    reports = list(refused)
-    ended = {execution.id for execution, report, _ in reports if _is_end(report)}
-    unconfirmed = executions.unconfirmed_attempts(connection, ended, cluster)
-    others = {execution.id for execution, _, _ in reports if execution.cluster != cluster}
+    """Add events of refused reports; on the executions of others a cluster adds one each at most."""
+    others = {execution.id for execution, _, _ in refused if execution.cluster != cluster}
     noted = executions.with_event(connection, others, "REFUSED", cluster)
-    for execution, report, reason in reports:
-        attempt = (execution.id, report.attempt)
-        if attempt in unconfirmed and _is_end(report):
-            unconfirmed.discard(attempt)
-            _confirm(execution, report, cluster, now)
-            continue
+    for execution, report, reason in refused:
         if execution.id not in noted:
             message = f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it was refused."
             execution.note("REFUSED", reason, message, cluster, now)
         if execution.id in others:
             noted.add(execution.id)
+
+
+def _confirm_ends(
+    connection: Connection, late: Iterable[tuple[LeasedExecution, Report]], cluster: str, now: datetime
+) -> set[str]:
+    """Keep the ends of attempts that were ended without their agent, which tells them now; returns those reports."""
+    ends = [(execution, report) for execution, report in late if _is_end(report)]
+    unconfirmed = executions.unconfirmed_attempts(connection, {execution.id for execution, _ in ends}, cluster)
+    kept: set[str] = set()
+    for execution, report in ends:
+        attempt = (execution.id, report.attempt)
+        if attempt in unconfirmed:
+            unconfirmed.discard(attempt)
+            _confirm(execution, report, cluster, now)
+            kept.add(report.event)
+    return kept
 
 
 def _is_end(report: Report) -> bool:
@@ -158,7 +169,7 @@ def _is_end(report: Report) -> bool:
 
 
 def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: datetime) -> None:
-    """Keep what an agent tells of an attempt that was ended without it; what was decided meanwhile stays."""
+    """Note what an agent tells of an attempt that was ended without it; what was decided meanwhile stays."""
     record = AttemptRecord(
         number=report.attempt,
         outcome=report.type,

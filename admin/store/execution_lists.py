@@ -48,7 +48,7 @@ _columns = executions.c
 #: The field that is not stored with an execution: which rung decided, by the trail of its last decision.
 _ORIGIN = "origin"
 #: The field that is the number of leases less those that came to nothing before they began.
-_ATTEMPT_NUMBER = "attempt_number"
+_ATTEMPT = "attempt"
 
 #: What indexes lead with, before the time of creation. The first one that the conditions name in full is followed.
 _SCOPE = ("project", "domain")
@@ -414,7 +414,7 @@ def _column(table: FromClause, field: str) -> AnyColumn:
         return _cause(table)
     if field == _ORIGIN:
         return _settings_trail(table)
-    if field == _ATTEMPT_NUMBER:
+    if field == _ATTEMPT:
         number: AnyColumn = table.c.attempt - table.c.unstarted
         return number
     if field.startswith(LABEL_PREFIX):
@@ -430,7 +430,7 @@ def _stored(field: str) -> tuple[str, ...]:
         return ("phase", "reason")
     if field == _ORIGIN:
         return ("id", "decisions")
-    if field == _ATTEMPT_NUMBER:
+    if field == _ATTEMPT:
         return ("attempt", "unstarted")
     return ("labels",) if field.startswith(LABEL_PREFIX) else (field,)
 

@@ -51,13 +51,13 @@ FIELDS = {
     ),
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
-    "attempt_number": FieldType.COUNT,
+    "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
 LABEL_PREFIX = "labels."
-#: Other names of the same fields: Flyte's, and `attempt`, which people type and mean the attempts that began by.
+#: Other names of the same fields, most of them Flyte's.
 ALIASES = {
-    "attempt": "attempt_number",
+    "attempt_number": "attempt",
     "execution_name": "name",
     "execution_project": "project",
     "execution_domain": "domain",

@@ -126,9 +126,8 @@ def _use(resource: str, demand: int, free: int, capacity: int | None) -> str:
     wanted = f"{format_amount(resource, demand)} wanted"
     if capacity is None:
         return f"{format_amount(resource, free)} {resource} free, {wanted}"
-    assigned = (
-        f"{format_amount(resource, max(0, capacity - free))} of {format_amount(resource, capacity)} {resource} assigned"
-    )
+    used, size = format_amount(resource, max(0, capacity - free)), format_amount(resource, capacity)
+    assigned = f"{used} of {size} {resource} assigned"
     return f"{assigned}, {wanted}" if free > 0 else assigned
 
 

@@ -143,7 +143,7 @@ def _show_standing(session: Session, execution: Execution) -> None:
     from ctl.commands.executions.explain import show_next, show_standing
 
     printer = session.printer.folded()
-    if execution.document.get("status"):
+    if execution.document.get("status") and printer.has_headers:
         show_standing(printer, execution.document)
         show_next(printer, execution.document)
         printer.line()

@@ -31,6 +31,7 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("eq(created_by,anonymous)", [("eq", "created_by", ("anonymous",))]),
         ("value_in(cause,LIMIT;CANCELLED)", [("value_in", "cause", ("LIMIT", "CANCELLED"))]),
         ("gt(attempt,1)", [("gt", "attempt", (1,))]),
+        ("gt(attempt_number,1)", [("gt", "attempt", (1,))]),
         ("eq(abort_principal,ada)", [("eq", "abort_principal", ("ada",))]),
         ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
         ("lt(created_at,2026-01-02)", [("lt", "created_at", (datetime(2026, 1, 2, tzinfo=UTC),))]),

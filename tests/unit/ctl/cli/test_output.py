@@ -123,3 +123,14 @@ def test_json_controls_no_terminal_and_stays_the_same_document(capsys: pytest.Ca
     text = capsys.readouterr().out
     assert text.replace("\n", "").isprintable()
     assert (json.loads(text), "é" in text) == (document, True)
+
+
+def test_an_answer_about_one_thing_is_folded_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"name": "east", "why": "word " * 30}
+    columns = {"NAME": "name", "WHY NOT": "why"}
+    Printer().folded().rows([row], columns)
+    folded = capsys.readouterr().out.splitlines()
+    assert max(map(len, folded)) <= 100
+    assert len(folded) > 2
+    Printer(format="wide").folded().rows([row], columns)
+    assert len(capsys.readouterr().out.splitlines()) == 2
