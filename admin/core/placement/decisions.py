@@ -184,7 +184,8 @@ def _unable(
 
 def describe_unable(route: Route, reasons: Mapping[str, str]) -> str:
     """That no cluster of a route is able, with the reason of each, as many as a message names."""
-    listed = ", ".join(f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED))
+    named = [f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED)]
+    listed = ("; " if any(", " in reason for reason in named) else ", ").join(named)
     if route.kind is RouteKind.CLUSTER:
         return f"Cluster {listed}."
     more = f" and {len(reasons) - MOST_NAMED} more" if len(reasons) > MOST_NAMED else ""
