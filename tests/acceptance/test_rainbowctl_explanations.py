@@ -44,7 +44,7 @@ def explained(shell: Shell, name: str) -> tuple[str, str, Any]:
     assert [line for line in text.splitlines() if len(line) > 100] == []
     first, *_ = text.splitlines()
     assert answer["status"]["message"].startswith(first.partition(" ")[0])
-    plain, wide = (re.sub(r"\n {10}", " ", output) for output in (text, shell.ok(f"{explain} -o wide")))
+    plain, wide = (re.sub(r"\n {10,}", " ", output) for output in (text, shell.ok(f"{explain} -o wide")))
     return plain, wide, answer
 
 

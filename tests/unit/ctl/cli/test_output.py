@@ -131,6 +131,9 @@ def test_an_answer_about_one_thing_is_folded_where_there_is_no_terminal(capsys: 
     Printer().folded().rows([row], columns)
     folded = capsys.readouterr().out.splitlines()
     assert max(map(len, folded)) <= 100
-    assert len(folded) > 2
+    assert folded[0] == "NAME  WHY NOT"
+    assert [line[:10] for line in folded[1:]] == ["east  word", "      word"]
+    Printer().folded().rows([{**row, "more": "x" * 70}], {"NAME": "name", "MORE": "more", "WHY NOT": "why"})
+    assert "  WHY NOT: word" in capsys.readouterr().out  # the others leave too little room beside them
     Printer(format="wide").folded().rows([row], columns)
     assert len(capsys.readouterr().out.splitlines()) == 2
