@@ -73,7 +73,7 @@ def view_status(
         phase=phase,
         since=execution.phase_since or statuses.phase_began_at(connection, execution),
         reason=execution.reason,
-        reason_message=execution.reason_message,
+        reason_message=execution.reason_message or _ended_by(attempts),
         cluster=execution.cluster,
         attempt=attempt_number(execution),
         attempts=Retries.of(execution.content.get("retry")).attempts,
@@ -98,6 +98,11 @@ def view_status(
         judged_at=None if silence is None else silence.next_at,
     )
     return circumstances.status(now)
+
+
+def _ended_by(attempts: AttemptList) -> str:
+    """By what the last attempt ended, of which its agent has said no more; "" where it has not ended."""
+    return (attempts.attempts[-1].ended_by or "") if attempts.attempts else ""
 
 
 def _limits(execution: Execution, settings_trail: Mapping[str, Any], provenance: Mapping[int, Provenance]) -> Limits:

@@ -117,6 +117,10 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     assert message(agent, "again").startswith("RUNNING on birch for 0s (attempt 2 of 3, after exit 1): ")
     agent.finish(["again"], "FAILED", signal=9)
     assert status(agent, "again")["last_failure"]["ended_by"] == "signal 9"
+    add(agent, "wordless")
+    agent.start()
+    agent.finish(["wordless"], "FAILED", exit_code=7)
+    assert message(agent, "wordless").startswith("FAILED on birch 0s ago: exit 7. No other attempt follows: ")
     clock.advance(501)
     agent.sync()
     agent.start()

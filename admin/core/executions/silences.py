@@ -106,7 +106,7 @@ def confirmed(message: str, cluster: str, at: datetime) -> str:
 
 def as_sentence(text: str) -> str:
     """A text of a user with a full stop at its end, so that another sentence can follow."""
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _at(time: datetime | None) -> str:
