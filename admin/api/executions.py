@@ -42,7 +42,7 @@ from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import conditions_of, scope_of, time_of
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
-from admin.services.explanations import explain
+from admin.services.explanations import explain, stand
 from admin.services.logs import read_log, read_output, read_outputs
 from admin.services.silences import find_silence
 
@@ -56,7 +56,12 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     """Read an execution, or wait for news of it."""
     id = execution_id(**key)
     execution = executions.get_execution(context(), id, query.get("after_event"), query["wait_seconds"])
-    return ExecutionAnswer.from_execution(execution)
+    status = None
+    if query["with_status"]:
+        execution, status = stand(context(), id)
+    silence = find_silence(context(), execution)
+    note = None if silence is None else silence.note
+    return ExecutionAnswer.from_execution(execution, status=status, silence=note)
 
 
 @operations.add("GET", "/executions", query=ListQuery, for_agents=True)
@@ -77,7 +82,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
     )
     return ExecutionsAnswer(
         executions=[
-            ListedAnswer.from_listed(execution, listed.origins.get(execution.id))
+            ListedAnswer.from_listed(execution, listed.origins.get(execution.id), listed.silences.get(execution.id))
             for execution in listed.page.executions
         ],
         unknown_names=UnknownNameAnswer.from_unknown(listed.unknown),

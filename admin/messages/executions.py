@@ -11,9 +11,11 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from admin.core.executions.attempt_records import AttemptRecord
+from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import GROUPS, parse_value
+from admin.core.executions.statuses import Status
 from admin.core.problems import Invalid
 from admin.core.provenance import split_name
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
@@ -31,6 +33,7 @@ from admin.messages.requests import (
 )
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer, Json, Time, one_of
+from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
 from admin.services.executions import CountedPage
 from admin.services.unknown_names import UnknownName
 from admin.store.execution_lists import Place
@@ -61,6 +64,7 @@ class EndBody(CauseBody):
 class WaitQuery(RequestSchema):
     after_event = Number(metadata={"description": "Wait until something has happened after this event."})
     wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
+    with_status = Flag(load_default=False, metadata={"description": "Also answer where it stands now, and why."})
 
 
 class StateSelector(SelectorFields):
@@ -188,30 +192,16 @@ def _abort_metadata(execution: Execution | ListedExecution) -> Json:
     return abort | {key: name for key, name in names.items() if name is not None}
 
 
-class FailureAnswer(Answer):
-    """How the last attempt ended that another one follows."""
-
-    attempt: int
-    phase: str
-    reason: str
-    cause: Annotated[str, one_of(*(cause.value for cause in Cause))] | None = None
-    ended_by: Annotated[str, Meta(description="In words, such as `exit 1`.")]
-    exit_code: int | None = None
-    signal: int | None = None
-    ended_at: Annotated[Time | None, Meta(description="Of the native job, by the agent's clock.")] = None
-
-    @classmethod
-    def from_record(cls, record: AttemptRecord) -> FailureAnswer:
-        cause = record.cause
-        return cls.from_attributes(
-            record, attempt=record.number, phase=record.outcome, cause=None if cause is None else cause.value
-        )
-
-
 def _last_failure(execution: Execution | ListedExecution) -> FailureAnswer | None:
     if execution.last_failure is None or execution.finished_at is not None:
         return None
     return FailureAnswer.from_record(AttemptRecord.from_json(execution.last_failure))
+
+
+def phase_since(execution: Execution | ListedExecution) -> datetime:
+    """When an execution came to its phase."""
+    first = execution.started_at or execution.created_at  # of what came to its phase before that was kept
+    return execution.finished_at or execution.phase_since or first
 
 
 class ListedAnswer(Answer):
@@ -230,7 +220,12 @@ class ListedAnswer(Answer):
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
     revision: int
-    attempt: int
+    attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
+    attempt_number: Annotated[
+        int | None, Meta(description="Which attempt it is at; those that never began do not count.")
+    ] = None
+    phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
+    silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
     native_id: str | None = None
     nodes: list[str] | None = None
@@ -245,7 +240,9 @@ class ListedAnswer(Answer):
     reference_execution: ExecutionIdAnswer | None = None
 
     @classmethod
-    def from_listed(cls, execution: Execution | ListedExecution, origin: Json | None = None) -> ListedAnswer:
+    def from_listed(
+        cls, execution: Execution | ListedExecution, origin: Json | None = None, silence: str | None = None
+    ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
         return cls(  # field by field, which takes half the time of `from_attributes`
@@ -265,6 +262,9 @@ class ListedAnswer(Answer):
             origin=origin,
             revision=execution.revision,
             attempt=execution.attempt,
+            attempt_number=attempt_number(execution),
+            phase_since=phase_since(execution),
+            silence=silence,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=execution.native_id,
             nodes=execution.nodes,
@@ -288,19 +288,28 @@ class ExecutionAnswer(ListedAnswer):
     plugins: Json | None = None
     attributes: Json
     changed: bool | None = None
+    status: Annotated[ExecutionStatusAnswer | None, Meta(description="Where it stands now, if asked for.")] = None
 
     @classmethod
-    def from_execution(cls, execution: Execution, *, changed: bool | None = None) -> ExecutionAnswer:
+    def from_execution(
+        cls,
+        execution: Execution,
+        *,
+        changed: bool | None = None,
+        status: Status | None = None,
+        silence: str | None = None,
+    ) -> ExecutionAnswer:
         content = execution.content
         quality_of_service = dict(content["quality_of_service"])
         if execution.queue_deadline is not None:
             quality_of_service["queue_deadline"] = execution.queue_deadline
         return cls(
-            **asdict(ListedAnswer.from_listed(execution)),
+            **asdict(ListedAnswer.from_listed(execution, silence=silence)),
             spec=execution.request["spec"],
             quality_of_service=quality_of_service or None,
             **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},
             changed=changed,
+            status=None if status is None else ExecutionStatusAnswer.from_status(status),
         )
 
 

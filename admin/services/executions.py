@@ -26,6 +26,7 @@ from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
+from admin.services.silences import note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
 from admin.store import decisions, execution_counts, execution_lists, executions
@@ -77,6 +78,7 @@ class ListedPage:
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
+    silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
 
@@ -125,9 +127,10 @@ def list_executions(
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
+        silences = note_silences(connection, page.executions)
         is_empty = not page.executions and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
-    return ListedPage(page=page, origins=origins, unknown=unknown)
+    return ListedPage(page=page, origins=origins, silences=silences, unknown=unknown)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:

@@ -24,7 +24,7 @@ from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
 from admin.store import decisions, fleet, revisions
 from admin.store.decisions import StoredDecision
-from admin.store.executions import ExecutionId
+from admin.store.executions import Execution, ExecutionId
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,18 @@ class Explanation:
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
 
 
+def stand(context: Context, key: ExecutionId) -> tuple[Execution, Status]:
+    """An execution, and where it stands now."""
+    with context.database.reading() as connection:
+        execution = find_execution(context, connection, key)
+        settings = decisions.trail(connection, decisions.of(connection, execution.id)[-1].settings_trail)
+        provenance = revisions.provenance_of(connection, versions_in(settings))
+        heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
+        silence = view_silence(context, connection, execution, heard)
+        attempts = list_attempts(connection, execution)
+        return execution, view_status(context, connection, execution, settings, provenance, silence, attempts)
+
+
 def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
     """Why an execution is where it is; or was, by an earlier decision."""
     with context.database.reading() as connection:
@@ -79,10 +91,10 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         attempts = silence = status = lease = None
         if decision is history[-1]:
             attempts = list_attempts(connection, execution)
-            heard = fleet.heard(connection).get(execution.cluster or "")
+            heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
             lease = view_lease(execution, heard)
-            status = view_status(context, connection, execution, settings, provenance, silence)
+            status = view_status(context, connection, execution, settings, provenance, silence, attempts)
     message = decision.reason_message
     is_chosen = decision.reason in placement_decisions.CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster

@@ -19,6 +19,7 @@ from admin.store.sql_types import AnyColumn
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
+    "attempt": ("attempt", "unstarted"),
     "cause": ("phase", "reason"),
     "created_by": ("created_by", "claimed_by"),
     "duration": ("duration", "phase", "started_at"),
@@ -34,7 +35,10 @@ def stored_columns(field: str) -> tuple[str, ...]:
 
 
 def value_of(table: FromClause, field: str) -> AnyColumn:
-    """A field as it is shown: a column, the value of a label, the cause, or who somebody is."""
+    """A field as it is shown: a column, the value of a label, the cause, who somebody is, or the number of attempts."""
+    if field == "attempt":  # leases that came to nothing before they began are left out
+        number: AnyColumn = table.c.attempt - table.c.unstarted
+        return number
     if field == "cause":
         return _cause(table)
     if field == "created_by":

@@ -115,6 +115,7 @@ class Execution(NamedTuple):
     exit_code: int | None = None
     avoid: Sequence[str] = ()
     last_failure: JsonObject | None = None
+    phase_since: datetime | None = None  #: None while it has the phase that it was created in
 
     @property
     def key(self) -> ExecutionId:
@@ -173,6 +174,8 @@ class ListedExecution(NamedTuple):
     nodes: list[str] | None
     exit_code: int | None
     last_failure: JsonObject | None
+    unstarted: int
+    phase_since: datetime | None
 
     @property
     def key(self) -> ExecutionId:
@@ -298,7 +301,8 @@ def change(
     number, phase = execution.events + 1, str(values.get("phase", execution.phase))
     record = None if attempt is None else attempt.as_json()
     event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, attempt=record, **details)
-    change_many(connection, [{"id": execution.id, **values, "updated_at": now, "events": number}])
+    since = {"phase_since": now} if phase != execution.phase else {}
+    change_many(connection, [{"id": execution.id, **values, **since, "updated_at": now, "events": number}])
     add_events(connection, [(execution.id, event)])
 
 
@@ -473,6 +477,30 @@ def attempt_events(connection: Connection, execution_id: int, limit: int) -> lis
     query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.attempt.is_not(None))
     rows = connection.execute(query.order_by(_event_columns.number.desc()).limit(limit))
     return [Event(**row._mapping) for row in rows]
+
+
+#: The type of the event by which the agent of a lost cluster tells the end of an attempt after all.
+CONFIRMED = "CONFIRMED"
+_MOST_RECORDS = 1000
+
+
+def unconfirmed_attempts(connection: Connection, ids: Iterable[int], cluster: str) -> set[tuple[int, int]]:
+    """The attempts at a cluster of some executions whose end nobody has confirmed: row ids with lease numbers."""
+    requested = list(ids)
+    if not requested:
+        return set()
+    columns = (_event_columns.execution_id, _event_columns.type, _event_columns.attempt)
+    is_record = (_event_columns.attempt.is_not(None), _event_columns.cluster == cluster)
+    query = select(*columns).where(_event_columns.execution_id.in_(requested), *is_record)
+    unconfirmed: set[tuple[int, int]] = set()
+    confirmed: set[tuple[int, int]] = set()
+    for id, kind, record in connection.execute(query.order_by(_event_columns.id.desc()).limit(_MOST_RECORDS)):
+        key = (id, record["number"])
+        if kind == CONFIRMED:
+            confirmed.add(key)
+        elif record.get("unconfirmed") and key not in confirmed:
+            unconfirmed.add(key)
+    return unconfirmed
 
 
 def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: str) -> set[int]:

@@ -28,6 +28,9 @@ class Time:
 Column = Field | Time
 Columns = Mapping[str, Column]
 
+#: The width of answers about one thing.
+FOLDED_WIDTH = 100
+
 FORMATS = ("table", "wide", "json", "yaml", "name")
 
 
@@ -46,6 +49,7 @@ class Printer:
     format: str = "table"
     is_quiet: bool = False
     has_headers: bool = True
+    width: int | None = None  #: that tables are folded to where there is no terminal; None for one line a row
 
     @property
     def is_table(self) -> bool:
@@ -76,6 +80,10 @@ class Printer:
         if not time:
             return ""
         return to_second(time) if self.is_wide else distance(time) if is_ahead else age(time)
+
+    def folded(self) -> Printer:
+        """The same for an answer about one thing, which people read: nothing is wider than 100 columns."""
+        return self if self.is_wide else replace(self, width=FOLDED_WIDTH)
 
     def line(self, text: str = "") -> None:
         """One line of data."""
@@ -172,9 +180,11 @@ class Printer:
         """
         cells = [[printable(cell) for cell in row] for row in rows]
         header = list(columns) if self.has_headers else None
-        if not sys.stdout.isatty() or not cells:
+        if not sys.stdout.isatty() and cells and header and self.width is not None:
+            sys.stdout.write(folded_table(header, cells, self.width))
+        elif not sys.stdout.isatty() or not cells:
             sys.stdout.write(plain_table(header, cells))
-        elif _has_room(columns, cells):
+        elif _has_room(columns, cells, _terminal_width()):
             _draw(columns, cells, bool(header))
         elif header is None or self.is_wide:
             sys.stdout.write(plain_table(header, cells))
@@ -235,6 +245,20 @@ def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
     return first + "".join(stacked)
 
 
+def folded_table(header: list[str], rows: list[list[str]], width: int) -> str:
+    """A plain table whose last column is folded to a width; stacked where the others leave too little room for it."""
+    from textwrap import wrap
+
+    if not _has_room(header, rows, width):
+        return stacked_table(header, rows, width)
+    room = width - sum(max(len(line[index]) for line in [header, *rows]) + 2 for index in range(len(header) - 1))
+    lines = []
+    for *cells, last in [header, *([cell or "-" for cell in row] for row in rows)]:
+        first, *others = wrap(last, room, break_long_words=False, break_on_hyphens=False) or [""]
+        lines += [[*cells, first], *([*[" "] * len(cells), other] for other in others)]
+    return plain_table(None, lines)
+
+
 def _below(name: str, cell: str, width: int) -> str:
     from textwrap import fill
 
@@ -250,10 +274,10 @@ def _terminal_width() -> int:
     return get_terminal_size().columns
 
 
-def _has_room(columns: Sequence[str], rows: list[list[str]]) -> bool:
-    """Whether the terminal is wide enough to fold only the last column."""
+def _has_room(columns: Sequence[str], rows: list[list[str]], width: int) -> bool:
+    """Whether a width is enough to fold only the last column."""
     widths = [max(len(line[index]) for line in [columns, *rows]) + 2 for index in range(len(columns) - 1)]
-    return sum(widths) <= _terminal_width() * 2 // 3
+    return sum(widths) <= width * 2 // 3
 
 
 def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:

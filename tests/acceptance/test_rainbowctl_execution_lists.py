@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -73,15 +74,22 @@ def test_executions_are_selected_by_labels_and_principal_of_a_file(shell: Shell,
         assert named(shell, f"{here} --filter.fieldSelector {selector}") == ["own"]
     answer = yaml.safe_load(shell.ok(f"rainbowctl get execution own {here} -o yaml"))
     assert (answer["created_by"], answer["principal"], answer["labels"]) == ("anonymous", "ann", {"team": "ml"})
-    assert "ann" in shell.ok(f"rainbowctl get execution own {here} -o wide").splitlines()[1].split()
+    assert "ann" in shell.ok(f"rainbowctl get execution own {here} -o wide").splitlines()[-1].split()
 
 
 def test_one_execution_is_shown_in_every_form(shell: Shell, here: str) -> None:
     make(shell, here, "one")
     answer = shell.rest("GET", f"executions/{here.split()[1]}/development/one")
-    assert json.loads(shell.ok(f"rainbowctl get execution one {here} -o json")) == answer
-    assert yaml.safe_load(shell.ok(f"rainbowctl get execution one {here} -o yaml")) == answer
-    assert len(shell.ok(f"rainbowctl get execution one {here}").splitlines()) == 2
+    shown = json.loads(shell.ok(f"rainbowctl get execution one {here} -o json"))
+    status = shown.pop("status")
+    assert shown == answer
+    assert yaml.safe_load(shell.ok(f"rainbowctl get execution one {here} -o yaml")).keys() == {*answer, "status"}
+    sentence, row = shell.ok(f"rainbowctl get execution one {here}").split("\n\n")
+    words = re.sub(r"for \d+s\b", "for …", re.sub(r"\n {10}", " ", sentence)).replace("\n", " ")
+    assert words.startswith(re.sub(r"for \d+s\b", "for …", status["message"]))
+    assert f" next {status['next']}" in re.sub(" +", " ", words)
+    assert row.splitlines()[0].startswith("NAME ")
+    assert max(map(len, [*sentence.splitlines(), *row.splitlines()])) <= 100
     message = shell.refused(3, f"rainbowctl get execution on {here}")
     assert "one" in message
 

@@ -103,6 +103,7 @@ def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: 
     with engine.connect() as connection:
         [execution], [cluster] = (connection.execute(select(table)).all() for table in tables)
     assert (execution.uid, execution.lease_instance, execution.silent_since, execution.unstarted) == ("", "", None, 0)
+    assert (execution.phase_since, execution.last_failure) == (None, None)
     assert (cluster.agent_instance, cluster.agent_host, cluster.agent_since, cluster.syncs) == ("", "", None, 0)
 
 

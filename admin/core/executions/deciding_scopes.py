@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from admin.core.executions.limits import LIMITED, QUEUEING_BUDGET_EXCEEDED, TIME_LIMITS
 from admin.core.executions.received import setting_of, source_of_amount
 from admin.core.placement.routes import DEFINITION, EVERYWHERE, PLATFORM_RUNG, REQUEST
 from admin.core.problems import Invalid, Problem, shorten
@@ -16,11 +17,6 @@ JOB = "job"
 #: What decides without being a scope.
 OTHERS = (REQUEST, DEFINITION, PLATFORM_RUNG, EVERYWHERE, JOB)
 
-#: The resource whose limit ends an execution for a reason.
-LIMITED = {"OUT_OF_MEMORY": "memory"}
-#: Reasons of a job's own limit of time, and of the longest wait.
-_OWN_LIMITS = ("TIME_LIMIT", "DEADLINE")
-_WAITED_TOO_LONG = "QUEUEING_BUDGET_EXCEEDED"
 _LEVELS = {level.value: level for level in STORED_LEVELS}
 #: Levels by the number of names in a path; a domain is `-/DOMAIN`.
 _LEVELS_OF_PATHS = {1: Level.PROJECT, 2: Level.PROJECT_DOMAIN, 3: Level.WORKFLOW, 4: Level.LAUNCH_PLAN}
@@ -42,9 +38,9 @@ def limit_scope(
 
     `requested` is the job as an ad hoc request gave it; without it a workflow or jobspec may have set the limit.
     """
-    if reason in _OWN_LIMITS:
+    if reason in TIME_LIMITS:
         return JOB
-    if reason == _WAITED_TOO_LONG:
+    if reason == QUEUEING_BUDGET_EXCEEDED:
         origin = setting_of(settings, QUALITY_OF_SERVICE.name)["origins"].get("spec.queueing_budget")
         return PLATFORM_RUNG if origin is None else name_of(origin)
     resource = LIMITED.get(reason)

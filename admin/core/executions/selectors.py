@@ -56,12 +56,13 @@ FIELDS = {
     ),
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
-    "attempt": FieldType.COUNT,
+    "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
 LABEL_PREFIX = "labels."
-#: Flyte's names of the same fields.
+#: Other names of the same fields, most of them Flyte's.
 ALIASES = {
+    "attempt_number": "attempt",
     "execution_name": "name",
     "execution_project": "project",
     "execution_domain": "domain",
@@ -256,7 +257,7 @@ def _value(text: str) -> str:
 
 
 def is_span(text: str) -> bool:
-    """Whether a text is a length of time with its unit: 90s, 1h30m, 7d, 2w, 1y."""
+    """Whether a text is a length of time with its unit: 90s, 1 h 30 min, 7d, 2w, 1y."""
     return text[:1].isdigit() and text[-1:] in ("y", "w", "d", "h", "m", "s")
 
 

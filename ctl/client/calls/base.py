@@ -114,7 +114,7 @@ class Calls:
             raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
         return answer
 
-    def _read_as_known(self, path: str, query: Document, *parameters: str, holding: str) -> Document:
+    def _read_as_known(self, path: str, query: Document, *parameters: str, holding: str | None = None) -> Document:
         """The answer to a query; without parameters that ask for more, where an older admin refuses them by name."""
         try:
             return self._read(path, query, holding=holding)

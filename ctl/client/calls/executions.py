@@ -106,9 +106,11 @@ class ExecutionCalls(Calls):
         body = {**request, **({"changes": list(changes)} if changes else {})}
         return self._transport.call("POST", "placements", body=body, is_safe=True)
 
-    def execution(self, id: ExecutionId) -> Document:
-        """One execution with everything that was resolved for it."""
-        return self._read(id.path)
+    def execution(self, id: ExecutionId, *, with_status: bool = False) -> Document:
+        """One execution with everything that was resolved for it; `with_status` adds where it stands now, and why."""
+        if not with_status:
+            return self._read(id.path)
+        return self._read_as_known(id.path, {"with_status": "true"}, "with_status")
 
     def wait_for_execution(self, id: ExecutionId, after_event: int, seconds: int) -> Document:
         """One execution as soon as it has more than `after_event` events, or after `seconds` at the latest."""

@@ -146,11 +146,25 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
 
         watch_execution(session, id)
         return
-    execution = Execution.from_document(session.client.execution(id))
+    execution = Execution.from_document(session.client.execution(id, with_status=True))
     if flags["details"]:
         _details(session, execution)
+    elif session.printer.is_table:
+        _show_standing(session, execution)
     else:
         print_execution(session, execution)
+
+
+def _show_standing(session: Session, execution: Execution) -> None:
+    """Where one execution stands, as `explain` says it, and its row of a list."""
+    from ctl.commands.executions.explain import show_next, show_standing
+
+    printer = session.printer.folded()
+    if execution.document.get("status") and printer.has_headers:
+        show_standing(printer, execution.document)
+        show_next(printer, execution.document)
+        printer.line()
+    show_executions(session, [execution], with_place=False, is_folded=True)
 
 
 def _choosing_flags(flags: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ from ctl.client.words import count, listed
 #: In the help of every command that takes a selector.
 SELECTOR = f"""A selector is a list of terms separated by commas, which must all match: FIELD=VALUE, or with
 !=, >, >=, <, <=, contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)};
-labels.KEY is a label of the execution. Flyte's names of fields are taken too: {listed(SELECTOR_ALIASES)}.
+labels.KEY is a label of the execution. Other names of fields are taken too: {listed(SELECTOR_ALIASES)}.
 Times are written 24h, 7d, 2w or 1y (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s, 5m or 2d. Put a backslash
 before an operator or comma in a value."""
 #: How a scope is named in a flag.

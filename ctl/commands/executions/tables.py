@@ -58,7 +58,8 @@ def _cause(execution: Execution) -> str:
     failure = execution.document.get("last_failure") or {}
     if execution.cause or not failure:
         return execution.cause
-    return f"{failure.get('cause', '')} (attempt {failure.get('attempt', '')}: {failure.get('ended_by', '')})"
+    number = failure.get("attempt_number") or failure.get("attempt", "")
+    return f"{failure.get('cause', '')} (attempt {number}: {failure.get('ended_by', '')})"
 
 
 def _aborted_by(execution: Execution) -> str:
@@ -88,7 +89,7 @@ _WIDE: Columns = {
     "PRINCIPAL": _field("principal"),
     "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
-    "ATTEMPT": _field("attempt"),
+    "ATTEMPT": attrgetter("attempt_number"),
     "NEXT ATTEMPT": Time(_field("not_before"), is_ahead=True),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
@@ -133,9 +134,11 @@ def show_executions(
     with_place: bool,
     with_origin: bool = False,
     has_headers: bool = True,
+    is_folded: bool = False,
 ) -> None:
     """A table of executions; `with_place` where they may be of several projects and domains."""
     printer = session.printer if has_headers else session.printer.without_headers()
+    printer = printer.folded() if is_folded else printer
     wide = {**(_ORIGIN if with_origin else {}), **_WIDE}
     printer.rows(executions, {**(_PLACE if with_place else {}), **_COLUMNS}, wide)
 

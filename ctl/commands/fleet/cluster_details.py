@@ -41,8 +41,12 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
             {
                 "EXECUTION": lambda execution: str(ExecutionId.from_document(execution["id"])),
                 "PHASE": "phase",
-                "SINCE": Time(lambda execution: execution.get("started_at") or execution.get("created_at")),
-                "ATTEMPT": "attempt",
+                "SINCE": Time(
+                    lambda execution: (
+                        execution.get("phase_since") or execution.get("started_at") or execution.get("created_at")
+                    )
+                ),
+                "ATTEMPT": lambda execution: execution.get("attempt_number") or execution.get("attempt"),
                 "LEASE UNTIL": Time("lease_expires_at", is_ahead=True),
             },
         )

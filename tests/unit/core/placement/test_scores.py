@@ -109,7 +109,7 @@ def test_cheapest_chooses_a_full_cluster_too() -> None:
 
 
 def test_soonest_takes_the_earliest_start_draws_among_equals_and_unknown_comes_last() -> None:
-    states = {"a": reports(eta="10m"), "b": reports(eta="90s"), "c": reports(eta="1m30s"), "d": reports()}
+    states = {"a": reports(eta="10m"), "b": reports(eta="90s"), "c": reports(eta="1 min 30 s"), "d": reports()}
     fleet = pool_fleet("soonest", {name: {} for name in "abcd"}, **states)
     assert scores(decided(fleet, pool("p"))) == {"a": 600, "b": 90, "c": 90, "d": None}
     assert spread(fleet) == {"b", "c"}
@@ -134,7 +134,7 @@ def test_strategies_that_need_room_wait_when_every_cluster_is_full(strategy: str
     full = reports(capacity={"executions": 1}, free={"executions": 0})
     decision = decided(pool_fleet(strategy, {"a": {}, "b": {}}, a=full, b=full), pool("p"))
     assert (decision.cluster, decision.code) == (None, "CLUSTERS_FULL")
-    assert "'a' is full: 1 executions wanted, free are 0" in decision.message
+    assert "'a' is full: 1 of 1 executions assigned" in decision.message
     assert "'b' is full" in decision.message
 
 

@@ -156,3 +156,17 @@ def test_columns_without_anything_are_left_out_before_others_are_stacked() -> No
     header, rows = ["NAME", "POOL", "REASON", "LABEL"], [["a" * 10, "", "b" * 10, ""], ["c", "", "", ""]]
     assert stacked_table(header, rows, 24) == "NAME        REASON\naaaaaaaaaa  bbbbbbbbbb\nc           -\n"
     assert stacked_table(header, rows, 28).splitlines()[0] == "NAME        POOL  REASON"
+
+
+def test_an_answer_about_one_thing_is_folded_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"name": "east", "why": "word " * 30}
+    columns = {"NAME": "name", "WHY NOT": "why"}
+    Printer().folded().rows([row], columns)
+    folded = capsys.readouterr().out.splitlines()
+    assert max(map(len, folded)) <= 100
+    assert folded[0] == "NAME  WHY NOT"
+    assert [line[:10] for line in folded[1:]] == ["east  word", "      word"]
+    Printer().folded().rows([{**row, "more": "x" * 70}], {"NAME": "name", "MORE": "more", "WHY NOT": "why"})
+    assert "  WHY NOT: word" in capsys.readouterr().out  # the others leave too little room beside them
+    Printer(format="wide").folded().rows([row], columns)
+    assert len(capsys.readouterr().out.splitlines()) == 2
