@@ -11,7 +11,8 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.evictions import judge_health
-from admin.services.redecisions import decide_waiting, end_overdue
+from admin.services.queueing_budgets import end_overdue
+from admin.services.redecisions import decide_waiting
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
 from tests.support.placing import (
     API,

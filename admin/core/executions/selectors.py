@@ -257,7 +257,7 @@ def _value(text: str) -> str:
 
 
 def is_span(text: str) -> bool:
-    """Whether a text is a length of time with its unit: 90s, 1 h 30 min, 7d, 2w, 1y."""
+    """Whether a text is a length of time with its unit: 90s, 1h30m, 7d, 2w, 1y."""
     return text[:1].isdigit() and text[-1:] in ("y", "w", "d", "h", "m", "s")
 
 

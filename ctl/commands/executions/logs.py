@@ -77,7 +77,7 @@ class _Selection:
             help="Stream to show.",
         ),
         Option(["--tail"], metavar="N", type=click.IntRange(min=0), help="Only the last lines of each stream."),
-        text_option("since", metavar="TIME", help="Only what is newer: 5m, 1 h 30 min, 2026-03-01T12:00."),
+        text_option("since", metavar="TIME", help="Only what is newer: 5m, 1h30m, 2026-03-01T12:00."),
     ],
     examples=[
         "rainbowctl logs nightly -p flytesnacks -d development",

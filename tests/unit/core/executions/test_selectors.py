@@ -36,7 +36,7 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("gt(attempt_number,1)", [("gt", "attempt", (1,))]),
         ("eq(abort_principal,ada)", [("eq", "abort_principal", ("ada",))]),
         ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
-        ("gt(duration,1 h 30 min)+lt(duration,2w)", [("gt", "duration", (5400.0,)), ("lt", "duration", (1209600.0,))]),
+        ("gt(duration,1h30m)+lt(duration,2w)", [("gt", "duration", (5400.0,)), ("lt", "duration", (1209600.0,))]),
         ("gt(created_at,7d)", [("gt", "created_at", (NOW - timedelta(days=7),))]),
         ("lt(started_at,100y)", [("lt", "started_at", (NOW - timedelta(days=36500),))]),
         ("ne(created_by,anonymous (says x))", [("ne", "created_by", ("anonymous (says x)",))]),

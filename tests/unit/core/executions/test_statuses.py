@@ -48,22 +48,22 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
 @pytest.mark.parametrize(
     ("circumstances", "message"),
     [
-        (WAITS, "QUEUED for 12m, third in line at birch: pool 'std' at domain d decides."),
-        (replace(WAITS, position=1), "QUEUED for 12m, next at birch: pool 'std' at domain d decides."),
+        (WAITS, "QUEUED for 12 min, third in line at birch: pool 'std' at domain d decides."),
+        (replace(WAITS, position=1), "QUEUED for 12 min, next at birch: pool 'std' at domain d decides."),
         (
             replace(WAITS, position=112, obstacle=FULL),
-            "QUEUED for 12m, number 112 in line at birch: birch is full: 8 of 8 cpu assigned; pool 'std' at "
+            "QUEUED for 12 min, number 112 in line at birch: birch is full: 8 of 8 cpu assigned; pool 'std' at "
             "domain d decides.",
         ),
         (
             replace(WAITS, position=None),
-            "QUEUED for 12m: the agent of birch has it, and has not said that it runs.",
+            "QUEUED for 12 min: the agent of birch has it, and has not said that it runs.",
         ),
-        (NO_CLUSTER, "QUEUED for 12m: None is able."),
-        (replace(WAITS, silence="It is silent."), "QUEUED for 12m: It is silent."),
+        (NO_CLUSTER, "QUEUED for 12 min: None is able."),
+        (replace(WAITS, silence="It is silent."), "QUEUED for 12 min: It is silent."),
         (
             replace(WAITS, silence="It is silent.", not_before=LATER, judged_at=LATER),
-            "QUEUED for 12m: It is silent.",
+            "QUEUED for 12 min: It is silent.",
         ),
         (
             replace(WAITS, silence="It is silent.", attempt=2, attempts=3, not_before=LATER, failure=EXIT_1),
@@ -90,24 +90,24 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "No cluster would take the next "
             "attempt: the pool is gone.",
         ),
-        (replace(NO_CLUSTER, obstacles=UNABLE), f"QUEUED for 12m: {UNABLE}"),
+        (replace(NO_CLUSTER, obstacles=UNABLE), f"QUEUED for 12 min: {UNABLE}"),
         (
             replace(RUNS, failure=EXIT_1),
-            "RUNNING on birch for 4m (attempt 2 of 3, after exit 1): pool 'std' at domain d decides.",
+            "RUNNING on birch for 4 min (attempt 2 of 3, after exit 1): pool 'std' at domain d decides.",
         ),
-        (RUNS, "RUNNING on birch for 4m (attempt 2 of 3): pool 'std' at domain d decides."),
-        (replace(RUNS, silence="It is silent."), "RUNNING on birch for 4m (attempt 2 of 3): It is silent."),
+        (RUNS, "RUNNING on birch for 4 min (attempt 2 of 3): pool 'std' at domain d decides."),
+        (replace(RUNS, silence="It is silent."), "RUNNING on birch for 4 min (attempt 2 of 3): It is silent."),
         (
             replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by="ana"),
-            "ABORTING on birch for 4m, by anonymous (says ana): Too late.",
+            "ABORTING on birch for 4 min, by anonymous (says ana): Too late.",
         ),
         (
             replace(RUNS, phase=Phase.ABORTING, reason_message="Too late", silence="It is silent."),
-            "ABORTING on birch for 4m: Too late. It is silent.",
+            "ABORTING on birch for 4 min: Too late. It is silent.",
         ),
         (
             replace(RUNS, phase=Phase.ABORTING, reason="DRAINED", reason_message="It was drained.", drain=DRAIN),
-            "ABORTING on birch for 4m: It was drained (event 7, ana, 3 min ago).",
+            "ABORTING on birch for 4 min: It was drained (event 7, ana, 3 min ago).",
         ),
         (
             replace(FAILED, no_other="its 3 attempts are used up, as the request says"),
@@ -217,15 +217,15 @@ def test_what_happens_next(circumstances: Circumstances, step: str | None, at: d
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (-1, "0s"),
-        (0, "0s"),
-        (59.9, "59s"),
-        (60, "1m"),
+        (-1, "0 s"),
+        (0, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
         (61, "1 min 1 s"),
-        (3600, "1h"),
-        (3659, "1h"),
+        (3600, "1 h"),
+        (3659, "1 h"),
         (7500, "2 h 5 min"),
-        (86400, "1d"),
+        (86400, "1 d"),
         (90000, "1 d 1 h"),
         (4000000, "46 d 7 h"),
     ],
