@@ -184,7 +184,7 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert (done.status, done.out) == (0, "")
     assert done.err == "Cordoned cluster alpha.\nCordoned cluster beta.\n"
     assert "new disks" in shell.ok("rainbowctl get cluster alpha -o wide")
-    by = r"anonymous \(says \S+\), [0-9]+s ago"
+    by = r"anonymous \(says \S+\), [0-9]+ s ago"
     lines = shell.ok("rainbowctl get cluster alpha")
     assert re.search(rf"^switched by   cordoned: event [0-9]+, {by}, 'new disks'$", lines, re.MULTILINE)
     [header, row] = [row for row in cells(shell.ok("rainbowctl get cluster -o wide")) if row[0] in ("NAME", "alpha")]

@@ -165,7 +165,7 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
     assert (
         title == "task-resource-attribute at project flytesnacks, domain staging, workflow my.wf, launch plan nightly"
     )
-    trail = re.sub(r"[0-9]+s ago", "… ago", trail)
+    trail = re.sub(r"[0-9]+ s ago", "… ago", trail)
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in trail.splitlines()]
     assert cells == [
         ["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"],
