@@ -23,7 +23,6 @@ from admin.messages.executions import (
     ManyBody,
     ManyEndedAnswer,
     StateBody,
-    UnknownNameAnswer,
     WaitQuery,
     execution_id,
     place_of,
@@ -40,6 +39,7 @@ from admin.messages.logs import (
 from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import conditions_of, scope_of, time_of
+from admin.messages.unknown_names import UnknownNameAnswer
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
 from admin.services.explanations import explain, stand

@@ -34,8 +34,8 @@ from admin.messages.requests import (
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
+from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.executions import CountedPage
-from admin.services.unknown_names import UnknownName
 from admin.store.execution_lists import Place
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
@@ -311,24 +311,6 @@ class ExecutionAnswer(ListedAnswer):
             changed=changed,
             status=None if status is None else ExecutionStatusAnswer.from_status(status),
         )
-
-
-class UnknownNameAnswer(Answer):
-    """A name that was asked for and that nothing has."""
-
-    field: str
-    value: str
-    message: str
-    closest: list[str]
-
-    @classmethod
-    def from_unknown(cls, unknown: Sequence[UnknownName]) -> list[UnknownNameAnswer] | None:
-        return [cls(**{**name._asdict(), "closest": list(name.closest)}) for name in unknown] or None
-
-
-UnknownNames = Annotated[
-    list[UnknownNameAnswer] | None, Meta(description="Of an empty answer: names that nothing has, and similar ones.")
-]
 
 
 class ExecutionsAnswer(Answer):

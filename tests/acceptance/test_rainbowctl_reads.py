@@ -167,7 +167,7 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
         "defaults.cpu=1, defaults.memory=200Mi, limits.gpu=1, limits.memory=3Gi, set by platform and project "
         "flytesnacks, domain staging (revision 2, anonymous, … ago); as of revision 3."
     )
-    trail = re.sub(r"[0-9]+s ago", "… ago", trail)
+    trail = re.sub(r"[0-9]+ s ago", "… ago", trail)
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in trail.splitlines()]
     assert cells == [
         ["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"],

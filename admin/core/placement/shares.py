@@ -73,7 +73,8 @@ def expected_range(share: float, draws: int) -> Range:
         mean, deviation = draws * share, math.sqrt(draws * share * (1 - share))
         low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
         return Range(max(0, math.floor(low)), min(draws, math.ceil(high)))
-    below, chance, bounds = 0.0, (1 - share) ** draws, []
+    below, chance = 0.0, (1 - share) ** draws
+    bounds: list[int] = []
     for number in range(draws + 1):
         below += chance
         if not bounds and below > _TAIL:

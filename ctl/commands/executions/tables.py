@@ -113,9 +113,9 @@ _EVENT_COLUMNS: Columns = {
     "EVENT": "type",
     "PHASE": "phase",
     "CLUSTER": "cluster",
-    "BY": lambda event: show_author(event, "by"),
     "REASON": reason_code,
     "MESSAGE": _event_message,
+    "BY": lambda event: show_author(event, "by"),
 }
 EVENT_LISTING = Listing(
     fields={

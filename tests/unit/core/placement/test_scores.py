@@ -109,7 +109,7 @@ def test_cheapest_chooses_a_full_cluster_too() -> None:
 
 
 def test_soonest_takes_the_earliest_start_draws_among_equals_and_unknown_comes_last() -> None:
-    states = {"a": reports(eta="10m"), "b": reports(eta="90s"), "c": reports(eta="1 min 30 s"), "d": reports()}
+    states = {"a": reports(eta="10m"), "b": reports(eta="90s"), "c": reports(eta="1m30s"), "d": reports()}
     fleet = pool_fleet("soonest", {name: {} for name in "abcd"}, **states)
     assert scores(decided(fleet, pool("p"))) == {"a": 600, "b": 90, "c": 90, "d": None}
     assert spread(fleet) == {"b", "c"}
