@@ -52,18 +52,18 @@ check: $(INSTALLED_DEV) ## Lint, check types and spelling
 	$(BIN)/mypy
 	$(BIN)/codespell
 
-# Tests start many processes, which need not compile again; and many of them wait, so that three keep two cores busy.
+# Tests start many processes, which need not compile again; and many of them wait, so that four keep two cores busy.
 test test-robustness test-large: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED_DEV) ## Install what the tests need, start it, run the tests, and check beside them
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
 	@$(MAKE) --no-print-directory --jobs 2 check pytest
 
 pytest: $(INSTALLED_DEV)
-	$(BIN)/pytest -n 3 --dist worksteal $(TESTS)
+	$(BIN)/pytest -n 4 --dist worksteal $(TESTS)
 
 test-robustness: $(INSTALLED_DEV) ## Run the slower tests: faults, races, generated and hostile input
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers
-	$(BIN)/pytest -n 3 --dist worksteal tests/robustness
+	$(BIN)/pytest -n 4 --dist worksteal tests/robustness
 
 test-large: $(INSTALLED_DEV) ## Run the tests that the others run reduced at their full size
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/install-servers

@@ -45,7 +45,7 @@ _OPTIONS = (
     ("--cluster", "cluster", "RAINBOW_CLUSTER", "NAME", "Name of the cluster."),
     ("--endpoint", "endpoint", "RAINBOW_ENDPOINT", "URL", "URL of the admin; default http://127.0.0.1:8088."),
     (
-        *("--token-file", "tokenFile", "RAINBOW_TOKEN_FILE", "FILE"),
+        *("--token-file", "tokenFile", "RAINBOW_AGENT_TOKEN_FILE", "FILE"),
         "File of the cluster's token; default `token` in the state directory.",
     ),
     ("--ca-file", "caFile", "RAINBOW_CA_FILE", "FILE", "CA certificate, for https."),

@@ -22,17 +22,17 @@ _MOST_SECONDS = 120
 
 
 @contextmanager
-def admin_on(database: str) -> Iterator[RunningAdmin]:
+def admin_on(database: str, clusters: int = stock.CLUSTERS) -> Iterator[RunningAdmin]:
     """An admin with the fleet of the stock, which has loaded whatever it keeps in memory."""
-    with timed_admin_on(database) as (admin, _, _):
+    with timed_admin_on(database, clusters) as (admin, _, _):
         yield admin
 
 
 @contextmanager
-def timed_admin_on(database: str) -> Iterator[tuple[RunningAdmin, float, float]]:
+def timed_admin_on(database: str, clusters: int = stock.CLUSTERS) -> Iterator[tuple[RunningAdmin, float, float]]:
     """The same, and the seconds after which it answered, and had loaded everything."""
     with tempfile.TemporaryDirectory(prefix="rainbow-bench-") as directory:
-        configuration = stock.configure(Path(directory))
+        configuration = stock.configure(Path(directory), clusters)
         quiet = {"RAINBOW_LOGGING_LEVEL": "warning"}
         arguments = ("--config", str(configuration))
         begin = time.monotonic()

@@ -33,6 +33,10 @@ class Client:
         """The answer to a question that must have one."""
         return self._call("GET", path)
 
+    def delete(self, path: str) -> Document:
+        """The answer to a call that must succeed."""
+        return self._call("DELETE", path, b"{}")
+
     def _call(self, method: str, path: str, body: bytes | None = None) -> Document:
         self._connection.request(method, API + path, body, self._headers)
         answer = self._connection.getresponse()

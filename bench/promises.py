@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench import attributes, ceilings, changes, commands, creations, decisions, effective, leases
+from bench import answers, attributes, ceilings, changes, commands, creations, decisions, effective, leases
 from bench.figures import Figures
 from bench.peers import measured
 
@@ -30,6 +30,7 @@ def judged(figures: Figures) -> list[Promise]:
     by_database = (_effective, _attributes, _changes, _creations, _leases, _memory)
     return [
         *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
+        *_answers(figures),
         *_decisions(figures),
         *_commands(figures),
         *_growth(figures),
@@ -94,6 +95,13 @@ def _leases(figures: Figures, database: str) -> Iterator[Promise]:
 def _memory(figures: Figures, database: str) -> Iterator[Promise]:
     resident = figures.value(effective.NAME, effective.MEMORY, database)
     yield _at_most(1024, resident, "MiB", f"a worker with a million attributes, {_DATABASES[database]}")
+
+
+def _answers(figures: Figures) -> Iterator[Promise]:
+    for database, name in _DATABASES.items():
+        for question in answers.QUESTIONS:
+            taken = figures.value(answers.NAME, question.what, database)
+            yield _at_most(answers.PROMISED, taken, "ms", f"{question.what}, {name}")
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:

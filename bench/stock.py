@@ -71,9 +71,13 @@ def effective_call(port: int, projects: int, more: str = "") -> Call:
     return Call(port=port, path=f"/api/v1/effective_attributes?{scope}{more}", draws=draws(projects))
 
 
-def configure(directory: Path) -> Path:
-    """A configuration with 20 clusters in two pools and two labels, queues, and tiers."""
-    names = [f"cluster-{number}" for number in range(CLUSTERS)]
+def cluster_name(number: object) -> str:
+    return f"cluster-{number}"
+
+
+def configure(directory: Path, clusters: int = CLUSTERS) -> Path:
+    """A configuration with 20 clusters, or more, in two pools and two labels, queues, and tiers."""
+    names = [cluster_name(number) for number in range(clusters)]
 
     def members(weights: int) -> list[dict[str, Any]]:
         return [{"id": name, "weight": 1 + number % weights} for number, name in enumerate(names)]

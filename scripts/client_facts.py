@@ -11,13 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from admin.core.executions.attempt_records import NOT_BEGUN
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.received import OVERRIDABLE
 from admin.core.executions.retries import RETRY
-from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, SORT_FIELDS, WORDS
+from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, MOST_FILTER_LENGTH, MOST_TERMS, SORT_FIELDS, WORDS
 from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.documents import DEFINITIONS
 from admin.core.jobs.input_types import TYPES
 from admin.core.jobs.job import JOB
+from admin.core.placement.filters import STATE_FILTERS, WEIGHT
 from admin.core.projects import ProjectState
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.messages.service import KindAnswer
@@ -48,8 +51,14 @@ def facts() -> dict[str, Any]:
         "project_states": [state.value for state in ProjectState],
         "selector_fields": {name: kind.value for name, kind in FIELDS.items()},
         "selector_aliases": ALIASES,
+        "most_terms": MOST_TERMS,
+        "most_filter_length": MOST_FILTER_LENGTH,
         "sort_fields": list(SORT_FIELDS),
         "groups": list(GROUPS),
+        "not_begun": list(NOT_BEGUN),
+        "state_filters": [filter_.name for filter_ in STATE_FILTERS],
+        "weight_filter": WEIGHT.name,
+        "overridable_kinds": list(OVERRIDABLE),
         "input_types": list(TYPES),
         "schemas": {
             "job": plain(JOB.schema()),

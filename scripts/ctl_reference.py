@@ -33,7 +33,7 @@ PAGES = {
     "pools": ("fleet.pools",),
     "labels": ("fleet.labels",),
     "tokens": ("fleet.tokens",),
-    "operations": ("reconciliations", "clock"),
+    "operations": ("reconciliations", "clock", "admin_config"),
     "client": ("config", "completion", "version"),
 }
 

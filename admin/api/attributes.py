@@ -23,6 +23,7 @@ from admin.messages.attributes import (
     ListQuery,
     NoEffectAnswer,
     NoEffectQuery,
+    NoEffectReason,
     PatchBody,
     PatchQuery,
     PutBody,
@@ -34,7 +35,7 @@ from admin.messages.attributes import (
 from admin.messages.pages import key_of, token_of
 from admin.messages.reading import present_fields
 from admin.messages.requests import Fields, WriteQuery
-from admin.messages.shared import WarningAnswer
+from admin.messages.shared import ProvenanceAnswer
 from admin.services import attributes, no_effect
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changes import Changed
@@ -145,9 +146,10 @@ def list_no_effect(query: Fields) -> NoEffectAnswer:
     conditions = attribute_filter(query, context().settings.kinds)
     page = no_effect.list_no_effect(context(), conditions, key_of(query.get("token"), 5), query["limit"])
     return NoEffectAnswer(
-        warnings=[WarningAnswer.from_warning(warning) for warning in page.warnings],
+        warnings=[NoEffectReason.from_warning(warning) for warning in page.warnings],
         revision=page.revision,
         examined=page.examined,
+        revisions=ProvenanceAnswer.by_number(page.provenance),
         token=token_of(page.next_key),
     )
 

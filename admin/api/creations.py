@@ -73,7 +73,12 @@ def _repeat(word: str, mode: str, summary: str) -> None:
     @_add(f"/executions/{word}", id=f"{word}_execution", summary=summary, body=RepeatBody)
     def repeat(query: Fields, body: RepeatBody) -> CreatedAnswer:
         request = executions.repeat_request(
-            context(), body.id.id(), mode=mode, name=or_none(body.name) or None, changes=body.changes()
+            context(),
+            body.id.id(),
+            mode=mode,
+            name=or_none(body.name) or None,
+            changes=body.changes(),
+            claimed_by=or_none(body.claimed_by) or None,
         )
         return _create(request, dry_run=query["dry_run"])
 

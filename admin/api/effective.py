@@ -55,7 +55,7 @@ def get_effective_attributes(query: Fields) -> EffectiveAnswer | Response:
 def propose_effective_attributes(body: Fields) -> EffectiveAnswer:
     """What would apply at a scope if some changes were made, and why."""
     proposed = read_changes(context(), body["changes"])
-    effective = effective_attributes(context(), _scope(body), _kinds(body), proposed=proposed)
+    effective = effective_attributes(context(), _scope(body), _kinds(body), proposed=proposed, with_provenance=True)
     return EffectiveAnswer.from_effective(effective)
 
 
@@ -79,8 +79,8 @@ def get_reach(query: Fields) -> ReachAnswer:
 @operations.add("GET", "/uses", query=UsesQuery, errors=(404,))
 def get_uses(query: Fields) -> UsesAnswer:
     """Where a pool, label, cluster, queue, kind or value is used, and what would be refused without it."""
-    question = question_of(context(), query)
-    uses = find_uses(context(), question, key_of(query.get("token"), 9), query["limit"])
+    ask = question_of(context(), query)
+    uses = find_uses(context(), ask, key_of(query.get("token"), 9), query["limit"])
     return UsesAnswer.from_uses(uses, token_of(uses.next_key), with_scopes=query["reach"])
 
 

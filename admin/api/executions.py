@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from admin.api import creations
-from admin.api.current import context
+from admin.api.current import caller, context
 from admin.core.executions.selectors import check_group, check_sort_field
 from admin.core.problems import invalid
 from admin.messages.comparisons import ComparisonAnswer
@@ -39,9 +39,10 @@ from admin.messages.logs import (
 from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import conditions_of, scope_of, time_of
+from admin.messages.unknown_names import UnknownNameAnswer
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
-from admin.services.explanations import explain
+from admin.services.explanations import explain, stand
 from admin.services.logs import read_log, read_output, read_outputs
 from admin.services.silences import find_silence
 
@@ -55,7 +56,12 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     """Read an execution, or wait for news of it."""
     id = execution_id(**key)
     execution = executions.get_execution(context(), id, query.get("after_event"), query["wait_seconds"])
-    return ExecutionAnswer.from_execution(execution)
+    status = None
+    if query["with_status"]:
+        execution, status = stand(context(), id)
+    silence = find_silence(context(), execution)
+    note = None if silence is None else silence.note
+    return ExecutionAnswer.from_execution(execution, status=status, silence=note)
 
 
 @operations.add("GET", "/executions", query=ListQuery, for_agents=True)
@@ -72,14 +78,21 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
         after=place_of(query.get("token"), sort_by, order),
         limit=query["limit"],
         with_origin=query["with_origin"],
+        with_unknown=_may_read_names(),
     )
     return ExecutionsAnswer(
         executions=[
-            ListedAnswer.from_listed(execution, listed.origins.get(execution.id))
+            ListedAnswer.from_listed(execution, listed.origins.get(execution.id), listed.silences.get(execution.id))
             for execution in listed.page.executions
         ],
+        unknown_names=UnknownNameAnswer.from_unknown(listed.unknown),
         token=place_token(listed.page.last, order),
     )
+
+
+def _may_read_names() -> bool:
+    """Whether the caller may read what clusters, pools, workflows and others are called: agents may not."""
+    return caller().cluster is None
 
 
 @operations.add("GET", "/execution_counts", query=ExecutionCountsQuery, for_agents=True)
@@ -87,14 +100,15 @@ def count_executions(query: Fields) -> ExecutionCountsAnswer:
     """How many executions have each phase, reason, cause, cluster or the like."""
     by = check_group(query["by"])
     order = f"counts by {by}"
-    page = executions.count_executions(
+    counted = executions.count_executions(
         context(),
         conditions_of(query, context().clock()),
         by=by,
         scope=scope_of(query),
         after=place_of(query.get("token"), "created_at", order),
+        with_unknown=_may_read_names(),
     )
-    return ExecutionCountsAnswer.from_page(by, page, place_token(page.last, order))
+    return ExecutionCountsAnswer.from_counted(by, counted, place_token(counted.page.last, order))
 
 
 @operations.add("GET", "/executions/<project>/<domain>", query=ListQuery, for_agents=True)
@@ -112,7 +126,7 @@ def list_execution_events(query: Fields, **key: str) -> EventsAnswer:
     above = number_of(query.get("token")) or 0
     page = executions.list_events(context(), execution_id(**key), above, query["limit"])
     return EventsAnswer(
-        events=[EventAnswer.from_event(event) for event in page.events],
+        events=[EventAnswer.from_event(event, page.execution) for event in page.events],
         pruned=page.is_pruned or None,
         token=number_token(page.next_number),
     )

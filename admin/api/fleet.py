@@ -35,6 +35,7 @@ from admin.messages.fleet import (
 )
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
+from admin.messages.selectors import with_times
 from admin.messages.shared import Answer, Json, to_json
 from admin.messages.shares import SharesAnswer, SharesQuery
 from admin.services import fleet
@@ -147,8 +148,9 @@ _operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
 @operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))
 def get_pool_shares(name: str, query: Fields) -> SharesAnswer:
     """What a pool promises its clusters, against what was placed there, and why."""
-    before = query.get("before")
-    after = query.get("after") or (before or context().clock()) - _DEFAULT_WINDOW
+    times = with_times(query, context().clock())
+    before = times.get("before")
+    after = times.get("after") or (before or context().clock()) - _DEFAULT_WINDOW
     return SharesAnswer.from_shares(pool_shares(context(), name, after, before))
 
 

@@ -21,6 +21,7 @@ from admin.messages.revisions import (
     RowDifference,
     revision_filter,
 )
+from admin.messages.selectors import with_times
 from admin.messages.timeline import TimelineAnswer, TimelineQuery, position_of, timeline_filter
 from admin.services import revisions, rollbacks, timeline
 from admin.services.changeable.base import Mode
@@ -32,7 +33,7 @@ operations = Operations("revisions")
 @operations.add("GET", "/revisions", query=RevisionsQuery)
 def list_revisions(query: Fields) -> RevisionsAnswer:
     """List revisions."""
-    conditions = revision_filter(query, _kind_name(query.get("resource_type")))
+    conditions = revision_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
     page = revisions.list_revisions(context(), conditions, number_of(query.get("token")), query["limit"], query["wait"])
     return RevisionsAnswer(
         revisions=[RevisionAnswer.from_revision(revision) for revision in page.revisions],
@@ -45,7 +46,7 @@ def list_revisions(query: Fields) -> RevisionsAnswer:
 @operations.add("GET", "/timeline", query=TimelineQuery)
 def list_timeline(query: Fields) -> TimelineAnswer:
     """List revisions and what happened to clusters, newest first."""
-    conditions = timeline_filter(query, _kind_name(query.get("resource_type")))
+    conditions = timeline_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
     page = timeline.list_entries(context(), conditions, position_of(query.get("token")), query["limit"])
     return TimelineAnswer.from_page(page)
 

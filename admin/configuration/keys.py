@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +19,16 @@ from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRAT
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, TEMPLATE_VARIABLES, WORKFLOW_EXECUTION_CONFIG
+
+
+def key_values(section: Section, document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a section's document, each with its key; maps and lists are one value each."""
+    for name, value in document.items():
+        field, key = section.fields[name], f"{prefix}{name}"
+        if isinstance(field, Section) and value:
+            yield from key_values(field, value, f"{key}.")
+        else:
+            yield key, value
 
 
 @dataclass(frozen=True, kw_only=True)

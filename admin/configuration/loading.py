@@ -10,7 +10,7 @@ from typing import Any
 from admin.configuration.checks import check_document, check_task_resources
 from admin.configuration.defaults import default_document, single_values
 from admin.configuration.environment import read_environment
-from admin.configuration.keys import CONFIGURATION
+from admin.configuration.keys import CONFIGURATION, key_values
 from admin.configuration.platform_values import platform_values
 from admin.configuration.settings import Agents, Domain, SeedProject, Server, Settings
 from admin.configuration.yaml_files import read_mapping
@@ -35,10 +35,14 @@ def load_settings(
 ) -> Settings:
     """Settings from a file, the environment and the command line; Invalid with every problem found."""
     file = read_mapping(Path(config_file)) if config_file else {}
+    layers = {"file": file, "environment": read_environment(environment or {}), "command line": overrides or {}}
     document = default_document()
-    for layer in (file, read_environment(environment or {}), overrides or {}):
-        document = _join(CONFIGURATION, document, read(CONFIGURATION, layer))
-    return _build_settings(document)
+    sources: dict[str, str] = {}
+    for source, layer in layers.items():
+        given = read(CONFIGURATION, layer)
+        document = _join(CONFIGURATION, document, given)
+        sources |= {key: source for key, value in key_values(CONFIGURATION, given) if value is not None}
+    return _build_settings(document, sources)
 
 
 def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +59,7 @@ def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) 
     return joined
 
 
-def _build_settings(document: Mapping[str, Any]) -> Settings:
+def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
     check_document(document)
     kinds = registry(document.get("kinds", {}))
     platform = platform_values(document)
@@ -89,6 +93,7 @@ def _build_settings(document: Mapping[str, Any]) -> Settings:
         retention=Retention(**retention),
         retention_interval_seconds=float(parse_age(retention_interval)),
         document=document,
+        sources=sources,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from admin.configuration.keys import CONFIGURATION, key_values
 from admin.core.executions.launches import Rules
 from admin.core.fleet.definitions import Definition
 from admin.core.retention import Retention
@@ -114,6 +115,7 @@ class Settings:
     retention: Retention
     retention_interval_seconds: float
     document: Mapping[str, Any]  #: the whole configuration as it is in force
+    sources: Mapping[str, str]  #: where each value comes from that is no default, by its key
 
     @property
     def shown_database_url(self) -> str:
@@ -127,6 +129,12 @@ class Settings:
         if "url" in database:
             database["url"] = _without_password(database["url"])
         return {**self.document, "database": database}
+
+    @property
+    def shown_values(self) -> dict[str, Any]:
+        """Each value of the configuration by its key, such as `server.port`, without passwords."""
+        values = dict(key_values(CONFIGURATION, self.shown_document))
+        return {"database.url": self.shown_database_url, **values}
 
     def domain_ids(self) -> list[str]:
         """The ids of the domains, in configured order."""

@@ -9,15 +9,19 @@ from datetime import datetime
 from admin.core.changes import ANONYMOUS
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, Refused, shorten
-from admin.core.times import show_age
+from admin.core.times import show_duration
 
 #: Characters of a message that a sentence repeats.
 _MOST_SHOWN = 200
 
 
+#: What stands around a claimed name, after the author.
+CLAIM = (" (says ", ")")
+
+
 def show_name(author: str, claimed_by: str | None) -> str:
     """Who somebody is: the author, and beside it the name that is only claimed."""
-    return f"{author} (says {claimed_by})" if claimed_by else author
+    return f"{author}{CLAIM[0]}{claimed_by}{CLAIM[1]}" if claimed_by else author
 
 
 def split_name(stored: str) -> tuple[str, str | None]:
@@ -46,9 +50,10 @@ class Provenance:
         return cls(**{"claimed_by": None, "message": None, **document})
 
     def describe(self, now: datetime) -> str:
-        """All of it as a part of a sentence: `revision 41, ana, 3 days ago, 'cap memory'`."""
+        """All of it as a part of a sentence: `revision 41, ana, 3 d 4 h ago, 'cap memory'`."""
         number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"
-        parts = [number, show_name(self.author, self.claimed_by), show_age((now - self.at).total_seconds())]
+        age = f"{show_duration((now - self.at).total_seconds())} ago"
+        parts = [number, show_name(self.author, self.claimed_by), age]
         if self.message:
             parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
         return ", ".join(parts)

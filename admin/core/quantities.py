@@ -20,12 +20,21 @@ LARGEST = 2**63 - 1
 
 QUANTITY_RULE = "a quantity of zero or more, such as 500m, 2, 1.5Gi or 2e3"
 
-_UNITS = {"d": Fraction(86400), "h": Fraction(3600), "m": Fraction(60), "s": Fraction(1), "ms": Fraction(1, 1000)}
+_DAY = 86400
+_UNITS = {
+    "y": Fraction(365 * _DAY),
+    "w": Fraction(7 * _DAY),
+    "d": Fraction(_DAY),
+    "h": Fraction(3600),
+    "m": Fraction(60),
+    "s": Fraction(1),
+    "ms": Fraction(1, 1000),
+}
 DURATION = r"([0-9]{1,12}(\.[0-9]{1,9})?(h|ms|m|s))+"
 DURATION_RULE = "a duration above zero, such as 600s, 10m or 1h30m"
-#: Ages may be given in days as well.
-AGE = DURATION.replace("(h|", "(d|h|")
-AGE_RULE = "an age above zero, such as 90d, 12h or 30m"
+#: Ages may be given in days, weeks and years of 365 days as well.
+AGE = DURATION.replace("(h|", "(y|w|d|h|")
+AGE_RULE = "an age above zero, such as 90d, 12h, 2w or 1y"
 
 
 def is_whole_number(text: str) -> bool:
@@ -62,7 +71,10 @@ def _seconds(text: str, pattern: str, rule: str, *, zero: bool = False) -> Fract
     if len(text) > 64 or re.fullmatch(pattern, text) is None:
         raise ValueError(f"is not {rule}")
     seconds = sum(
-        (Fraction(number) * _UNITS[unit] for number, _, unit in re.findall(r"([0-9]+(\.[0-9]+)?)(d|h|ms|m|s)", text)),
+        (
+            Fraction(number) * _UNITS[unit]
+            for number, _, unit in re.findall(r"([0-9]+(\.[0-9]+)?)(y|w|d|h|ms|m|s)", text)
+        ),
         Fraction(0),
     )
     if seconds <= 0 and not zero:

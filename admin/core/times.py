@@ -6,7 +6,6 @@ import itertools
 from datetime import datetime
 
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-_WORDS = {"d": "day", "h": "hour", "min": "minute", "s": "second"}
 
 
 def show_time(time: datetime) -> str:
@@ -15,7 +14,7 @@ def show_time(time: datetime) -> str:
 
 
 def show_duration(seconds: float) -> str:
-    """How long, in its two largest units: `0 s`, `4 min 10 s`, `2 h 5 min`, `3 d`."""
+    """How long, in its two largest units, as `rainbowctl` shows it too: `0s`, `4 min 10 s`, `2 h 5 min`, `3d`."""
     rest = max(0, int(seconds))
     for (unit, size), (smaller, smaller_size) in itertools.pairwise(_UNITS):
         if rest >= size:
@@ -26,8 +25,5 @@ def show_duration(seconds: float) -> str:
 
 
 def show_age(seconds: float) -> str:
-    """How long ago, in its largest unit: `0 seconds ago`, `1 hour ago`, `3 days ago`."""
-    rest = max(0, int(seconds))
-    unit, size = next((pair for pair in _UNITS if rest >= pair[1]), _UNITS[-1])
-    number = rest // size
-    return f"{number} {_WORDS[unit]}{'' if number == 1 else 's'} ago"
+    """How long ago: `0 s ago`, `3 d 4 h ago`."""
+    return f"{show_duration(seconds)} ago"

@@ -30,6 +30,7 @@ from admin.messages.shared import (
     Answer,
     Json,
     MatchingAttributes,
+    Revisions,
     ScopeAnswer,
     Time,
     WarningAnswer,
@@ -249,12 +250,19 @@ class ConfigurationAnswer(ScopeAnswer):
         )
 
 
+class NoEffectReason(WarningAnswer):
+    """Why a row, or a field of it, has no effect."""
+
+    version: Annotated[int | None, Meta(description="Of the row.")] = None
+
+
 class NoEffectAnswer(Answer):
     warnings: Annotated[
-        list[WarningAnswer], Meta(description="One for each reason; perhaps none before the last page.")
+        list[NoEffectReason], Meta(description="One reason for each field; perhaps none before the last page.")
     ]
     revision: int
     examined: Annotated[int, Meta(description="Rows that this page has looked at.")]
+    revisions: Revisions = None
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
 

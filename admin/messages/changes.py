@@ -31,6 +31,7 @@ from admin.messages.requests import (
     load,
 )
 from admin.messages.shared import Answer, Json, ScopeAnswer, WarningAnswer, one_of
+from admin.services.affected_scopes import ChangedValues
 from admin.services.changeable.registry import DEFINITION_FIELDS, definition_field, read_write
 from admin.services.changes import Changed
 from admin.services.context import Context
@@ -149,9 +150,12 @@ class EffectsAnswer(Answer):
     by_kind: dict[str, int]
     changes: list[EffectAnswer]
     token: str | None = None
+    examined: Annotated[int, Meta(description="Scopes that were looked at: those that change, and some below them.")]
+    complete: Annotated[bool, Meta(description="Whether that were all known scopes that the change affects.")]
 
     @classmethod
-    def from_effects(cls, effects: Sequence[Effect], query: Fields) -> EffectsAnswer:
+    def from_values(cls, values: ChangedValues, query: Fields) -> EffectsAnswer:
+        effects = values.effects
         key = key_of(query.get("token"), 1)
         start = 0 if key is None else parse_number(key[0][:9], wrong_token("a plan"))
         page = effects[start : start + query["limit"]]
@@ -162,6 +166,8 @@ class EffectsAnswer(Answer):
             by_kind=dict(Counter(effect.kind.name for effect in effects)),
             changes=[EffectAnswer.from_effect(effect) for effect in page],
             token=token_of((end,)) if end < len(effects) else None,
+            examined=values.examined,
+            complete=values.is_complete,
         )
 
 
@@ -184,7 +190,7 @@ class ChangedAnswer(Answer):
     def from_changed(cls, changed: Changed, query: Fields) -> ChangedAnswer:
         """The `ChangesQuery` names the page of effects that a plan shows."""
         counts = Counter(row.change.action for row in changed.rows)
-        effective = EffectsAnswer.from_effects(changed.effects, query) if changed.dry_run else None
+        effective = EffectsAnswer.from_values(changed.values, query) if changed.dry_run else None
         return cls(
             rows=[
                 RowAnswer.from_change(row.change, index=row.index, version=row.version)

@@ -10,7 +10,7 @@ from msgspec import Meta
 from admin.core.settings.comparisons import Leaf, LeafPair
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import SCOPE_KEY, Number, ResourceType, ScopeQuery
-from admin.messages.shared import Answer, ScopeAnswer, described_as, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer, described_as, one_of
 from admin.services.comparisons import Comparison, Side
 
 
@@ -65,6 +65,7 @@ class ComparisonAnswer(Answer):
     second: ComparedAnswer
     differences: list[DifferenceAnswer]
     equal: Annotated[int, Meta(description="Fields with the same value on both sides.")]
+    revisions: Revisions = None
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> ComparisonAnswer:
@@ -73,4 +74,5 @@ class ComparisonAnswer(Answer):
             second=ComparedAnswer.from_side(comparison.second),
             differences=[DifferenceAnswer.from_pair(pair) for pair in comparison.differences],
             equal=comparison.equal,
+            revisions=ProvenanceAnswer.by_number(comparison.provenance),
         )

@@ -16,6 +16,7 @@ from admin.messages.executions import ExecutionAnswer, ExecutionIdAnswer, Reason
 from admin.messages.reading import (
     AnyJson,
     Body,
+    Claimant,
     ExecutionSpec,
     InputValues,
     Name,
@@ -33,6 +34,8 @@ from admin.store.executions import ExecutionId
 
 MOST_AT_ONCE = 1000
 _SPEC_FIELDS = "ExecutionSpec/properties"
+#: Fields of a request to run something once more that do not change its spec.
+_NO_CHANGES = ("id", "name", "claimed_by", "inputs")
 
 
 class IdBody(Body):
@@ -52,6 +55,7 @@ class RequestBody(Body):
     name: Text255 | UnsetType = UNSET
     inputs: InputValues | UnsetType = UNSET
     spec: ExecutionSpec
+    claimed_by: Claimant | UnsetType = UNSET
     org: NoOrg | UnsetType = UNSET
 
     def request(self) -> CreationRequest:
@@ -62,6 +66,7 @@ class RequestBody(Body):
             name=or_none(self.name) or None,
             spec=self.spec,
             inputs=or_none(self.inputs),
+            claimed_by=or_none(self.claimed_by) or None,
         )
 
 
@@ -79,6 +84,7 @@ class CreationBody(Body):
     name: Text255 | UnsetType = UNSET
     inputs: InputValues | UnsetType = UNSET
     spec: ExecutionSpec | UnsetType = UNSET
+    claimed_by: Claimant | UnsetType = UNSET
     org: NoOrg | UnsetType = UNSET
     executions: (
         Annotated[
@@ -86,7 +92,7 @@ class CreationBody(Body):
             Meta(
                 min_length=1,
                 max_length=MOST_AT_ONCE,
-                description=f"Up to {MOST_AT_ONCE} bodies as for one, in place of all other fields.",
+                description=f"Up to {MOST_AT_ONCE} bodies as for one, in place of all fields but claimed_by.",
                 extra_json_schema={"items": {"$ref": "#/components/schemas/RequestBody"}},
                 extra={"error": f"give 1 to {MOST_AT_ONCE} of them in one request."},
             ),
@@ -102,16 +108,19 @@ class CreationBody(Body):
         """The many that the body asks for, each read for itself; None where it asks for one."""
         if isinstance(self.executions, UnsetType):
             return None
-        for name in present_fields(self).keys() - {"executions"}:
+        for name in present_fields(self).keys() - {"executions", "claimed_by"}:
             raise invalid(name, "stands beside executions; put it into each of them.")
-        return [_read_request(document) for document in self.executions]
+        claimed_by = or_none(self.claimed_by) or None
+        return [_read_request(document, claimed_by) for document in self.executions]
 
 
-def _read_request(document: object) -> CreationRequest | Refusal:
+def _read_request(document: object, claimed_by: str | None) -> CreationRequest | Refusal:
+    """One of many requests, or why it is refused; `claimed_by` counts for those that name nobody themselves."""
     if not isinstance(document, dict):
         return invalid("", "is not a mapping: give one with project, domain and spec.")
     try:
-        return read(RequestBody, document).request()
+        request = read(RequestBody, document).request()
+        return request if request.claimed_by else request._replace(claimed_by=claimed_by)
     except Invalid as refusal:
         return refusal
 
@@ -122,6 +131,7 @@ class RepeatBody(Body):
     example: ClassVar[Json] = {"id": {"project": "flytesnacks", "domain": "development", "name": "hello"}}
     id: IdBody
     name: Text255 | UnsetType = UNSET
+    claimed_by: Claimant | UnsetType = UNSET
     overwrite_cache: Annotated[AnyJson, Meta(extra_json_schema={"type": "boolean"})] | UnsetType = UNSET
     cluster: UnreadText | UnsetType = UNSET
     cluster_assignment: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/cluster_assignment")] | UnsetType = UNSET
@@ -132,7 +142,7 @@ class RepeatBody(Body):
 
     def changes(self) -> dict[str, Any]:
         """What is to differ, checked."""
-        parts = {name: value for name, value in present_fields(self).items() if name not in ("id", "name", "inputs")}
+        parts = {name: value for name, value in present_fields(self).items() if name not in _NO_CHANGES}
         checked = read_spec({**parts, "job": {"command": ["true"]}}, ())
         changes: dict[str, Any] = {name: checked[name] for name in parts if name in checked}
         if self.inputs is not UNSET:

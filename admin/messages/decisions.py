@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from admin.core.executions.causes import Cause
-from admin.core.executions.statuses import Status
 from admin.core.problems import shorten
-from admin.messages.executions import MOST_SHOWN, ExecutionIdAnswer, FailureAnswer, ReasonAnswer
+from admin.messages.executions import MOST_SHOWN, ExecutionIdAnswer, ReasonAnswer
 from admin.messages.requests import Number, RequestSchema
 from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
+from admin.messages.statuses import ExecutionStatusAnswer
 from admin.services.attempts import MOST_ATTEMPTS, AttemptView
 from admin.services.explanations import Explanation
 from admin.services.redecision_rounds import Redecided
@@ -45,39 +45,24 @@ class SilenceAnswer(Answer):
     on_lost: str
     lease_expires_at: Time | None = None
     next_at: Annotated[Time | None, Meta(description="When it is judged if the cluster stays silent.")] = None
+    note: Annotated[str, Meta(description="The start of the message, as lists and single executions have it.")]
     message: str
-
-
-class ExecutionStatusAnswer(Answer):
-    """Where an execution stands now."""
-
-    phase: str
-    since: Annotated[Time, Meta(description="When it came to this phase.")]
-    attempt: Annotated[int, Meta(description="Attempts that came to nothing before they began do not count.")]
-    attempts: Annotated[int, Meta(description="How many attempts there may be.")]
-    message: str
-    next: Annotated[str | None, Meta(description="What decides about it next.")] = None
-    next_at: Time | None = None
-    last_failure: Annotated[
-        FailureAnswer | None, Meta(description="While it waits or runs again after an attempt that failed.")
-    ] = None
-
-    @classmethod
-    def from_status(cls, status: Status) -> ExecutionStatusAnswer:
-        failure = status.last_failure
-        return cls.from_attributes(status, last_failure=failure and FailureAnswer.from_record(failure))
 
 
 class AttemptAnswer(Answer):
     """One attempt of an execution."""
 
-    number: int
+    number: Annotated[int, Meta(description="Of its lease.")]
+    attempt_number: Annotated[int | None, Meta(description="Which attempt it was; left out where it never began.")] = (
+        None
+    )
     cluster: str | None = None
     phase: Annotated[str, Meta(description="Or how it ended; DECLINED, RELEASED or EVICTED where it never began.")]
     reason: ReasonAnswer
     cause: Annotated[str, one_of(*(cause.value for cause in Cause))] | None = None
     ended_by: Annotated[str | None, Meta(description="In words, such as `exit 1`.")] = None
     native_id: str | None = None
+    nodes: list[str] | None = None
     exit_code: int | None = None
     signal: int | None = None
     started_at: Time | None = None
@@ -85,6 +70,10 @@ class AttemptAnswer(Answer):
         Time | None, Meta(description="Of the native job, by the agent's clock; left out where it was not reported.")
     ] = None
     reported_at: Annotated[Time | None, Meta(description="When the admin heard of its end, or ended it.")] = None
+    unconfirmed: Annotated[
+        bool | None, Meta(description="It was ended without its agent, which has not confirmed it since.")
+    ] = None
+    confirmed_at: Annotated[Time | None, Meta(description="When its agent confirmed that.")] = None
 
     @classmethod
     def from_attempt(cls, attempt: AttemptView) -> AttemptAnswer:
@@ -124,6 +113,9 @@ class ReceivedAnswer(Answer):
 
 class ExplanationAnswer(Answer):
     id: ExecutionIdAnswer
+    created_at: Annotated[Time | None, Meta(description="None of the creation fields for what was not created.")] = None
+    created_by: Annotated[str | None, Meta(description="Its caller, as the admin knew it.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that its caller gave, unverified.")] = None
     status: Annotated[ExecutionStatusAnswer | None, Meta(description="Of the current decision of an execution.")] = None
     silence: Annotated[SilenceAnswer | None, Meta(description="While its cluster is silent.")] = None
     attempts: Annotated[

@@ -11,9 +11,11 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from admin.core.executions.attempt_records import AttemptRecord
+from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import GROUPS, parse_value
+from admin.core.executions.statuses import Status
 from admin.core.problems import Invalid
 from admin.core.provenance import split_name
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
@@ -31,7 +33,10 @@ from admin.messages.requests import (
 )
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer, Json, Time, one_of
-from admin.store.execution_lists import CountPage, Place
+from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
+from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
+from admin.services.executions import CountedPage
+from admin.store.execution_lists import Place
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
 
@@ -59,6 +64,7 @@ class EndBody(CauseBody):
 class WaitQuery(RequestSchema):
     after_event = Number(metadata={"description": "Wait until something has happened after this event."})
     wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
+    with_status = Flag(load_default=False, metadata={"description": "Also answer where it stands now, and why."})
 
 
 class StateSelector(SelectorFields):
@@ -78,7 +84,7 @@ class ListQuery(StateSelector, PageQuery):
 
 
 class ExecutionCountsQuery(StateSelector):
-    by = fields.String(required=True, metadata={"enum": list(GROUPS)})
+    by = fields.String(required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY."})
     token = fields.String(metadata={"description": "Of the answer before: count those that it did not look at."})
 
 
@@ -186,36 +192,23 @@ def _abort_metadata(execution: Execution | ListedExecution) -> Json:
     return abort | {key: name for key, name in names.items() if name is not None}
 
 
-class FailureAnswer(Answer):
-    """How the last attempt ended that another one follows."""
-
-    attempt: int
-    phase: str
-    reason: str
-    cause: Annotated[str, one_of(*(cause.value for cause in Cause))] | None = None
-    ended_by: Annotated[str, Meta(description="In words, such as `exit 1`.")]
-    exit_code: int | None = None
-    signal: int | None = None
-    ended_at: Annotated[Time | None, Meta(description="Of the native job, by the agent's clock.")] = None
-
-    @classmethod
-    def from_record(cls, record: AttemptRecord) -> FailureAnswer:
-        cause = record.cause
-        return cls.from_attributes(
-            record, attempt=record.number, phase=record.outcome, cause=None if cause is None else cause.value
-        )
-
-
 def _last_failure(execution: Execution | ListedExecution) -> FailureAnswer | None:
     if execution.last_failure is None or execution.finished_at is not None:
         return None
     return FailureAnswer.from_record(AttemptRecord.from_json(execution.last_failure))
 
 
+def phase_since(execution: Execution | ListedExecution) -> datetime:
+    """When an execution came to its phase."""
+    first = execution.started_at or execution.created_at  # of what came to its phase before that was kept
+    return execution.finished_at or execution.phase_since or first
+
+
 class ListedAnswer(Answer):
     id: ExecutionIdAnswer
     uid: Annotated[str | None, Meta(description="Random; another one when the name is used again.")] = None
     created_by: Annotated[str | None, Meta(description="Its caller, as the admin knew it.")] = None
+    claimed_by: Annotated[str | None, Meta(description="The name that its caller gave, unverified.")] = None
     principal: Annotated[str | None, Meta(description="For whom, as the request says.")] = None
     labels: Annotated[dict[str, str] | None, Meta(description="Of its job; filters name them labels.KEY.")] = None
     closure: ClosureAnswer
@@ -227,7 +220,12 @@ class ListedAnswer(Answer):
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
     revision: int
-    attempt: int
+    attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
+    attempt_number: Annotated[
+        int | None, Meta(description="Which attempt it is at; those that never began do not count.")
+    ] = None
+    phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
+    silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
     native_id: str | None = None
     nodes: list[str] | None = None
@@ -242,13 +240,16 @@ class ListedAnswer(Answer):
     reference_execution: ExecutionIdAnswer | None = None
 
     @classmethod
-    def from_listed(cls, execution: Execution | ListedExecution, origin: Json | None = None) -> ListedAnswer:
+    def from_listed(
+        cls, execution: Execution | ListedExecution, origin: Json | None = None, silence: str | None = None
+    ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
         return cls(  # field by field, which takes half the time of `from_attributes`
             id=ExecutionIdAnswer.from_execution(execution),
             uid=execution.uid or None,
             created_by=execution.created_by or None,
+            claimed_by=execution.claimed_by,
             principal=execution.principal,
             labels=execution.labels,
             closure=ClosureAnswer.from_execution(execution),
@@ -261,6 +262,9 @@ class ListedAnswer(Answer):
             origin=origin,
             revision=execution.revision,
             attempt=execution.attempt,
+            attempt_number=attempt_number(execution),
+            phase_since=phase_since(execution),
+            silence=silence,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=execution.native_id,
             nodes=execution.nodes,
@@ -284,24 +288,34 @@ class ExecutionAnswer(ListedAnswer):
     plugins: Json | None = None
     attributes: Json
     changed: bool | None = None
+    status: Annotated[ExecutionStatusAnswer | None, Meta(description="Where it stands now, if asked for.")] = None
 
     @classmethod
-    def from_execution(cls, execution: Execution, *, changed: bool | None = None) -> ExecutionAnswer:
+    def from_execution(
+        cls,
+        execution: Execution,
+        *,
+        changed: bool | None = None,
+        status: Status | None = None,
+        silence: str | None = None,
+    ) -> ExecutionAnswer:
         content = execution.content
         quality_of_service = dict(content["quality_of_service"])
         if execution.queue_deadline is not None:
             quality_of_service["queue_deadline"] = execution.queue_deadline
         return cls(
-            **asdict(ListedAnswer.from_listed(execution)),
+            **asdict(ListedAnswer.from_listed(execution, silence=silence)),
             spec=execution.request["spec"],
             quality_of_service=quality_of_service or None,
             **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},
             changed=changed,
+            status=None if status is None else ExecutionStatusAnswer.from_status(status),
         )
 
 
 class ExecutionsAnswer(Answer):
     executions: list[ListedAnswer]
+    unknown_names: UnknownNames = None
     token: str | None = None
 
 
@@ -312,18 +326,20 @@ class ExecutionCountAnswer(Answer):
 
 
 class ExecutionCountsAnswer(Answer):
-    by: Annotated[str, one_of(*GROUPS)]
+    by: str
     counts: list[ExecutionCountAnswer]
     total: int
+    unknown_names: UnknownNames = None
     token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
 
     @classmethod
-    def from_page(cls, by: str, page: CountPage, token: str | None) -> ExecutionCountsAnswer:
-        groups = sorted(page.groups, key=lambda group: (-group.count, group.value))
+    def from_counted(cls, by: str, counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
+        groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
         return cls(
             by=by,
             counts=[ExecutionCountAnswer.from_attributes(group) for group in groups],
             total=sum(group.count for group in groups),
+            unknown_names=UnknownNameAnswer.from_unknown(counted.unknown),
             token=token,
         )
 
@@ -341,10 +357,15 @@ class EventAnswer(Answer):
     attempt: Annotated[Json | None, Meta(description="How the attempt ended that was over with it.")] = None
 
     @classmethod
-    def from_event(cls, event: Event) -> EventAnswer:
+    def from_event(cls, event: Event, execution: Execution) -> EventAnswer:
+        """An event of an execution; the first one has its creator, which is stored with the execution."""
         reason = ReasonAnswer(code=event.reason, message=event.message or "") if event.reason else None
         author, claimed_by = split_name(event.by) if event.by else (None, None)
-        return cls.from_attributes(event, reason=reason, author=author, claimed_by=claimed_by)
+        by = event.by
+        if event.type == "CREATED":
+            author, claimed_by = execution.created_by or None, execution.claimed_by
+            by = claimed_by or author
+        return cls.from_attributes(event, reason=reason, by=by, author=author, claimed_by=claimed_by)
 
 
 class EventsAnswer(Answer):

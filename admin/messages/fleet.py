@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Self, cast
 from marshmallow import fields, validate
 from msgspec import Meta
 
+from admin.core.executions.attempts import attempt_number
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.summaries import off_because
@@ -15,7 +16,7 @@ from admin.core.placement.capacity import GroupCapacity
 from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
-from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer, phase_since
 from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, PreviewAnswer, Users, users_of
 from admin.messages.requests import (
     NAME,
@@ -181,6 +182,8 @@ class ClusterExecutionAnswer(Answer):
     phase: str
     reason: ReasonAnswer
     attempt: int
+    attempt_number: Annotated[int, Meta(description="Those that never began do not count.")]
+    phase_since: Annotated[Time, Meta(description="When it came to its phase.")]
     created_at: Time
     started_at: Time | None = None
     lease_expires_at: Time | None = None
@@ -188,7 +191,13 @@ class ClusterExecutionAnswer(Answer):
     @classmethod
     def from_execution(cls, execution: ListedExecution) -> ClusterExecutionAnswer:
         reason = ReasonAnswer(code=execution.reason, message=execution.reason_message)
-        return cls.from_attributes(execution, id=ExecutionIdAnswer.from_execution(execution), reason=reason)
+        return cls.from_attributes(
+            execution,
+            id=ExecutionIdAnswer.from_execution(execution),
+            reason=reason,
+            attempt_number=attempt_number(execution),
+            phase_since=phase_since(execution),
+        )
 
 
 class ClusterAnswer(Answer):

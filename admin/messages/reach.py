@@ -13,7 +13,7 @@ from admin.core.settings.scopes import Scope
 from admin.messages.attributes import ConfigurationAnswer
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import PageQuery, ResourceType, ScopeQuery
-from admin.messages.shared import Answer, ScopeAnswer, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer, one_of
 from admin.services.reach import Reach
 
 _RELATION = one_of(*Relation)
@@ -29,6 +29,7 @@ class RelationAnswer(ScopeAnswer):
     level: str
     relation: Annotated[str, _RELATION]
     fields: Annotated[dict[str, Annotated[str, _RELATION]], Meta(description="The same of each field of the row.")]
+    version: Annotated[int | None, Meta(description="Of the row of the kind at this scope, where it has one.")] = None
 
     @classmethod
     def from_relation(cls, relation: ScopeRelation) -> RelationAnswer:
@@ -50,6 +51,7 @@ class ReachAnswer(Answer):
     revision: int
     counts: Annotated[RelationCounts, Meta(description="Of the scopes of this page.")]
     scopes: list[RelationAnswer]
+    revisions: Revisions = None
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
     @classmethod
@@ -60,6 +62,7 @@ class ReachAnswer(Answer):
             revision=reach.revision,
             counts=RelationCounts(**{relation.value: counts[relation] for relation in Relation}),
             scopes=[RelationAnswer.from_relation(relation) for relation in reach.relations],
+            revisions=ProvenanceAnswer.by_number(reach.provenance),
             token=token_of(reach.last),
         )
 

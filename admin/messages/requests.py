@@ -12,7 +12,7 @@ from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, valida
 
 from admin.core import names
 from admin.core.problems import Invalid, Problem, shorten, unknown_fields
-from admin.core.quantities import is_whole_number, parse_duration
+from admin.core.quantities import is_whole_number, parse_age
 
 
 class Pattern(validate.Regexp):
@@ -204,7 +204,7 @@ class Duration(fields.Field[timedelta]):
         if value in ("0", "0s"):
             return timedelta()
         try:
-            seconds = float(parse_duration(value))
+            seconds = float(parse_age(value))
         except ValueError as error:
             raise ValidationError(f"'{value[:60]}' {error}.") from None
         if seconds > 366 * 24 * 3600:

@@ -21,6 +21,7 @@ from admin.messages.requests import (
     ScopeQuery,
     Seconds,
 )
+from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Json, Time
 from admin.store.revisions import Revision, RevisionFilter
 
@@ -30,8 +31,8 @@ class RevisionsQuery(ScopeQuery, PageQuery):
     name = fields.String(validate=NAME, metadata={"description": "Of a cluster, pool or label."})
     author = fields.String(validate=NAME)
     claimed_by = fields.String(validate=NAME)
-    after = fields.AwareDateTime(metadata={"description": "Made at this time or later (RFC 3339)."})
-    before = fields.AwareDateTime(metadata={"description": "Made before this time (RFC 3339)."})
+    after = TimeField(metadata={"type": "string", "description": "Made at this time or later, or so long ago: 7d."})
+    before = TimeField(metadata={"type": "string", "description": "Made before this time."})
     since = Number(metadata={"description": "Only revisions above this number, oldest first."})
     wait = Seconds(
         load_default=0,

@@ -7,31 +7,37 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from admin.core.executions.selectors import Condition, equals, parse_filters, parse_time, parse_value
+from admin.core.executions.selectors import (
+    MOST_FILTER_LENGTH,
+    Condition,
+    equals,
+    parse_filters,
+    parse_span,
+    parse_time,
+    parse_value,
+)
 from admin.core.problems import invalid
-from admin.core.quantities import parse_duration
 from admin.core.settings.scopes import Scope, check_scope
 from admin.messages.requests import NAME, SCOPE_KEY, Fields, RequestSchema
 
 #: A time, or how long ago.
 Moment = datetime | timedelta
-_NO_MOMENT = "is neither a time (RFC 3339) nor a duration such as 24h."
+_NO_MOMENT = "is neither a time (RFC 3339) nor how long ago, such as 24h, 7d, 2w or 1y."
+
+
+_SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform or job."
 
 
 class TimeField(fields.Field[Moment]):
-    """A time in RFC 3339, or how long ago: 24h."""
+    """A time in RFC 3339, or how long ago: 24h, 7d."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Moment:
-        for read in (_read_duration, parse_time):
+        for read in (parse_span, parse_time):
             try:
                 return read(value)
             except (TypeError, ValueError, OverflowError, AttributeError):
                 continue
         raise ValidationError(_NO_MOMENT)
-
-
-def _read_duration(text: str) -> timedelta:
-    return timedelta(seconds=float(parse_duration(text)))
 
 
 def time_of(moment: Moment, now: datetime, field: str) -> datetime:
@@ -40,6 +46,11 @@ def time_of(moment: Moment, now: datetime, field: str) -> datetime:
         return moment if isinstance(moment, datetime) else now - moment
     except OverflowError:
         raise invalid(field, _NO_MOMENT) from None
+
+
+def with_times(query: Fields, now: datetime) -> Fields:
+    """A query whose `after` and `before` are times."""
+    return {**query, **{name: time_of(query[name], now, name) for name in ("after", "before") if name in query}}
 
 
 class SelectorFields(RequestSchema):
@@ -61,12 +72,18 @@ class SelectorFields(RequestSchema):
     origin = fields.String(
         metadata={"description": "The rung that decided where it went: request, launch-plan, project and so on."}
     )
+    origin_scope = fields.String(
+        validate=NAME, metadata={"description": f"The scope that said where it goes: {_SCOPE_FORMS}"}
+    )
+    limit_scope = fields.String(
+        validate=NAME, metadata={"description": f"The scope whose limit ended it: {_SCOPE_FORMS}"}
+    )
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
-    created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
-    created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
+    created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})
+    created_before = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})
     filters = fields.String(
-        validate=validate.Length(max=4000),
+        validate=validate.Length(max=MOST_FILTER_LENGTH),
         metadata={"description": "Flyte's form: eq(phase,QUEUED)+eq(labels.team,ml)."},
     )
 
@@ -83,7 +100,7 @@ def conditions_of(selector: Fields, now: datetime) -> list[Condition]:
             time = time_of(selector[name], now, name)
             conditions.append(Condition(field="created_at", function=function, values=(time,)))
     if "filters" in selector:
-        conditions += parse_filters(selector["filters"])
+        conditions += parse_filters(selector["filters"], now)
     if selector.get("state", "ALL") != "ALL" and not any(condition.field == "state" for condition in conditions):
         conditions.append(equals("state", selector["state"]))
     return conditions

@@ -132,7 +132,7 @@ class WarningAnswer(ScopeAnswer):
     name: Annotated[str | None, Meta(description="Of a pool or label, which belong to no scope.")] = None
 
     @classmethod
-    def from_warning(cls, warning: Warning) -> WarningAnswer:
+    def from_warning(cls, warning: Warning) -> Self:
         return cls.from_attributes(
             warning,
             resource_type=warning.kind,

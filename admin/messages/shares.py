@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.placement.routes import RouteKind
 from admin.core.placement.shares import REASONS
 from admin.messages.requests import RequestSchema
+from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Time, one_of
 from admin.services.shares import ClusterShare, PoolShares
 
@@ -18,10 +18,10 @@ _MOST_PAIRS = 20
 
 
 class SharesQuery(RequestSchema):
-    after = fields.AwareDateTime(
-        metadata={"description": "Created at this time or later (RFC 3339); an hour ago by default."}
+    after = TimeField(
+        metadata={"type": "string", "description": "Created at this time or later, or so long ago; 1h by default."}
     )
-    before = fields.AwareDateTime(metadata={"description": "Created before this time (RFC 3339); now by default."})
+    before = TimeField(metadata={"type": "string", "description": "Created before this time; now by default."})
 
 
 class PassedOverAnswer(Answer):

@@ -12,6 +12,7 @@ from admin.core.settings.scopes import Scope
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import Restored, RowDifference, Undone
+from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Time, one_of
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
 
@@ -23,8 +24,8 @@ class TimelineQuery(ScopeQuery, PageQuery):
     cluster = fields.String(validate=NAME, metadata={"description": "The definition and the events of this one."})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
     source = fields.String(validate=validate.OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
-    after = fields.AwareDateTime(metadata={"description": "At this time or later (RFC 3339)."})
-    before = fields.AwareDateTime(metadata={"description": "Before this time (RFC 3339)."})
+    after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
+    before = TimeField(metadata={"type": "string", "description": "Before this time."})
 
     @validates_schema
     def check_cluster(self, query: Fields, **_: object) -> None:

@@ -14,9 +14,9 @@ from admin.core.settings.kinds import Kinds
 from admin.core.settings.scopes import Level
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
-from admin.messages.shared import Answer, ScopeAnswer
+from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer
 from admin.services.context import Context
-from admin.services.uses import Affected, Question, Reached, Use, Uses, ask_kind, ask_name
+from admin.services.uses import Affected, Ask, Reached, Use, Uses, ask_kind, ask_name
 
 _KIND_FIELDS = ("resource_type", "field", "value")
 
@@ -35,18 +35,19 @@ class UsesQuery(PageQuery):
     reach = Flag(load_default=False, metadata={"description": "With the scopes that have it, not only their number."})
 
 
-def question_of(context: Context, query: Fields) -> Question:
+def question_of(context: Context, query: Fields) -> Ask:
     """What a query asks about; Invalid unless that is one thing."""
     kinds: Kinds = context.settings.kinds
     named = [noun for noun in NOUNS if noun in query]
     if len(named) + any(key in query for key in _KIND_FIELDS) > 1:
         raise invalid(named[-1], "is asked about alone: leave out the others.")
     if named:
-        return ask_name(context, named[0], query[named[0]])
+        return lambda connection: ask_name(context, connection, named[0], query[named[0]])
     if "resource_type" not in query:
         names = ", ".join(NOUNS)
         raise Invalid(Problem(field="resource_type", reason=f"is missing: name a kind, or one of {names}."))
-    return ask_kind(kinds.find(query["resource_type"]), query.get("field"), query.get("value"))
+    question = ask_kind(kinds.find(query["resource_type"]), query.get("field"), query.get("value"))
+    return lambda _connection: question
 
 
 class UseAnswer(ScopeAnswer):
@@ -127,6 +128,7 @@ class UsesAnswer(Answer):
         None
     )
     executions: Annotated[AffectedAnswer | None, Meta(description="On the first page.")] = None
+    revisions: Revisions = None
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
     @classmethod
@@ -150,5 +152,6 @@ class UsesAnswer(Answer):
             ),
             scopes=[ReachedAnswer.from_reached(place) for place in reached] if with_scopes else None,
             executions=None if uses.affected is None else AffectedAnswer.from_affected(uses.affected),
+            revisions=ProvenanceAnswer.by_number(uses.provenance),
             token=token,
         )

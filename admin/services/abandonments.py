@@ -7,6 +7,7 @@ from datetime import datetime
 
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempt_records import AttemptRecord
+from admin.core.executions.attempts import attempt_number
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
@@ -42,10 +43,12 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
         values = _given_up(before, message, now)
         record = AttemptRecord(
             number=before.attempt,
+            attempt_number=attempt_number(before),
             outcome=str(values["phase"]),
             reason=CLUSTER_LOST,
             native_id=before.native_id,
             started_at=before.started_at,
+            unconfirmed=True,
         )
         executions.change(connection, before, values, "GIVEN_UP", now, attempt=record, **details)
         after = find_execution(context, connection, key)

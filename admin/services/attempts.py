@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 
 from admin.core.executions.attempt_records import AttemptRecord
+from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase
 from admin.core.provenance import show_name, split_name
@@ -22,7 +23,8 @@ MOST_ATTEMPTS = 100
 class AttemptView:
     """One attempt of an execution."""
 
-    number: int
+    number: int  #: of its lease
+    attempt_number: int | None  #: as people count; None for one that came to nothing before it began
     cluster: str | None
     phase: str  #: the current one, or how it ended; the event's type for one that came to nothing before it began
     reason: str
@@ -30,11 +32,20 @@ class AttemptView:
     cause: Cause | None
     ended_by: str | None  #: in words; None for one that is not over
     native_id: str | None
+    nodes: list[str] | None
     exit_code: int | None
     signal: int | None
     started_at: datetime | None
     ended_at: datetime | None  #: when its native job ended, by its agent's clock; None where nobody has said so
     reported_at: datetime | None  #: when the admin heard of its end, or ended it
+    unconfirmed: bool | None  #: True where it was ended without its agent, which has not told its end since
+    confirmed_at: datetime | None = None  #: when the agent of one that was ended without it told its end
+
+    def run_seconds(self, now: datetime) -> float:
+        """How long it ran, as far as that is known; until now if it has not ended."""
+        if self.started_at is None:
+            return 0.0
+        return max(0.0, ((self.ended_at or self.reported_at or now) - self.started_at).total_seconds())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +58,13 @@ class AttemptList:
 
 def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
     """The attempts of an execution that an agent has or had."""
-    events = executions.attempt_events(connection, execution.id, MOST_ATTEMPTS)
-    views = {view.number: view for view in (_ended(event, execution) for event in reversed(events))}
+    views: dict[int, AttemptView] = {}
+    for event in reversed(executions.attempt_events(connection, execution.id, MOST_ATTEMPTS)):
+        record = AttemptRecord.from_json(event.attempt or {})
+        if event.type != executions.CONFIRMED:
+            views[record.number] = _ended(event, record, execution)
+        elif record.number in views:
+            views[record.number] = _confirmed(views[record.number], record, event.at)
     has_begun = execution.started_at is not None or execution.native_id is not None
     if execution.attempt not in views and (has_begun or execution.lease_expires_at is not None):
         views[execution.attempt] = _current(execution)
@@ -56,11 +72,25 @@ def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
     return AttemptList(attempts=list(views.values()), unrecorded=max(0, last - len(views)))
 
 
-def _ended(event: Event, execution: Execution) -> AttemptView:
-    record = AttemptRecord.from_json(event.attempt or {})
+def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> AttemptView:
+    """An attempt that was ended without its agent, with what that has told since."""
+    return replace(
+        view,
+        native_id=view.native_id or record.native_id,
+        exit_code=record.exit_code,
+        signal=record.signal,
+        ended_at=record.ended_at,
+        unconfirmed=None,
+        confirmed_at=at,
+    )
+
+
+def _ended(event: Event, record: AttemptRecord, execution: Execution) -> AttemptView:
     by = event.by if event.type == "GIVEN_UP" else None
     if record.number == execution.attempt and record.outcome == Phase.ABORTED.value and by is None:
         by = execution.abort_principal
+    if record.number == execution.attempt and record.nodes is None:
+        record = replace(record, nodes=execution.nodes)
     verb = "given up" if event.type == "GIVEN_UP" else "cancelled"
     return _view(
         record,
@@ -75,9 +105,11 @@ def _current(execution: Execution) -> AttemptView:
     """The current attempt by the execution's own row, which is all there is of one that has not ended."""
     record = AttemptRecord(
         number=execution.attempt,
+        attempt_number=attempt_number(execution),
         outcome=execution.phase,
         reason=execution.reason,
         native_id=execution.native_id,
+        nodes=execution.nodes,
         exit_code=execution.exit_code,
         started_at=execution.started_at,
     )
@@ -95,6 +127,7 @@ def _view(
 ) -> AttemptView:
     return AttemptView(
         number=record.number,
+        attempt_number=record.shown_number,
         cluster=cluster,
         phase=record.outcome,
         reason=record.reason,
@@ -102,9 +135,11 @@ def _view(
         cause=record.cause if ended_by else None,
         ended_by=ended_by,
         native_id=record.native_id,
+        nodes=record.nodes,
         exit_code=record.exit_code,
         signal=record.signal,
         started_at=record.started_at,
         ended_at=record.ended_at,
         reported_at=reported_at,
+        unconfirmed=record.unconfirmed,
     )

@@ -59,11 +59,12 @@ def draft_unlocked(
     return draft_change(draft, writes, head), head
 
 
-def planned_changes(context: Context, proposed: Sequence[RowWrite], *, force: bool = False) -> list[RowChange]:
+def planned_changes(
+    context: Context, connection: Connection, proposed: Sequence[RowWrite], *, force: bool = False
+) -> list[RowChange]:
     """The changes that writes would make, checked as a whole but not stored."""
-    with context.database.reading() as connection:
-        options = ChangeOptions(mode=Mode.DRY_RUN, force=force)
-        drafted, _ = draft_unlocked(context, connection, proposed, options)
+    options = ChangeOptions(mode=Mode.DRY_RUN, force=force)
+    drafted, _ = draft_unlocked(context, connection, proposed, options)
     return drafted.draft.changes
 
 

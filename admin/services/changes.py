@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from admin.core.changes import RowChange, RowWrite
 from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
-from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
+from admin.services.affected_scopes import ChangedValues, find_changed_values
 from admin.services.change_drafts import (
     Drafted,
     Writes,
@@ -46,7 +46,7 @@ class Changed:
     warnings: tuple[Warning, ...]
     revision: int  #: the one it made, or the last one where it made none
     dry_run: bool
-    effects: tuple[Effect, ...] = ()
+    values: ChangedValues = field(default_factory=ChangedValues)  #: of a plan: the effective values that would change
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
@@ -98,13 +98,12 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
     with context.database.reading() as connection:
         drafted, head = draft_unlocked(context, connection, writes, options)
-        effects: tuple[Effect, ...] = ()
-        if options.mode is Mode.PLAN:
-            effects = tuple(effect for noun in drafted.nouns for effect in noun.effects(drafted.changes_of(noun)))
+        is_plan = options.mode is Mode.PLAN
+        values = find_changed_values(context, connection, drafted.changes) if is_plan else ChangedValues()
         users = list(users_of_removed(drafted.nouns)) if options.force else []
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         preview = preview_changes(context, connection, drafted.changes)
-    return replace(changed_by(drafted, head), effects=effects, users=tuple(users), preview=preview)
+    return replace(changed_by(drafted, head), values=values, users=tuple(users), preview=preview)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,17 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import Connection
+
+from admin.core.provenance import Provenance
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.decision_views import StoredView
-from admin.services.effective import effective_attributes
+from admin.services.effective import effective_in
 from admin.services.executions import find_execution
 from admin.services.launches import find_launch
 from admin.services.run_requests import run_request_of
-from admin.store import decisions
+from admin.store import decisions, revisions
 from admin.store.executions import ExecutionId
 
 
@@ -37,6 +40,7 @@ class Comparison:
     second: Side
     differences: Sequence[LeafPair]
     equal: int  #: how many leaves have the same value on both sides
+    provenance: Mapping[int, Provenance]  #: of the rows that set what differs, by their versions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +55,12 @@ def compare_scopes(context: Context, first: ScopeAt, second: ScopeAt, kinds: Ite
     """Compare what applies at two scopes, or at one as of two revisions."""
     chosen = list(kinds)
     sides, values = [], []
-    for side in (first, second):
-        effective = effective_attributes(context, side.scope, chosen, at=side.at)
-        sides.append(Side(scope=side.scope, revision=effective.revision))
-        values.append([trails.resolved(value) for value in effective.values])
-    return _compare(sides, chosen, values)
+    with context.database.reading() as connection:
+        for side in (first, second):
+            effective = effective_in(context, connection, side.scope, chosen, at=side.at)
+            sides.append(Side(scope=side.scope, revision=effective.revision))
+            values.append([trails.resolved(value) for value in effective.values])
+        return _compare(connection, sides, chosen, values)
 
 
 def compare_execution(context: Context, key: ExecutionId) -> Comparison:
@@ -67,15 +72,27 @@ def compare_execution(context: Context, key: ExecutionId) -> Comparison:
         view = StoredView(context, connection)
         resolved = find_launch(view.catalog, run_request_of(execution), may_be_archived=True)
         now = view.effective_settings(resolved).trail.body["settings"]
-    scope = resolved.launch.scope
-    sides = [
-        Side(scope=scope, revision=decision.revision, execution=execution.key),
-        Side(scope=scope, revision=view.basis.revision),
-    ]
-    return _compare(sides, list(context.settings.kinds), [stored, now])
+        scope = resolved.launch.scope
+        sides = [
+            Side(scope=scope, revision=decision.revision, execution=execution.key),
+            Side(scope=scope, revision=view.basis.revision),
+        ]
+        return _compare(connection, sides, list(context.settings.kinds), [stored, now])
 
 
-def _compare(sides: Sequence[Side], kinds: Sequence[Kind], values: Sequence[Sequence[Mapping[str, Any]]]) -> Comparison:
+def _compare(
+    connection: Connection,
+    sides: Sequence[Side],
+    kinds: Sequence[Kind],
+    values: Sequence[Sequence[Mapping[str, Any]]],
+) -> Comparison:
     pairs = list(pair_values(kinds, *values))
     differences = [pair for pair in pairs if not pair.is_equal]
-    return Comparison(first=sides[0], second=sides[1], differences=differences, equal=len(pairs) - len(differences))
+    versions = {version for pair in differences for version in pair.versions}
+    return Comparison(
+        first=sides[0],
+        second=sides[1],
+        differences=differences,
+        equal=len(pairs) - len(differences),
+        provenance=revisions.provenance_of(connection, versions),
+    )

@@ -197,7 +197,8 @@ def _named(
     """The requests with their creator, and each with a name."""
     for place, request in zip(places, requests, strict=False):
         key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
-        yield CreationRequest(request.run, request.name or generated_name(request.run, key), created_by)
+        name = request.name or generated_name(request.run, key)
+        yield CreationRequest(request.run, name, request.claimed_by, created_by)
 
 
 def generated_name(run: RunRequest, idempotency_key: str | None = None) -> str:

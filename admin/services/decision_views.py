@@ -125,10 +125,10 @@ class StoredView:
         self._context = context
         self._connection = connection
         self._hold = hold
-        self._proposed: dict[str, list[RowChange]] = {}  #: of attributes, by kind
+        self._proposed: dict[Scope, list[RowChange]] = {}  #: of attributes, by scope: most apply at few others
         for change in proposed:
             if change.is_attribute:
-                self._proposed.setdefault(change.kind, []).append(change)
+                self._proposed.setdefault(change.scope, []).append(change)
         self._rows: dict[Scope, RowsByKind] = {}  #: as the proposed changes leave them
         self._moving = moving
         self.basis = decision_basis.read(connection, share=hold)
@@ -140,8 +140,10 @@ class StoredView:
         rows = self._rows.get(launch.scope)
         if rows is None:
             rows = _applying_rows(self._context, self._connection, launch.scope)
-            for kind in self._proposed.keys() & rows.keys():
-                rows[kind] = rows_after(rows[kind].values(), self._proposed[kind])
+            for place in launch.scope.chain():
+                for change in self._proposed.get(place, ()):
+                    if change.kind in rows:
+                        rows[change.kind] = rows_after(rows[change.kind].values(), [change])
             self._rows[launch.scope] = rows
         return resolve_settings(launch, rows, self._context.settings.rules)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
+
+from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite, rows_after
 from admin.core.projects import project_changes
@@ -26,7 +28,7 @@ class Effective:
 
     values: tuple[Resolved, ...]
     revision: int
-    provenance: Mapping[int, Provenance] | None = None  #: of the rows that apply, by their versions; None if not asked
+    provenance: Mapping[int, Provenance] | None = None  #: of the rows shown, by their versions; None if not asked
     nearest: Mapping[str, Row] | None = None  #: of the kinds without a value, by their names; None if not asked
 
 
@@ -80,42 +82,48 @@ def effective_attributes(
     up who made the revisions that the rows are of, `with_nearest` which row of today one scope over could serve where
     no value applies.
     """
-    chosen = list(kinds)
-    names = [kind.name for kind in chosen]
     with context.database.reading() as connection:
-        if proposed is None:
-            (check_readable if at is None else check_existed)(context, connection, scope)
-        revision = revisions.head(connection)
-        rows: list[Row]
-        if at is None:
-            rows = list(attributes.applying(connection, names, scope))
-        else:
-            check_number(connection, at)
-            rows, revision = history.applying_at(connection, at, names, scope), at
-        provenance = revisions.provenance_of(connection, (row.version for row in rows)) if with_provenance else None
-    changes = [] if proposed is None else _proposed(context, scope, proposed)
-    platform = context.settings.platform
+        changes = None if proposed is None else planned_changes(context, connection, proposed)
+        effective = effective_in(context, connection, scope, kinds, at=at, changes=changes)
+        versions = {step.version for value in effective.values for step in value.trail if step.version}
+        nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
+        versions.update(row.version for row in (nearest or {}).values())
+        provenance = revisions.provenance_of(connection, versions) if with_provenance else None
+    return replace(effective, provenance=provenance, nearest=nearest)
+
+
+def effective_in(
+    context: Context,
+    connection: Connection,
+    scope: Scope,
+    kinds: Iterable[Kind],
+    *,
+    at: int | None = None,
+    changes: Sequence[RowChange] | None = None,
+) -> Effective:
+    """The effective value of each kind at a scope, as a transaction sees it: now, at a revision, or after changes."""
+    is_created = changes is not None and project_changes(changes).get(scope.project) is not None
+    check = check_readable if at is None else check_existed
+    check(context, connection, Scope(domain=scope.domain) if is_created else scope)
+    chosen, chain = list(kinds), frozenset(scope.chain())
+    names = [kind.name for kind in chosen]
+    rows: list[Row]
+    if at is None:
+        rows, revision = list(attributes.applying(connection, names, scope)), revisions.head(connection)
+    else:
+        check_number(connection, at)
+        rows, revision = history.applying_at(connection, at, names, scope), at
+    applying = [change for change in changes or () if change.is_attribute and change.scope in chain]
     values = []
     for kind in chosen:
-        changes_of_kind = [change for change in changes if change.kind == kind.name]
+        changes_of_kind = [change for change in applying if change.kind == kind.name]
         after = rows_after([row for row in rows if row.kind == kind.name], changes_of_kind)
-        values.append(resolve(kind, scope, after, platform.at(kind, scope.domain)))
-    nearest = _nearest(context, scope, values) if with_nearest else None
-    return Effective(values=tuple(values), revision=revision, provenance=provenance, nearest=nearest)
+        values.append(resolve(kind, scope, after, context.settings.platform.at(kind, scope.domain)))
+    return Effective(values=tuple(values), revision=revision)
 
 
-def _nearest(context: Context, scope: Scope, values: Iterable[Resolved]) -> dict[str, Row]:
+def _nearest(context: Context, connection: Connection, scope: Scope, values: Iterable[Resolved]) -> dict[str, Row]:
     """The nearest row of each kind that has no value at a scope, and may be set there."""
     missing = [value.kind for value in values if not value.value and scope.level in value.kind.levels]
-    with context.database.reading() as connection:
-        rows = {kind.name: find_nearest(context, connection, kind, scope) for kind in missing}
+    rows = {kind.name: find_nearest(context, connection, kind, scope) for kind in missing}
     return {name: row for name, row in rows.items() if row is not None}
-
-
-def _proposed(context: Context, scope: Scope, proposed: Sequence[RowWrite]) -> list[RowChange]:
-    """The changes that writes would make, where they leave the scope readable."""
-    changes = planned_changes(context, proposed)
-    is_created = project_changes(changes).get(scope.project) is not None
-    with context.database.reading() as connection:
-        check_readable(context, connection, Scope(domain=scope.domain) if is_created else scope)
-    return changes

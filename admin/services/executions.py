@@ -15,7 +15,7 @@ from admin.core import names
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.retries import DRAINED
-from admin.core.executions.selectors import GROUPS, Condition, equals
+from admin.core.executions.selectors import Condition, equals, group_field
 from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
@@ -26,9 +26,12 @@ from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.services.scopes import check_readable
+from admin.services.silences import note_silences
+from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
-from admin.store import decisions, execution_lists, executions
-from admin.store.execution_lists import CountPage, Item, Page, Place, TooManyToSort
+from admin.store import decisions, execution_counts, execution_lists, executions
+from admin.store.execution_counts import CountPage
+from admin.store.execution_lists import Item, Page, Place, TooManyToSort
 from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
 
 _PAGE_SIZE = 1000
@@ -75,6 +78,16 @@ class ListedPage:
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
+    silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
+    unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedPage:
+    """Counts of executions."""
+
+    page: CountPage
+    unknown: list[UnknownName]  #: as in lists
 
 
 def list_executions(
@@ -87,8 +100,13 @@ def list_executions(
     after: Place | None,
     limit: int,
     with_origin: bool = False,
+    with_unknown: bool = False,
 ) -> ListedPage:
-    """A page of executions; Invalid where too many of them would have to be sorted."""
+    """A page of executions; Invalid where too many of them would have to be sorted.
+
+    With `with_unknown`, which is for those who may read these names, an empty list has the names that nothing has.
+    """
+    conditions = list(conditions)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         try:
@@ -109,7 +127,10 @@ def list_executions(
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
-    return ListedPage(page=page, origins=origins)
+        silences = note_silences(connection, page.executions)
+        is_empty = not page.executions and page.last is None and after is None
+        unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
+    return ListedPage(page=page, origins=origins, silences=silences, unknown=unknown)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:
@@ -120,20 +141,31 @@ def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[
 
 
 def count_executions(
-    context: Context, conditions: Iterable[Condition], *, by: str, scope: Scope, after: Place | None
-) -> CountPage:
+    context: Context,
+    conditions: Iterable[Condition],
+    *,
+    by: str,
+    scope: Scope,
+    after: Place | None,
+    with_unknown: bool = False,
+) -> CountedPage:
     """How many executions have each value of a group, among a limited number of them from after a place on."""
+    conditions = list(conditions)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-        return execution_lists.count_page(
-            connection, conditions, by=GROUPS[by], now=context.clock(), after=after, limits=context.list_limits
+        page = execution_counts.count_page(
+            connection, conditions, by=group_field(by), now=context.clock(), after=after, limits=context.list_limits
         )
+        is_empty = not page.groups and page.last is None and after is None
+        unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
+    return CountedPage(page=page, unknown=unknown)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventPage:
     """Some events of an execution."""
 
+    execution: Execution
     events: list[Event]
     next_number: int | None  #: what the next page is above; None for the last page
     is_pruned: bool  #: whether events before these are no longer kept
@@ -146,6 +178,7 @@ def list_events(context: Context, key: ExecutionId, above: int, limit: int) -> E
         events = executions.events_of(connection, execution.id, above, limit + 1)
     first = events[0].number if events else execution.events + 1
     return EventPage(
+        execution=execution,
         events=events[:limit],
         next_number=events[limit - 1].number if len(events) > limit else None,
         is_pruned=first > above + 1,
@@ -242,7 +275,13 @@ def end(
 
 
 def repeat_request(
-    context: Context, key: ExecutionId, *, mode: str, name: str | None, changes: Mapping[str, Any]
+    context: Context,
+    key: ExecutionId,
+    *,
+    mode: str,
+    name: str | None,
+    changes: Mapping[str, Any],
+    claimed_by: str | None = None,
 ) -> CreationRequest:
     """The request of an execution, with some fields changed, to be created again under the settings in force."""
     with context.database.reading() as connection:
@@ -268,7 +307,7 @@ def repeat_request(
     if name is not None and not names.matches(EXECUTION_NAME, name):
         raise Invalid(Problem(field="name", reason=f"'{shorten(name)}' is not an execution's name."))
     run = replace(first, spec=spec, inputs=inputs, mode=mode, reference=execution.key._asdict())
-    return CreationRequest(run, name)
+    return CreationRequest(run, name, claimed_by)
 
 
 def beyond_last(field: str, execution: Execution, last: int) -> Invalid:

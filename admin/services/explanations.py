@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import Phase
@@ -23,7 +24,7 @@ from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
 from admin.store import decisions, fleet, revisions
 from admin.store.decisions import StoredDecision
-from admin.store.executions import ExecutionId
+from admin.store.executions import Execution, ExecutionId
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,9 @@ class Explanation:
     received: list[JsonObject]  #: what its job gets, each with its origin
     rule: str  #: which rung decided, and over which others, in words
     warnings: list[dict[str, str]]
+    created_at: datetime | None = None  #: None for what was not created
+    created_by: str | None = None
+    claimed_by: str | None = None  #: the name that its creator gave, unverified
     provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions; None where some are assumed
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
@@ -54,6 +58,18 @@ class Explanation:
     attempts: AttemptList | None = None
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
+
+
+def stand(context: Context, key: ExecutionId) -> tuple[Execution, Status]:
+    """An execution, and where it stands now."""
+    with context.database.reading() as connection:
+        execution = find_execution(context, connection, key)
+        settings = decisions.trail(connection, decisions.of(connection, execution.id)[-1].settings_trail)
+        provenance = revisions.provenance_of(connection, versions_in(settings))
+        heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
+        silence = view_silence(context, connection, execution, heard)
+        attempts = list_attempts(connection, execution)
+        return execution, view_status(context, connection, execution, settings, provenance, silence, attempts)
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
@@ -75,10 +91,10 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         attempts = silence = status = lease = None
         if decision is history[-1]:
             attempts = list_attempts(connection, execution)
-            heard = fleet.heard(connection).get(execution.cluster or "")
+            heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
             lease = view_lease(execution, heard)
-            status = view_status(context, connection, execution, settings, provenance, silence)
+            status = view_status(context, connection, execution, settings, provenance, silence, attempts)
     message = decision.reason_message
     is_chosen = decision.reason in placement_decisions.CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
@@ -104,6 +120,9 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         received=received(execution.content["job"], execution.request["spec"].get("job"), settings["settings"]),
         rule=describe_rungs(settings["rungs"]),
         warnings=request_warnings(execution.request["spec"]),
+        created_at=execution.created_at,
+        created_by=execution.created_by or None,
+        claimed_by=execution.claimed_by,
         provenance=provenance,
         decision=decision,
         history=history,

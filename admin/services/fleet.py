@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.fleet.clusters import Cluster, ClusterState, describe_silence, read_report
+from admin.core.fleet.clusters import Cluster, ClusterState, read_report, why_unreachable
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.fleet.summaries import describe_cluster, describe_group
@@ -221,7 +221,7 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             leases=leases.get(cluster.name, 0),
             assigned=waiting.get(cluster.name, {}),
             free=usable[cluster.name],
-            silence=describe_silence(cluster, has_token=cluster.name in with_token),
+            silence=why_unreachable(cluster, has_token=cluster.name in with_token),
             summary=describe_cluster(cluster, usable[cluster.name], provenance[cluster.name], now),
             provenance=provenance[cluster.name],
         )

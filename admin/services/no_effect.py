@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,9 +10,11 @@ from sqlalchemy import Connection
 
 from admin.core.executions.no_effect import Circumstances, no_effect, overridden_leaves
 from admin.core.fleet.fleet import Fleet, Group
+from admin.core.json_text import JsonObject
 from admin.core.problems import Path
 from admin.core.projects import ProjectState
-from admin.core.registrations import settings_of
+from admin.core.provenance import Provenance
+from admin.core.registrations import Identifier, settings_of
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.kinds import Kind, NameList
 from admin.core.settings.resolution import Row
@@ -22,8 +24,9 @@ from admin.services.changeable.attributes import undeclared
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
 from admin.services.scopes import check_readable
-from admin.store import attributes, decision_basis, projects, registrations
+from admin.store import attributes, decision_basis, projects, registrations, revisions
 from admin.store.attributes import Filter
+from admin.store.registrations import PlaceKey, Registered
 
 #: Rows that a page looks at.
 EXAMINED = 5000
@@ -38,6 +41,7 @@ class NoEffectPage:
     revision: int
     examined: int  #: rows that this page has looked at
     next_key: tuple[str, ...] | None  #: the row after which the next page begins; None for the last page
+    provenance: Mapping[int, Provenance]  #: of the rows, by their versions
 
 
 def list_no_effect(
@@ -56,17 +60,22 @@ def list_no_effect(
         count, last, is_full = 0, after, False
         while not is_full:
             page = attributes.examine(connection, conditions, last, _CHUNK)
-            for row, reasons_of_row in reasons.of_all(page.rows):
+            for number, (row, reasons_of_row) in enumerate(reasons.of_all(page.rows)):
                 is_full = bool(warnings) and len(warnings) + len(reasons_of_row) > limit
                 if is_full:
+                    count += number  # the next page examines the others
                     break
                 warnings += reasons_of_row
                 last = attributes.page_key(row)
             else:
                 last = page.last
-            count += page.examined
+                count += page.examined
             is_full = is_full or last is None or count >= examined
-    return NoEffectPage(warnings=tuple(warnings), revision=basis.revision, examined=count, next_key=last)
+        versions = {warning.version for warning in warnings if warning.version}
+        provenance = revisions.provenance_of(connection, versions)
+    return NoEffectPage(
+        warnings=tuple(warnings), revision=basis.revision, examined=count, next_key=last, provenance=provenance
+    )
 
 
 class _Reasons:
@@ -92,12 +101,9 @@ class _Reasons:
         definitions = registrations.active_plans_of(
             self._connection, [key for scope, key in plans.items() if scope.launch_plan]
         )
-        places = {row.scope: (row.scope.project, row.scope.domain, row.scope.workflow) for row in rows}
-        workflows = registrations.newest_workflows(
-            self._connection, {key for scope, key in places.items() if scope.workflow}
-        )
+        jobs = self._jobs({row.scope for row in rows if row.scope.workflow}, definitions)
         for row in rows:
-            plan, workflow = definitions.get(plans[row.scope]), workflows.get(places[row.scope])
+            plan = definitions.get(plans[row.scope])
             around = Circumstances(
                 known=self._known,
                 empty=self._empty,
@@ -105,9 +111,39 @@ class _Reasons:
                 pool=pools.get(row.scope),
                 overridden=overridden.get(row.scope, ()),
                 definition={} if plan is None else settings_of(plan.spec),
-                job=None if workflow is None else workflow.spec["job"],
+                jobs=jobs.get(row.scope, ()),
             )
             yield row, no_effect(kind, row, around)
+
+    def _jobs(
+        self, scopes: Collection[Scope], definitions: Mapping[PlaceKey, Registered]
+    ) -> dict[Scope, list[JsonObject]]:
+        """The jobs that run at the scopes of workflows and of launch plans.
+
+        A launch plan runs the version of the workflow that its active version names; a workflow's scope has the
+        versions that its active launch plans name, and the newest, which runs without a launch plan.
+        """
+        places = {(scope.project, scope.domain, scope.workflow) for scope in scopes}
+        newest = registrations.newest_workflows(self._connection, places)
+        run_by: dict[PlaceKey, set[Identifier]] = {place: set() for place in places}
+        for plan in registrations.active_plans_of_workflows(self._connection, places):
+            run_by[plan.id.project, plan.id.domain, plan.workflow].add(Identifier(**plan.spec["workflow_id"]))
+        named = {workflow for workflows in run_by.values() for workflow in workflows}
+        specs = registrations.workflow_specs(self._connection, named)
+        jobs: dict[Scope, list[JsonObject]] = {}
+        for scope in scopes:
+            place = scope.project, scope.domain, scope.workflow
+            if scope.launch_plan:
+                plan_now = definitions.get((scope.project, scope.domain, scope.launch_plan))
+                is_run = plan_now is not None and plan_now.workflow == scope.workflow
+                run = {Identifier(**plan_now.spec["workflow_id"])} if plan_now and is_run else set()
+            else:
+                run = run_by[place]
+            ran = [specs[workflow] for workflow in run if workflow in specs]
+            is_run_alone = not scope.launch_plan and place in newest and newest[place].id not in run
+            ran += [newest[place].spec] if is_run_alone else []
+            jobs[scope] = [spec["job"] for spec in ran]
+        return jobs
 
     def _pools(self, kind: Kind, rows: Iterable[Row]) -> dict[Scope, str | None]:
         """The pools that are set at the scopes of labels."""

@@ -7,13 +7,24 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import group_of
-from admin.core.placement.non_candidates import render_non_candidates, switched_off
-from admin.core.placement.routes import Route, RouteKind
-from admin.services.cluster_provenance import cluster_provenance, defined_by
+from admin.core.placement.non_candidates import (
+    GroupHistory,
+    membership_changes,
+    render_non_candidates,
+    switched_off,
+)
+from admin.core.placement.routes import Route
+from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
+from admin.services.obstacles import deleted_route, kinds_of
+from admin.store import revisions
+
+#: Changes of a pool or label that are looked at for when a cluster left it.
+_MOST_CHANGES = 30
 
 
 def not_candidates(
@@ -21,8 +32,22 @@ def not_candidates(
 ) -> list[JsonObject]:
     """The clusters of a fleet that a stored decision did not look at, each with the reason and who is behind it."""
     candidates = {candidate["cluster"] for candidate in trail["candidates"]}
-    group = group_of(route, fleet) if route.kind in (RouteKind.POOL, RouteKind.LABEL) else None
-    defined = defined_by(connection, [group.definition] if group else [])
     states = cluster_provenance(context, connection, switched_off(fleet, candidates))
-    definition = next(iter(defined.values()), None)
-    return render_non_candidates(route, fleet, candidates, states, definition, context.clock())
+    history = _history(connection, fleet, route)
+    return render_non_candidates(route, fleet, candidates, states, history, context.clock())
+
+
+def _history(connection: Connection, fleet: Fleet, route: Route) -> GroupHistory:
+    """By which revisions the pool or label of a route came to be as it is."""
+    kinds = kinds_of(route)
+    if not kinds or kinds[0] is FleetKind.CLUSTER:
+        return GroupHistory()
+    group = group_of(route, fleet)
+    version = group.definition.version if group else None
+    changed = membership_changes(revisions.last_changes(connection, kinds[0].value, route.name, _MOST_CHANGES))
+    provenance = revisions.provenance_of(connection, {*changed.values(), version or 0})
+    return GroupHistory(
+        defined_by=provenance.get(version or 0),
+        deleted_by=None if group else deleted_route(connection, route),
+        changed_by={cluster: provenance[number] for cluster, number in changed.items() if number in provenance},
+    )

@@ -32,7 +32,7 @@ from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
-from admin.store import execution_lists, fleet, revisions
+from admin.store import execution_counts, fleet, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
 
@@ -42,9 +42,9 @@ _PAGE = 500
 
 def where_would(context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None) -> Explanation:
     """Where a request would run now, or after a proposed change. Nothing is written."""
-    changes = [] if proposed is None else planned_changes(context, proposed, force=True)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
+        changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
         try:
             view = StoredView(context, connection, proposed=changes)
             preparation = prepare(context, view, named)
@@ -129,13 +129,12 @@ def simulate(
     state: FleetState = FleetState.CURRENT,
 ) -> Simulation:
     """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
-    changes = planned_changes(context, proposed, force=True)
-    with context.database.reading() as connection:
-        check_readable(context, connection, scope)
     moves: list[Move] = []
     before, after = Counter[str](), Counter[str]()
     compared = 0
     with context.database.reading() as connection:
+        changes = planned_changes(context, connection, proposed, force=True)
+        check_readable(context, connection, scope)
         current, changed = Simulator(context, connection, []), Simulator(context, connection, changes)
         recorder, revision = Recorder(connection), revisions.head(connection)
         matching = matching_in(connection, conditions)
@@ -170,7 +169,7 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
         counts = Counter[str]()
         after: Place | None = None
         while True:
-            page = execution_lists.count_page(
+            page = execution_counts.count_page(
                 connection, selected, by=by, now=context.clock(), after=after, limits=context.list_limits
             )
             counts.update({group.value: group.count for group in page.groups})

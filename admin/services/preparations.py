@@ -53,7 +53,8 @@ class Preparation:
         deadline = queue_deadline(self.run_plan.quality_of_service, now)
         uid = secrets.token_hex(8)
         cluster, message = decision.cluster, decision.message
-        return Creation(template, request.name or "", uid, request.created_by, cluster, message, deadline, now)
+        creator = (request.created_by, request.claimed_by)
+        return Creation(template, request.name or "", uid, *creator, cluster, message, deadline, now)
 
     def plan_values(self, queue: str | None) -> JsonObject:
         """The columns that follow from settings alone, whatever the execution's name and cluster."""

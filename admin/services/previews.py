@@ -27,6 +27,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import Decision
 from admin.core.times import show_time
+from admin.services.affected_scopes import changed_among
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.redecisions import preview
@@ -34,6 +35,9 @@ from admin.services.simulators import KeyedRequest, Simulator
 from admin.store import executions, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
+
+#: Executions that are read at once.
+_CHUNK = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +98,12 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
         for execution in waiting[:most]
         if execution.key not in settled and not places.isdisjoint(_places(execution))
     ]
-    effects = _effects_of_settings(context, connection, changes, staying) if staying else []
-    is_complete = fleet_preview.is_complete and len(waiting) <= most
-    return replace(fleet_preview, effects=[*fleet_preview.effects, *effects], is_complete=is_complete)
+    # Most changes are overridden where executions wait; these need not be read.
+    changed = changed_among(context, connection, changes, {execution.scope for execution in staying})
+    staying = [execution for execution in staying if execution.scope in changed]
+    by_settings = _preview_settings(context, connection, changes, staying) if staying else ExecutionPreview()
+    is_complete = fleet_preview.is_complete and by_settings.is_complete and len(waiting) <= most
+    return replace(fleet_preview, effects=[*fleet_preview.effects, *by_settings.effects], is_complete=is_complete)
 
 
 def _places(execution: WaitingExecution) -> Iterable[tuple[str, str]]:
@@ -104,23 +111,42 @@ def _places(execution: WaitingExecution) -> Iterable[tuple[str, str]]:
     return product(("", execution.project), ("", execution.domain))
 
 
-def _effects_of_settings(
+def _preview_settings(
     context: Context, connection: Connection, changes: Sequence[RowChange], staying: Sequence[WaitingExecution]
-) -> Iterator[ExecutionEffect]:
-    """The executions that would go elsewhere if they were decided again by the settings after a change."""
+) -> ExecutionPreview:
+    """The executions that would go elsewhere if they were decided again by the settings after a change.
+
+    Only so many are decided again; whether the settings ask for something else is found out once for equal requests.
+    """
+    limits = context.list_limits
     now, then = Simulator(context, connection, []), Simulator(context, connection, changes)
-    for execution in executions.get_many(connection, [execution.id for execution in staying]):
-        request = KeyedRequest.of(execution)
+    effects: list[ExecutionEffect] = []
+    decided = drawn = 0
+    for execution, request in _requests(connection, staying):
         if now.criteria(execution, request) == then.criteria(execution, request):
             continue
+        if decided == limits.decided or drawn > limits.drawn:
+            return ExecutionPreview(effects=effects, is_complete=False)
         after = then.place(execution, request)
+        decided, drawn = decided + 1, drawn + after.candidates
         if after.cluster != execution.cluster or after.refused:
-            yield ExecutionEffect(
-                id=execution.key,
-                phase=execution.phase,
-                previous_cluster=execution.cluster,
-                outcome=of_settings(execution.cluster, after.cluster, after.message),
+            effects.append(
+                ExecutionEffect(
+                    id=execution.key,
+                    phase=execution.phase,
+                    previous_cluster=execution.cluster,
+                    outcome=of_settings(execution.cluster, after.cluster, after.message),
+                )
             )
+    return ExecutionPreview(effects=effects)
+
+
+def _requests(connection: Connection, staying: Sequence[WaitingExecution]) -> Iterator[tuple[Execution, KeyedRequest]]:
+    """Executions with their requests, some at a time, since those that come last may not be needed."""
+    for start in range(0, len(staying), _CHUNK):
+        ids = [execution.id for execution in staying[start : start + _CHUNK]]
+        for execution in executions.get_many(connection, ids):
+            yield execution, KeyedRequest.of(execution)
 
 
 def _preview_definitions(
@@ -221,11 +247,11 @@ def _preview(
     is_complete = len(waiting) <= most and len(leased) <= most
     waiting, leased = waiting[:most], leased[:most]
     returning = [execution for execution in leased if rule.returns(execution)]
-    decided = preview(connection, fleet_then, waiting, returning, limits.drawn)
+    decided = preview(connection, fleet_then, waiting, returning, limits)
     is_complete = is_complete and decided.is_complete
     moved = [redecided for redecided in decided.changed if redecided.cluster != redecided.previous_cluster]
     # What is due to be decided again anyway is no effect of the change.
-    anyway = preview(connection, fleet_now, waiting, [], limits.drawn).changed if moved else []
+    anyway = preview(connection, fleet_now, waiting, [], limits).changed if moved else []
     due = {(redecided.id, redecided.cluster) for redecided in anyway}
     effects = [
         ExecutionEffect(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.limits import QUEUEING_BUDGET_EXCEEDED
+from admin.core.times import show_time
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.executions import end
@@ -16,7 +18,6 @@ _BATCH = 500
 def end_overdue(context: Context) -> list[Execution]:
     """End executions that waited longer than their queueing budget."""
     now = context.clock()
-    reason = "QUEUEING_BUDGET_EXCEEDED"
     with context.database.reading() as connection:
         if not executions.overdue(connection, now, 1):
             return []
@@ -25,10 +26,9 @@ def end_overdue(context: Context) -> list[Execution]:
         for execution in executions.hold(connection, executions.overdue(connection, now, _BATCH)):
             if execution.lease_expires_at is not None or execution.queue_deadline is None:
                 continue  # an agent has leased it at the last moment
-            deadline = execution.queue_deadline.isoformat(timespec="seconds")
-            message = f"Waited past its queueing budget, until {deadline}."
-            if end(connection, execution, Phase.TIMED_OUT, reason, message, None, now):
+            message = f"It still waited when its queueing budget ended at {show_time(execution.queue_deadline)}."
+            if end(connection, execution, Phase.TIMED_OUT, QUEUEING_BUDGET_EXCEEDED, message, None, now):
                 ended.append(execution)
     for execution in ended:
-        count_finished(execution._replace(phase=Phase.TIMED_OUT.value, reason=reason), now)
+        count_finished(execution._replace(phase=Phase.TIMED_OUT.value, reason=QUEUEING_BUDGET_EXCEEDED), now)
     return ended

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Kind
 from admin.core.settings.reach import ScopeRelation, relate
 from admin.core.settings.scopes import Scope
@@ -24,6 +26,7 @@ class Reach:
     revision: int
     relations: tuple[ScopeRelation, ...]
     last: Scope | None  #: the scope after which the next page begins; None for the last page
+    provenance: Mapping[int, Provenance]  #: of the row, and of the rows that the scopes have, by their versions
 
 
 def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, limit: int) -> Reach:
@@ -41,7 +44,9 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
         places = scopes_below(context, connection, scope, limit + 1, after)
         chains = {(kind.name, place) for below in places for place in below.chain()}
         rows = {row.scope: row for row in attributes.exactly(connection, chains)}
-    platform = context.settings.platform
-    relations = [relate(kind, row, place, rows, platform.at(kind, place.domain)) for place in places[:limit]]
+        platform = context.settings.platform
+        relations = [relate(kind, row, place, rows, platform.at(kind, place.domain)) for place in places[:limit]]
+        versions = {row.version, *(relation.version for relation in relations if relation.version)}
+        provenance = revisions.provenance_of(connection, versions)
     last = places[limit - 1] if len(places) > limit else None
-    return Reach(kind=kind, row=row, revision=revision, relations=tuple(relations), last=last)
+    return Reach(kind=kind, row=row, revision=revision, relations=tuple(relations), last=last, provenance=provenance)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -35,6 +36,7 @@ from admin.services.redecision_rounds import FleetRound, Redecided, Round
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.store import decisions, executions, fleet
 from admin.store.decisions import StoredDecision
+from admin.store.execution_lists import ListLimits
 from admin.store.executions import Event, Execution, ListedExecution, WaitingExecution
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
@@ -105,15 +107,15 @@ def preview(
     fleet_then: Fleet,
     waiting: Iterable[WaitingExecution],
     returning: Sequence[Execution],
-    most_drawn: int,
+    limits: ListLimits,
 ) -> Preview:
     """What `decide_waiting` would change with a fleet, and where executions would go that return to the queue.
 
-    Nothing is locked or stored. So many executions are decided that they draw from `most_drawn` clusters together.
+    Nothing is locked or stored. Only so many executions are decided, which draw from so many clusters together.
     """
     decider = Decider(fleet_then)
     unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
-    decided = list(first_to_draw([*returning, *unsettled], fleet_then, most_drawn))
+    decided = list(islice(first_to_draw([*returning, *unsettled], fleet_then, limits.drawn), limits.decided))
     number = min(len(returning), len(decided))
     loaded = clusters_with_load(fleet_then) | clusters_of(decided, fleet_then)
     taken = taken_of(connection, loaded, fleet_then) if loaded else {}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import (
     LEASE_NOT_OVER,
     OTHER_EXECUTION,
@@ -19,6 +20,7 @@ from admin.core.executions.attempts import (
     refusal,
 )
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.silences import UNCONFIRMED, confirmed
 from admin.metrics import count_finished, count_started
 from admin.store import executions, logs
 from admin.store.executions import ExecutionId
@@ -109,6 +111,7 @@ class Reported:
         """Accept the reports of an agent or refuse them; the same one again changes nothing."""
         files: dict[int, list[OutputFile]] = {}
         refused: list[tuple[LeasedExecution, Report, str]] = []
+        late: list[tuple[LeasedExecution, Report]] = []
         for report in reports:
             execution = locked.get(report.id)
             reason = refusal(execution, report.type, attempt=report.attempt, uid=report.uid, by=by, now=now)
@@ -119,9 +122,14 @@ class Reported:
                 continue
             self.accepted.append(report.event)
             is_change = self.apply(execution, report, now, takes_work=takes_work)
+            if not is_change and UNCONFIRMED in execution.reason_message:
+                late.append((execution, report))
             if is_change and report.outputs and REPORTS[report.type] is not Phase.RUNNING:
                 files[execution.id] = [_truncate(output, output_limit) for output in report.outputs]
         logs.replace_outputs(connection, files)
+        late += [(execution, report) for execution, report, _ in refused]
+        kept = _confirm_ends(connection, late, by.cluster, now)
+        refused = [entry for entry in refused if entry[1].event not in kept]
         _note_refusals(connection, refused, by.cluster, now)
 
 
@@ -137,6 +145,44 @@ def _note_refusals(
             execution.note("REFUSED", reason, message, cluster, now)
         if execution.id in others:
             noted.add(execution.id)
+
+
+def _confirm_ends(
+    connection: Connection, late: Iterable[tuple[LeasedExecution, Report]], cluster: str, now: datetime
+) -> set[str]:
+    """Keep the ends of attempts that were ended without their agent, which tells them now; returns those reports."""
+    ends = [(execution, report) for execution, report in late if _is_end(report)]
+    unconfirmed = executions.unconfirmed_attempts(connection, {execution.id for execution, _ in ends}, cluster)
+    kept: set[str] = set()
+    for execution, report in ends:
+        attempt = (execution.id, report.attempt)
+        if attempt in unconfirmed:
+            unconfirmed.discard(attempt)
+            _confirm(execution, report, cluster, now)
+            kept.add(report.event)
+    return kept
+
+
+def _is_end(report: Report) -> bool:
+    phase = REPORTS[report.type]
+    return phase is not None and phase.is_finished
+
+
+def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: datetime) -> None:
+    """Note what an agent tells of an attempt that was ended without it; what was decided meanwhile stays."""
+    record = AttemptRecord(
+        number=report.attempt,
+        outcome=report.type,
+        reason=report.reason or report.type,
+        native_id=report.native_id,
+        exit_code=report.exit_code,
+        signal=report.signal or None,
+        started_at=report.started_at,
+        ended_at=report.finished_at,
+    )
+    execution.set(reason_message=confirmed(execution.reason_message, cluster, now))
+    message = f"Cluster '{cluster}' reported {report.type}, which confirms that the job has ended."
+    execution.note(executions.CONFIRMED, record.reason, message, cluster, now, record)
 
 
 def _truncate(output: OutputFile, limit: int) -> OutputFile:

@@ -60,6 +60,7 @@ class CreationRequest(NamedTuple):
 
     run: RunRequest
     name: str | None
+    claimed_by: str | None = None  #: the name that the caller gives, unverified
     created_by: str = ""  #: as the gate knows the caller
 
     @property
@@ -77,7 +78,9 @@ _requests: Memo[RunRequest] = Memo(1024)
 _specs: Memo[JsonObject] = Memo(1024)
 
 
-def read_request(*, project: str, domain: str, name: str | None, spec: object, inputs: object) -> CreationRequest:
+def read_request(
+    *, project: str, domain: str, name: str | None, spec: object, inputs: object, claimed_by: str | None = None
+) -> CreationRequest:
     """A request in its normal form; Invalid with every problem."""
     text = json_text([project, domain, spec, inputs])
 
@@ -86,7 +89,7 @@ def read_request(*, project: str, domain: str, name: str | None, spec: object, i
 
     run = read() if len(text) > MAX_CACHED_BYTES else _requests.find(text, read)
     check_name(name)
-    return CreationRequest(run, name)
+    return CreationRequest(run, name, claimed_by)
 
 
 def _read_run(project: str, domain: str, name: str | None, spec: object, inputs: object) -> RunRequest:

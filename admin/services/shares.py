@@ -109,10 +109,8 @@ def pool_shares(
         placings = {digest: Placing(body) for digest, body in bodies.items()}
         examined = _affordable(placed, placings, most.compared)
         each = max(100, most.otherwise // len(group.members))
-        otherwise = {
-            member.cluster: shares.placed_otherwise(connection, name, member.cluster, window, each)
-            for member in group.members
-        }
+        members = [member.cluster for member in group.members]
+        otherwise = shares.placed_otherwise(connection, name, members, window, each)
     clusters = _clusters(group, examined, placings, otherwise)
     return PoolShares(
         group=group,

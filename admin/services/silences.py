@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import may_have_started
+from admin.core.executions.attempts import may_have_started, seconds_until_retry
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
-from admin.core.executions.silences import Silence
+from admin.core.executions.silences import Silence, describe_silence
 from admin.core.fleet.clusters import Health
 from admin.services.context import Context
+from admin.services.definitions import current_fleet
+from admin.services.obstacles import deleted_cluster
 from admin.store import clock_checks, fleet, reconciliations
-from admin.store.executions import Execution
+from admin.store.executions import Execution, ListedExecution
 from admin.store.fleet import HeardCluster
 
 _SILENT = (Health.UNREACHABLE.value, Health.LOST.value)
@@ -29,40 +32,76 @@ class SilenceView:
     on_lost: str
     lease_expires_at: datetime | None
     next_at: datetime | None
-    message: str
+    note: str  #: what is known, as lists have it
+    message: str  #: the same, what happens next, and what an operator can do
 
 
-def view_silence(
-    context: Context, connection: Connection, execution: Execution, heard: HeardCluster | None
-) -> SilenceView | None:
-    """What is to be said of an unfinished execution whose cluster is silent; None for any other.
+class HeardLast(NamedTuple):
+    """When the agent that has an execution was last heard, though it is not any more."""
+
+    since: datetime
+    is_taken_over: bool  #: whether another agent serves its cluster now
+
+
+def heard_last(execution: Execution | ListedExecution, heard: HeardCluster | None) -> HeardLast | None:
+    """Since when the agent of an unfinished execution is silent; None where it is not.
 
     `heard` is when the agent of its cluster was heard last.
     """
-    cluster = execution.cluster
-    if cluster is None or Phase(execution.phase).is_finished:
+    if execution.cluster is None or Phase(execution.phase).is_finished:
         return None
     if heard is None or heard.last_sync_at is None:
         return None
     is_silent = heard.health in _SILENT
     since = heard.last_sync_at if is_silent else execution.silent_since
-    if since is None:
+    return None if since is None else HeardLast(since, is_taken_over=not is_silent)
+
+
+def note_silence(execution: Execution | ListedExecution, heard: HeardCluster | None) -> str | None:
+    """What is known of an unfinished execution whose cluster is silent, in short; None for any other."""
+    last = heard_last(execution, heard)
+    if last is None:
+        return None
+    is_aborting = execution.phase == Phase.ABORTING.value
+    return describe_silence(execution.cluster, last.since, is_taken_over=last.is_taken_over, is_aborting=is_aborting)
+
+
+def note_silences(connection: Connection, executions: Iterable[Execution | ListedExecution]) -> dict[int, str]:
+    """The same of several, by their row ids; the others are left out."""
+    unfinished = [execution for execution in executions if execution.cluster and execution.finished_at is None]
+    if not unfinished:
+        return {}
+    heard = fleet.heard(connection, {execution.cluster or "" for execution in unfinished})
+    notes = ((execution.id, note_silence(execution, heard.get(execution.cluster or ""))) for execution in unfinished)
+    return {id: note for id, note in notes if note is not None}
+
+
+def view_silence(
+    context: Context, connection: Connection, execution: Execution, heard: HeardCluster | None
+) -> SilenceView | None:
+    """What is to be said of an unfinished execution whose cluster is silent; None for any other."""
+    last = heard_last(execution, heard)
+    if last is None:
         return None
     now = context.clock()
-    silence = replace(_silence(context, execution, cluster, since), is_taken_over=not is_silent)
+    silence = _silence(context, connection, execution, last)
     return SilenceView(
         since=silence.since,
         on_lost=silence.on_lost,
         lease_expires_at=silence.lease_expires_at,
         next_at=silence.next_at,
+        note=silence.note,
         message=" ".join([silence.describe(now), *_suspensions(connection, now)]),
     )
 
 
 def find_silence(context: Context, execution: Execution) -> SilenceView | None:
     """The same in a transaction of its own."""
+    if execution.cluster is None or execution.finished_at is not None:
+        return None
     with context.database.reading() as connection:
-        return view_silence(context, connection, execution, fleet.heard(connection).get(execution.cluster or ""))
+        heard = fleet.heard(connection, [execution.cluster])
+        return view_silence(context, connection, execution, heard.get(execution.cluster))
 
 
 def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:
@@ -73,21 +112,25 @@ def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:
         yield "Nothing is given up while the clock is not trusted: `rainbowctl get clock`."
 
 
-def _silence(context: Context, execution: Execution, cluster: str, since: datetime) -> Silence:
+def _silence(context: Context, connection: Connection, execution: Execution, last: HeardLast) -> Silence:
     agents = context.settings.agents
     retries = Retries.of(execution.content.get("retry"))
     is_aborting = execution.phase == Phase.ABORTING.value
     may_follow = not is_aborting or execution.reason == DRAINED
-    next_attempt = retries.seconds_until_next(execution.attempt - execution.unstarted, CLUSTER_LOST)
+    cluster = execution.cluster or ""
+    is_gone = cluster not in current_fleet(context, connection).clusters
+    deleted = deleted_cluster(connection, cluster) if is_gone else None
     return Silence(
         cluster=cluster,
-        since=since,
+        since=last.since,
         on_lost=retries.on_lost,
         lease_expires_at=execution.lease_expires_at,
-        lost_at=since + timedelta(seconds=agents.lost_seconds),
-        given_up_at=since + timedelta(seconds=agents.give_up_seconds),
+        lost_at=last.since + timedelta(seconds=agents.lost_seconds),
+        given_up_at=last.since + timedelta(seconds=agents.give_up_seconds),
         has_started=may_have_started(execution),
         is_aborting=is_aborting,
-        is_retried=next_attempt is not None and may_follow,
+        is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None and may_follow,
+        is_taken_over=last.is_taken_over,
+        deleted="" if deleted is None else deleted.describe(context.clock()),
         command=f"rainbowctl delete execution {execution.key} --giveUp",
     )

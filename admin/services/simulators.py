@@ -37,6 +37,7 @@ class SimulatedPlacement:
     pool: str | None = None
     label: str | None = None
     refused: bool = False
+    candidates: int = 0  #: clusters that were drawn from
 
     @property
     def place(self) -> tuple[str | None, bool]:
@@ -87,6 +88,7 @@ class Simulator:
         self.fleet = self._view.fleet
         self._waiting = executions.taken_by_waiting(connection, self.fleet.clusters)
         self._run_plans: dict[str, RunPlan] = {}
+        self._criteria: dict[str, object] = {}
         self._fleets: dict[str, Fleet] = {"": self.fleet}  #: by what says their states
         self._evaluations: dict[tuple[object, ...], Evaluation] = {}
 
@@ -112,10 +114,16 @@ class Simulator:
             message=decision.message,
             pool=run_plan.route.pool,
             label=run_plan.route.label,
+            candidates=len(evaluation.able),
         )
 
     def criteria(self, execution: Execution, request: KeyedRequest) -> object:
         """What settings make of a request, as far as its place depends on it; the same for equal requests."""
+        if request.key not in self._criteria:
+            self._criteria[request.key] = self._find_criteria(execution, request)
+        return self._criteria[request.key]
+
+    def _find_criteria(self, execution: Execution, request: KeyedRequest) -> object:
         try:
             run_plan = self._run_plan(execution.name, request)
         except (Invalid, RainbowError) as refusal:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import time_limit_ends_at
+from admin.core.executions.attempts import UNDECIDED, attempt_number, seconds_until_retry, time_limit_ends_at
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.retries import Retries
-from admin.core.executions.statuses import Circumstances, Status, describe_limit
-from admin.core.fleet.clusters import build_cluster
-from admin.core.placement.decisions import describe_drop, obstacle_at, switched_state
-from admin.core.placement.filters import Verdict
+from admin.core.executions.limits import Limits
+from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
+from admin.core.executions.statuses import Circumstances, Drain, Status, Times
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
+from admin.services.attempts import AttemptList
 from admin.services.context import Context
-from admin.services.decision_views import workload_of
-from admin.services.definitions import current_fleet
+from admin.services.obstacles import find_obstacle, find_obstacles
 from admin.services.silences import SilenceView
 from admin.store import fleet, statuses
 from admin.store.executions import Execution
@@ -58,6 +56,7 @@ def view_status(
     settings_trail: Mapping[str, Any],
     provenance: Mapping[int, Provenance],
     silence: SilenceView | None,
+    attempts: AttemptList,
 ) -> Status:
     """Where an execution stands, by the trail of the settings that it was decided by and its cluster's silence.
 
@@ -65,29 +64,32 @@ def view_status(
     """
     now = context.clock()
     phase = Phase(execution.phase)
-    is_in_line = phase is Phase.QUEUED and execution.cluster is not None and execution.lease_expires_at is None
+    is_waiting = phase is Phase.QUEUED and execution.lease_expires_at is None
+    is_in_line = is_waiting and execution.cluster is not None
+    is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
+    is_backing_off = is_waiting and execution.not_before is not None and execution.not_before > now
+    limits = _limits(execution, settings_trail, provenance)
     circumstances = Circumstances(
         phase=phase,
-        since=statuses.phase_began_at(connection, execution),
+        since=execution.phase_since or statuses.phase_began_at(connection, execution),
         reason=execution.reason,
-        reason_message=execution.reason_message,
+        reason_message=execution.reason_message or _ended_by(attempts),
         cluster=execution.cluster,
-        attempt=max(1, execution.attempt - execution.unstarted),
+        attempt=attempt_number(execution),
         attempts=Retries.of(execution.content.get("retry")).attempts,
         failure=None if execution.last_failure is None else AttemptRecord.from_json(execution.last_failure),
         route=describe_rungs(settings_trail["rungs"]),
-        limit=describe_limit(
-            execution.reason,
-            execution.content["job"],
-            execution.request["spec"].get("job"),
-            settings_trail["settings"],
-            provenance,
-            now,
-        ),
+        limit=limits.describe(execution.reason, now),
+        time_limit=limits.time_limit,
+        queueing_budget=limits.queueing_budget(now),
+        no_other=_why_no_other(execution),
+        times=_times(execution, attempts, now),
         duration=execution.duration,
         has_started=execution.started_at is not None,
         position=statuses.place_in_line(connection, execution, now) if is_in_line else None,
-        obstacle=_obstacle(context, connection, execution) if is_in_line else None,
+        obstacle=find_obstacle(context, connection, execution) if is_in_line else None,
+        obstacles=find_obstacles(context, connection, execution) if is_nowhere or is_backing_off else None,
+        drain=_drain(context, connection, execution),
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,
         ends_at=time_limit_ends_at(execution.started_at, execution.content),
@@ -98,17 +100,60 @@ def view_status(
     return circumstances.status(now)
 
 
-def _obstacle(context: Context, connection: Connection, execution: Execution) -> Verdict | None:
-    """Why the cluster at which an execution waits would not take it now."""
-    cluster = current_fleet(context, connection).clusters.get(execution.cluster or "")
-    if cluster is None:
-        return Verdict("", False, "is gone from the fleet")
-    # Its last report may be newer than the fleet: one of load alone is no new generation.
-    state = fleet.states(connection).get(cluster.name, cluster.state)
-    obstacle = obstacle_at(build_cluster(cluster.definition, state), workload_of(execution))
-    switched = None if obstacle is None else switched_state(obstacle)
-    if obstacle is None or switched is None:
-        return obstacle
+def _ended_by(attempts: AttemptList) -> str:
+    """By what the last attempt ended, of which its agent has said no more; "" where it has not ended."""
+    return (attempts.attempts[-1].ended_by or "") if attempts.attempts else ""
+
+
+def _limits(execution: Execution, settings_trail: Mapping[str, Any], provenance: Mapping[int, Provenance]) -> Limits:
+    return Limits(
+        job=execution.content["job"],
+        requested=execution.request["spec"].get("job"),
+        workflow=execution.launched.get("workflow"),
+        quality=execution.content["quality_of_service"],
+        settings=settings_trail["settings"],
+        provenance=provenance,
+    )
+
+
+def _why_no_other(execution: Execution) -> str:
+    """Why no other attempt follows one that has ended without success, and who set the policy; "" for all others."""
+    is_drained = execution.reason == DRAINED
+    has_failed = execution.phase in (Phase.FAILED.value, Phase.TIMED_OUT.value)
+    if execution.started_at is None or not (has_failed or (is_drained and Phase(execution.phase).is_finished)):
+        return ""
+    outcome = CLUSTER_LOST if is_drained or execution.reason == CLUSTER_LOST else execution.phase
+    policy = execution.content.get("retry")
+    why = Retries.of(policy).why_no_other(attempt_number(execution), outcome)
+    if not why or not policy:
+        return why
+    plan = execution.launched.get("launch_plan")
+    if execution.request["spec"].get("retry") or plan is None:
+        return f"{why}, as the request says"
+    return f"{why}, as launch plan '{plan['name']}', version {plan['version']}, says"
+
+
+def _times(execution: Execution, attempts: AttemptList, now: datetime) -> Times | None:
+    """How its time was spent; None where not all of its attempts are recorded."""
+    if attempts.unrecorded:
+        return None
+    total = max(0.0, ((execution.finished_at or now) - execution.created_at).total_seconds())
+    running = min(total, sum(attempt.run_seconds(now) for attempt in attempts.attempts))
+    return Times(waiting=total - running, running=running, total=total)
+
+
+def _drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:
+    """The drain of the cluster on which an execution runs."""
+    name = execution.cluster
+    if name is None or execution.phase not in (Phase.RUNNING.value, Phase.ABORTING.value):
+        return None
+    state = fleet.states(connection, [name]).get(name)
+    if state is None or not state.draining:
+        return None
     now = context.clock()
-    event = fleet.switched_by(connection, {switched: [cluster.name]}, now).get((cluster.name, switched))
-    return replace(obstacle, reason=describe_drop(obstacle.reason, event, now))
+    event = fleet.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+    return Drain(
+        deadline=state.drain_deadline,
+        by="its event is not kept" if event is None else event.describe(now),
+        is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None,
+    )

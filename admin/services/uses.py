@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,9 +15,11 @@ from admin.core.executions.removals import Removal
 from admin.core.executions.selectors import equals
 from admin.core.json_text import JsonObject
 from admin.core.problems import Path, closest, invalid
+from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier, settings_of
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL, EXECUTION_QUEUE
 from admin.core.settings.kinds import Kind, Merge
+from admin.core.settings.platform import PlatformLeaves
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.settings.uses import Sought
@@ -61,7 +63,7 @@ class Question:
 class Use:
     """What says it: a key of the configuration, a row, or the definition of a launch plan."""
 
-    position: tuple[str, ...]  #: by which uses are sorted: five texts
+    position: tuple[str, ...]  #: by which uses are sorted, each its own: five texts
     sought: Sought
     leaves: Mapping[Path, Any]
     scope: Scope = PLATFORM
@@ -93,16 +95,19 @@ class Uses:
 
     question: Question
     revision: int
+    provenance: Mapping[int, Provenance]  #: of the rows that say it, by their versions
     uses: list[Use] = field(default_factory=list)
     reached: list[Reached] = field(default_factory=list)
     affected: Affected | None = None  #: on the first page
     next_key: tuple[str, ...] | None = None
 
 
-def ask_name(context: Context, noun: str, name: str) -> Question:
+Ask = Callable[[Connection], Question]  #: makes a question of what a transaction sees
+
+
+def ask_name(context: Context, connection: Connection, noun: str, name: str) -> Question:
     """The question about a pool, label, cluster, queue or queue tag."""
-    with context.database.reading() as connection:
-        fleet = current_fleet(context, connection)
+    fleet = current_fleet(context, connection)
     queues = {queue.name: queue.tags for queue in context.settings.rules.queues}
     if noun == "pool":
         return Question(noun=noun, name=name, sought=(_sought(CLUSTER_ASSIGNMENT, _POOL, name),), known=fleet.pools)
@@ -142,12 +147,13 @@ def _sought(kind: Kind, path: Path, *values: str) -> Sought:
     return Sought(kind=kind, path=path, values=frozenset(values))
 
 
-def find_uses(context: Context, question: Question, after: tuple[str, ...] | None, limit: int) -> Uses:
+def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: int) -> Uses:
     """A page of what says it and of the scopes that this reaches, from after a position on.
 
     A position is that of a use, and then the scope below that was looked at last, as nine texts.
     """
     with context.database.reading() as connection:
+        question = ask(connection)
         search = _Search(context, connection, question)
         uses: list[Use] = []
         places: list[tuple[Use, Scope]] = []
@@ -172,7 +178,16 @@ def find_uses(context: Context, question: Question, after: tuple[str, ...] | Non
         affected = search.affected() if after is None else None
         revision = revisions.head(connection)
         reached = search.reached(places)
-    return Uses(question=question, revision=revision, uses=uses, reached=reached, affected=affected, next_key=last)
+        provenance = revisions.provenance_of(connection, {use.version for use in uses if use.version})
+    return Uses(
+        question=question,
+        revision=revision,
+        provenance=provenance,
+        uses=uses,
+        reached=reached,
+        affected=affected,
+        next_key=last,
+    )
 
 
 class _Search:
@@ -199,7 +214,7 @@ class _Search:
         platform = self._context.settings.platform
         for sought in self._question.sought:
             name = sought.kind.name
-            places = [(PLATFORM, platform.everywhere.get(name, {}))]
+            places: list[tuple[Scope, PlatformLeaves]] = [(PLATFORM, platform.at(sought.kind, ""))]
             places += [(Scope(domain), leaves) for (kind, domain), leaves in platform.by_domain.items() if kind == name]
             for scope, leaves in places:
                 payload = sought.kind.nest({path: leaf.value for path, leaf in leaves.items()})
@@ -242,9 +257,10 @@ class _Search:
     def _definitions(self, start: tuple[str, ...]) -> Iterator[Use]:
         key: registrations.PlaceKey | None = None
         if start[0] == _DEFINITION:
-            _mark, project, domain, name, _version = start
+            _mark, project, domain, name, _kind = start
             key = project, domain, name
-            yield from self._uses_of_plans(registrations.active_plans_of(self._connection, [key]).values())
+            plans_of_name = registrations.active_plans_of(self._connection, [key]).values()
+            yield from (use for use in self._uses_of_plans(plans_of_name) if use.position >= start)
         texts = [text for sought in self._question.sought for text in _texts(sought)]
         while True:
             plans = registrations.active_plans_containing(self._connection, texts, key, _CHUNK)
@@ -256,12 +272,12 @@ class _Search:
     def _uses_of_plans(self, plans: Iterable[registrations.Registered]) -> Iterator[Use]:
         for plan in plans:
             settings = settings_of(plan.spec)
-            for sought in self._question.sought:
+            for sought in sorted(self._question.sought, key=lambda sought: sought.kind.name):
                 leaves = sought.find(payload_of(sought.kind, settings))
                 if leaves:
-                    project, domain, name, version = plan.id.project, plan.id.domain, plan.id.name, plan.id.version
+                    project, domain, name = plan.id.project, plan.id.domain, plan.id.name
                     yield Use(
-                        position=(_DEFINITION, project, domain, name, version),
+                        position=(_DEFINITION, project, domain, name, sought.kind.name),
                         sought=sought,
                         leaves=leaves,
                         scope=Scope(domain, project, plan.workflow, name),

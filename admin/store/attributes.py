@@ -207,12 +207,6 @@ def exactly(connection: Connection, keys: Iterable[tuple[str, Scope]]) -> list[S
     return [_stored(row) for chunk in _chunks(places) for row in _EXACTLY.execute(connection, chunk)]
 
 
-def scopes(connection: Connection) -> list[Scope]:
-    """Every scope that has rows."""
-    query = select(*_SCOPE_COLUMNS).distinct()
-    return list(map(scope_of, connection.execute(query)))
-
-
 def keys_below(connection: Connection, project: str) -> list[tuple[str, Scope]]:
     """The kind and scope of everything that is stored below a project."""
     rows = connection.execute(select(*_KEY).where(attributes.c.project == project))

@@ -1,4 +1,4 @@
-"""Lists and counts of executions: pages that cost the same however many executions there are.
+"""Lists of executions: pages that cost the same however many executions there are.
 
 A page follows one index in the order of creation, from where the last page ended, and examines a limited number of
 executions. Matches that are too rare for one page come with the pages after it.
@@ -7,7 +7,7 @@ executions. Matches that are too rare for one page come with the pages after it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -19,24 +19,22 @@ from sqlalchemy import (
     CompoundSelect,
     Connection,
     FromClause,
-    and_,
     asc,
-    case,
     desc,
     func,
     literal_column,
-    or_,
     select,
     tuple_,
     union_all,
 )
 
-from admin.core.executions.causes import CAUSE_RULES, phases_of
-from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.selectors import LABEL_PREFIX, Condition, equals
-from admin.core.placement.routes import winner_of
-from admin.store import decisions
+from admin.core.executions.causes import phases_of
+from admin.core.executions.lifecycle import UNFINISHED
+from admin.core.executions.selectors import Condition, equals
+from admin.store import derived_fields
+from admin.store.derived_fields import Check
 from admin.store.dialects import is_postgresql
+from admin.store.execution_fields import COMPARISONS, fits, stored_columns
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution
 from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
@@ -45,8 +43,6 @@ from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
 _MOST_BRANCHES = 10
 
 _columns = executions.c
-#: The field that is not stored with an execution: which rung decided, by the trail of its last decision.
-_ORIGIN = "origin"
 
 #: What indexes lead with, before the time of creation. The first one that the conditions name in full is followed.
 _SCOPE = ("project", "domain")
@@ -80,27 +76,11 @@ class ListLimits:
     sorted: int = 50_000
     counted: int = 50_000
     previewed: int = 10_000  #: of those that wait, and of those that agents have, by a dry run of a change
+    decided: int = 1000  #: of these, how many a dry run decides again; an answer names no more
     drawn: int = 250_000  #: clusters that the executions which a dry run decides draw from together
 
 
 LIST_LIMITS = ListLimits()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Executions that have the same value."""
-
-    value: str  #: "" for none
-    count: int
-    not_before: datetime | None  #: when the first of those in back-off may start
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountPage:
-    """The groups among some executions."""
-
-    groups: list[Group]
-    last: Place | None  #: what the next page begins after; None for the last page
 
 
 class TooManyToSort(Exception):
@@ -119,69 +99,59 @@ def page(
     limits: ListLimits = LIST_LIMITS,
 ) -> Page[Item]:
     """Executions by one of their fields, from after a place on, each as an `item_type`."""
-    path = _path(connection, list(conditions), sort_by)
+    stored, derived = derived_fields.split(conditions)
+    path: Path = find_path(connection, stored, sort_by)
     if not path.branches:
         return Page(executions=[], last=None)
-    order = _Order(field=sort_by, descending=descending)
-    columns = [_columns[name] for name in item_type._fields]
+    order = Order(field=sort_by, descending=descending)
+    check: Check = Check(derived)
+    # What must be checked in memory is read without what lists show, which is read of those that fit.
+    names: Sequence[str] = item_type._fields
+    if derived:
+        names = ("id", sort_by, *path.fields, *check.columns())
+    columns = [_columns[name] for name in dict.fromkeys(names)]
     if path.goes_by(sort_by):
-        rows, last = _Walk(connection, path, order, limits).page(columns, after, limit)
+        rows, last = Walk(connection, path, order, limits).page(columns, check, after, limit)
     else:
-        rows, last = _sorted_page(connection, path, order, columns, after, limit, limits.sorted)
-    return Page(executions=[item_type._make(row) for row in rows], last=last)
+        rows, last = _sorted_page(connection, path, order, columns, check, after, limit, limits.sorted)
+    items = _items(connection, rows, item_type) if derived else [item_type._make(row) for row in rows]
+    return Page(executions=items, last=last)
+
+
+def _items(connection: Connection, rows: Sequence[AnyRow], item_type: type[Item]) -> list[Item]:
+    """Executions by their row ids, which rows begin with, in the order of the rows."""
+    ids = [row[0] for row in rows]
+    query = select(*(_columns[name] for name in item_type._fields)).where(_columns.id.in_(ids))
+    items = {item.id: item for item in map(item_type._make, connection.execute(query))} if ids else {}
+    return [items[id] for id in ids if id in items]
 
 
 def _sorted_page(
-    connection: Connection, path: _Path, order: _Order, columns: _Columns, after: Place | None, limit: int, most: int
+    connection: Connection,
+    path: Path,
+    order: Order,
+    columns: _Columns,
+    check: Check,
+    after: Place | None,
+    limit: int,
+    most: int,
 ) -> tuple[Sequence[AnyRow], Place | None]:
     """A page of executions that the database must sort."""
     beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
     if connection.execute(beyond).first() is not None:
         raise TooManyToSort
     fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
-    query = select(fitting).where(*_conditions(connection, path.rest, fitting))
+    query = select(fitting, *check.keys(fitting)).where(*path.remaining(fitting))
     if after is not None:
         query = query.where(order.beyond(after, fitting))
     key = (_comparable(fitting, order.field), fitting.c.id)
     query = query.order_by(*(column.desc() if order.descending else column for column in key))
-    rows = connection.execute(query.limit(limit + 1)).all()
+    rows = check.fitting(connection, connection.execute(query if check else query.limit(limit + 1)).all())
     return rows[:limit], order.place_of(rows[limit - 1]) if len(rows) > limit else None
 
 
-def count_page(
-    connection: Connection,
-    conditions: Iterable[Condition],
-    *,
-    by: str,
-    now: datetime,
-    after: Place | None,
-    limits: ListLimits = LIST_LIMITS,
-) -> CountPage:
-    """How many executions have each value of a field, of a limited number of them from after a place on."""
-    path = _path(connection, list(conditions), "created_at")
-    if not path.branches:
-        return CountPage(groups=[], last=None)
-    walk = _Walk(connection, path, _Order(field="created_at", descending=True), limits)
-    fields = ("id", "created_at", "phase", "not_before", by, *(condition.field for condition in path.rest))
-    columns = [_columns[name] for name in dict.fromkeys(name for field in fields for name in _stored(field))]
-    examined = walk.ahead(columns, after, limits.counted).subquery("examined")
-    value = func.coalesce(_column(examined, by), "")
-    is_backing_off = and_(examined.c.phase == Phase.QUEUED.value, examined.c.not_before > now)
-    query = (
-        select(value, func.count(), func.min(case((is_backing_off, examined.c.not_before))))
-        .where(*_conditions(connection, path.rest, examined))
-        .group_by(value)
-    )
-    groups = [
-        Group(value=value, count=count, not_before=not_before) for value, count, not_before in connection.execute(query)
-    ]
-    if by == _ORIGIN:
-        groups = _by_origin(connection, groups)
-    return CountPage(groups=groups, last=walk.end(after, limits.counted))
-
-
 @dataclass(frozen=True, kw_only=True)
-class _Order:
+class Order:
     """The order of a list."""
 
     field: str
@@ -206,7 +176,7 @@ def _comparable(table: FromClause, field: str) -> AnyColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Path:
+class Path:
     """An index to follow, one branch for each combination of values of the columns that it leads with."""
 
     lead: tuple[str, ...]
@@ -218,9 +188,18 @@ class _Path:
         """Whether executions come in the order of a field without being sorted."""
         return field == "created_at" or (field == "name" and self.lead == _SCOPE)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns that executions are checked by."""
+        return tuple(name for condition in self.rest for name in stored_columns(condition.field))
+
+    def remaining(self, table: FromClause) -> list[ColumnElement[bool]]:
+        """What the executions of a table must be checked for."""
+        return [fits(condition, table) for condition in self.rest]
+
     def branch_queries(self, columns: _Columns, *more: ColumnElement[bool]) -> list[AnySelect]:
         """A query for each branch."""
-        common = [*(_condition(condition) for condition in self.span), *more]
+        common = [*(fits(condition) for condition in self.span), *more]
         common += [_columns[name] != literal_column("''") for name in self.lead if name in _PARTIAL]
         if self.lead == ("state",):
             branches = [(_columns.state == literal_column(f"'{value}'"),) for (value,) in self.branches]
@@ -234,7 +213,7 @@ def _union(queries: list[AnySelect]) -> _Query:
     return queries[0] if len(queries) == 1 else union_all(*queries)
 
 
-def _path(connection: Connection, conditions: list[Condition], sort_by: str) -> _Path:
+def find_path(connection: Connection, conditions: list[Condition], sort_by: str) -> Path:
     """The index that fits the conditions best."""
     exact = {
         condition.field: condition
@@ -249,11 +228,11 @@ def _path(connection: Connection, conditions: list[Condition], sort_by: str) -> 
     lead = next(lead for lead in _leads(named, sort_by) if _is_narrow(named, lead))
     followed = [exact.get(name) for name in lead]
     span = [
-        condition for condition in conditions if condition.field == "created_at" and condition.function in _COMPARISONS
+        condition for condition in conditions if condition.field == "created_at" and condition.function in COMPARISONS
     ]
     if sort_by == "name" and lead == _SCOPE:
         span = []  # this index goes on by name
-    return _Path(
+    return Path(
         lead=lead,
         branches=tuple(product(*(dict.fromkeys(named[name].values) for name in lead))),
         span=tuple(span),
@@ -292,26 +271,29 @@ def _domains(connection: Connection, project: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Walk:
+class Walk:
     """Executions in the order of an index."""
 
     connection: Connection
-    path: _Path
-    order: _Order
+    path: Path
+    order: Order
     limits: ListLimits
 
-    def page(self, columns: _Columns, after: Place | None, limit: int) -> tuple[Sequence[AnyRow], Place | None]:
+    def page(
+        self, columns: _Columns, check: Check, after: Place | None, limit: int
+    ) -> tuple[Sequence[AnyRow], Place | None]:
         """The rows of a page and the place to go on after; a few executions are examined first, and then many."""
         rows: list[AnyRow] = []
-        rest = self.path.rest
-        for most in (limit * self.limits.examined_first, self.limits.examined) if rest else (limit + 1,):
+        is_checked = bool(self.path.rest or check)
+        for most in (limit * self.limits.examined_first, self.limits.examined) if is_checked else (limit + 1,):
             examined = self.ahead(columns, after, most).subquery("examined")
             # Both databases return the rows of a subquery in its order, and read no more of them than needed.
-            query = select(examined).where(*_conditions(self.connection, rest, examined))
-            rows += self.connection.execute(query.limit(limit + 1 - len(rows)))
+            query = select(examined, *check.keys(examined)).where(*self.path.remaining(examined))
+            result = self.connection.execute(query if check else query.limit(limit + 1 - len(rows)))
+            rows += check.fitting(self.connection, result.all())
             if len(rows) > limit:
                 return rows[:limit], self.order.place_of(rows[limit - 1])
-            after = self.end(after, most) if rest else None
+            after = self.end(after, most) if is_checked else None
             if after is None:
                 break
         return rows, after
@@ -334,116 +316,3 @@ class _Walk:
         if len(queries) > 1 and is_postgresql(self.connection):  # which merges only branches that have a limit
             queries = [select(order.sorted(query).limit(most).subquery()) for query in queries]
         return order.sorted(_union(queries)).limit(most)
-
-
-def _conditions(
-    connection: Connection, conditions: Iterable[Condition], table: FromClause
-) -> Iterator[ColumnElement[bool]]:
-    """The conditions on the executions of a table; an origin is looked up in the trails that they have, once each."""
-    origins: Mapping[str, str] | None = None
-    for condition in conditions:
-        if condition.field != _ORIGIN:
-            yield _condition(condition, table)
-            continue
-        if origins is None:
-            trails = connection.execute(select(_settings_trail(table)).select_from(table)).scalars()
-            origins = _origins(connection, trails)
-        fitting = [digest for digest, origin in origins.items() if _is_fitting(origin, condition)]
-        yield _settings_trail(table).in_(fitting)
-
-
-def _is_fitting(origin: str, condition: Condition) -> bool:
-    """Whether an origin, which no execution is without, fits a condition."""
-    match condition.function:
-        case "eq" | "value_in":
-            return origin in condition.values
-        case "ne" | "value_not_in":
-            return origin not in condition.values
-        case "contains":
-            return condition.values[0] in origin
-    return bool(_COMPARISONS[condition.function](origin, condition.values[0]))
-
-
-def _origins(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
-    """The rungs that decided, by the digests of settings trails."""
-    rungs = decisions.rungs(connection, filter(None, digests))
-    return {digest: winner_of(rungs_of_trail)["rung"] for digest, rungs_of_trail in rungs.items() if rungs_of_trail}
-
-
-def _by_origin(connection: Connection, groups: Sequence[Group]) -> list[Group]:
-    """Groups by settings trails as groups by the rungs that decided."""
-    origins = _origins(connection, [group.value for group in groups])
-    merged: dict[str, list[Group]] = {}
-    for group in groups:
-        merged.setdefault(origins.get(group.value, ""), []).append(group)
-    return [
-        Group(
-            value=origin,
-            count=sum(group.count for group in same),
-            not_before=min((group.not_before for group in same if group.not_before), default=None),
-        )
-        for origin, same in merged.items()
-    ]
-
-
-def _settings_trail(table: FromClause) -> AnyColumn:
-    """The trail that the last decision of an execution was made by."""
-    stored = decisions.decisions.c
-    is_last = (stored.execution_id == table.c.id, stored.number == table.c.decisions)
-    return select(stored.settings_trail).where(*is_last).correlate(table).scalar_subquery()
-
-
-def _condition(condition: Condition, table: FromClause = executions) -> ColumnElement[bool]:
-    column = _column(table, condition.field)
-    if condition.function in ("eq", "value_in"):
-        return _is_in(column, condition.values)
-    if condition.function in ("ne", "value_not_in"):
-        return ~_is_in(column, condition.values)
-    value = condition.values[0]
-    if condition.function == "contains":
-        return func.replace(column, value, "") != column  # case-sensitive on every database
-    comparison: ColumnElement[bool] = _COMPARISONS[condition.function](column, value)
-    return comparison
-
-
-def _column(table: FromClause, field: str) -> AnyColumn:
-    """The column of a field, the value of a label, or the cause that follows from phase and reason."""
-    if field == "cause":
-        return _cause(table)
-    if field == _ORIGIN:
-        return _settings_trail(table)
-    if field.startswith(LABEL_PREFIX):
-        labels: Any = table.c.labels  # the operators of JSON have no types
-        value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
-        return value
-    return table.c[field]
-
-
-def _stored(field: str) -> tuple[str, ...]:
-    """The columns that a field is read from."""
-    if field == "cause":
-        return ("phase", "reason")
-    if field == _ORIGIN:
-        return ("id", "decisions")
-    return ("labels",) if field.startswith(LABEL_PREFIX) else (field,)
-
-
-def _cause(table: FromClause) -> AnyColumn:
-    """The cause of an execution that ended without success; "" for any other."""
-    rules = [
-        (
-            and_(table.c.phase == rule.phase.value, *([table.c.reason.in_(rule.reasons)] if rule.reasons else [])),
-            rule.cause.value,
-        )
-        for rule in CAUSE_RULES
-    ]
-    return case(*rules, else_="")
-
-
-_COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
-
-
-def _is_in(column: AnyColumn, values: tuple[object, ...]) -> ColumnElement[bool]:
-    """An empty value stands for having none."""
-    is_named = column.in_([value for value in values if value != ""])
-    return or_(is_named, column.is_(None), column == "") if "" in values else and_(is_named, column.is_not(None))

@@ -32,6 +32,7 @@ executions = Table(
     Column("name", Text, nullable=False),
     Column("uid", Text, nullable=False, server_default=""),  # random; a name may be used again, "" before it existed
     Column("created_by", Text, nullable=False, server_default=""),  # as the gate knew its caller, "" before it was kept
+    Column("claimed_by", Text),  # the name that the caller gave, unverified
     Column("principal", Text),  # for whom, as the request says
     Column("digest", Text, nullable=False),  # of the request: the same request again creates no second execution
     Column("request", JSON, nullable=False),
@@ -80,6 +81,7 @@ executions = Table(
     Column("exit_code", Integer),
     Column("avoid", JSON, nullable=False, server_default="[]"),  # clusters that declined it
     Column("last_failure", JSON(none_as_null=True)),  # the record of the attempt that another one follows
+    Column("phase_since", UtcDateTime),  # None while it has the phase that it was created in
     UniqueConstraint("project", "domain", "name"),
 )
 _columns = executions.c

@@ -29,6 +29,7 @@ from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
 from admin.core.resources import Amounts, add, occupied
+from admin.core.settings.scopes import Scope
 from admin.store.batches import insert_all, update_all
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, execution_events, executions
 from admin.store.sql_types import AnySelect
@@ -59,6 +60,7 @@ class Execution(NamedTuple):
     name: str
     uid: str  #: random; of another execution that had the same name it is another
     created_by: str  #: as the gate knew its caller
+    claimed_by: str | None  #: the name that the caller gave, unverified
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -113,6 +115,7 @@ class Execution(NamedTuple):
     exit_code: int | None = None
     avoid: Sequence[str] = ()
     last_failure: JsonObject | None = None
+    phase_since: datetime | None = None  #: None while it has the phase that it was created in
 
     @property
     def key(self) -> ExecutionId:
@@ -137,6 +140,7 @@ class ListedExecution(NamedTuple):
     name: str
     uid: str
     created_by: str
+    claimed_by: str | None
     principal: str | None
     labels: dict[str, str] | None
     workflow: str
@@ -170,6 +174,8 @@ class ListedExecution(NamedTuple):
     nodes: list[str] | None
     exit_code: int | None
     last_failure: JsonObject | None
+    unstarted: int
+    phase_since: datetime | None
 
     @property
     def key(self) -> ExecutionId:
@@ -202,10 +208,17 @@ class WaitingExecution(NamedTuple):
     demand_ephemeral_storage: int
     demand_nodes: int
     exclusive: bool
+    workflow: str
+    launch_plan: str
 
     @property
     def key(self) -> ExecutionId:
         return ExecutionId(self.project, self.domain, self.name)
+
+    @property
+    def scope(self) -> Scope:
+        """Where its settings are resolved."""
+        return Scope(self.domain, self.project, self.workflow, self.launch_plan)
 
     @property
     def demand(self) -> dict[str, int]:
@@ -288,7 +301,8 @@ def change(
     number, phase = execution.events + 1, str(values.get("phase", execution.phase))
     record = None if attempt is None else attempt.as_json()
     event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, attempt=record, **details)
-    change_many(connection, [{"id": execution.id, **values, "updated_at": now, "events": number}])
+    since = {"phase_since": now} if phase != execution.phase else {}
+    change_many(connection, [{"id": execution.id, **values, **since, "updated_at": now, "events": number}])
     add_events(connection, [(execution.id, event)])
 
 
@@ -463,6 +477,30 @@ def attempt_events(connection: Connection, execution_id: int, limit: int) -> lis
     query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.attempt.is_not(None))
     rows = connection.execute(query.order_by(_event_columns.number.desc()).limit(limit))
     return [Event(**row._mapping) for row in rows]
+
+
+#: The type of the event by which the agent of a lost cluster tells the end of an attempt after all.
+CONFIRMED = "CONFIRMED"
+_MOST_RECORDS = 1000
+
+
+def unconfirmed_attempts(connection: Connection, ids: Iterable[int], cluster: str) -> set[tuple[int, int]]:
+    """The attempts at a cluster of some executions whose end nobody has confirmed: row ids with lease numbers."""
+    requested = list(ids)
+    if not requested:
+        return set()
+    columns = (_event_columns.execution_id, _event_columns.type, _event_columns.attempt)
+    is_record = (_event_columns.attempt.is_not(None), _event_columns.cluster == cluster)
+    query = select(*columns).where(_event_columns.execution_id.in_(requested), *is_record)
+    unconfirmed: set[tuple[int, int]] = set()
+    confirmed: set[tuple[int, int]] = set()
+    for id, kind, record in connection.execute(query.order_by(_event_columns.id.desc()).limit(_MOST_RECORDS)):
+        key = (id, record["number"])
+        if kind == CONFIRMED:
+            confirmed.add(key)
+        elif record.get("unconfirmed") and key not in confirmed:
+            unconfirmed.add(key)
+    return unconfirmed
 
 
 def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: str) -> set[int]:

@@ -223,9 +223,10 @@ def hold_states(connection: Connection, names: Iterable[str]) -> dict[str, Clust
     }
 
 
-def heard(connection: Connection) -> dict[str, HeardCluster]:
-    """When each cluster's agent was heard, and what its health is."""
-    return {row[0]: HeardCluster(*row[1:]) for row in connection.execute(_SELECT_HEARD)}
+def heard(connection: Connection, names: Iterable[str] | None = None) -> dict[str, HeardCluster]:
+    """When each cluster's agent was heard, or those of some, and what its health is."""
+    query = _SELECT_HEARD if names is None else _SELECT_HEARD.where(cluster_states.c.name.in_(list(names)))
+    return {row[0]: HeardCluster(*row[1:]) for row in connection.execute(query)}
 
 
 def to_be_drained_by(connection: Connection, now: datetime) -> list[str]:

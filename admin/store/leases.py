@@ -51,6 +51,7 @@ class LeasedExecution:
     native_id: str | None
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
+    nodes: list[str] | None  #: the same
 
     def __init__(self, names: Iterable[str], values: Iterable[object]) -> None:
         self.__dict__.update(zip(names, values, strict=True))
@@ -74,7 +75,8 @@ class LeasedExecution:
     def apply(self, change: Change, now: datetime) -> None:
         """Make a change, with its event."""
         cluster = self.cluster
-        self.set(**change.values, updated_at=now)
+        since = {"phase_since": now} if change.values.get("phase", self.phase) != self.phase else {}
+        self.set(**change.values, **since, updated_at=now)
         message = change.message or change.values.get("reason_message")
         self.note(change.kind, self.reason, message, cluster, now, change.attempt)
 
@@ -113,8 +115,10 @@ class CurrentAttempt(NamedTuple):
 
 # Built once: building a query takes longer than executing it, and every sync needs several.
 _KEY = (_columns.project, _columns.domain, _columns.name)
-_DETAILS = (_columns.content, _columns.avoid)
-_LEASE_COLUMNS = [_columns[name] for name in LeasedExecution.__annotations__ if name not in ("content", "avoid")]
+_DETAILS = (_columns.content, _columns.avoid, _columns.nodes)
+_LEASE_COLUMNS = [
+    _columns[name] for name in LeasedExecution.__annotations__ if name not in {column.name for column in _DETAILS}
+]
 _of_cluster = _columns.cluster == bindparam("cluster")
 _of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
 _has_id = _columns.id.in_(bindparam("ids", expanding=True))
@@ -259,8 +263,9 @@ def add_details(connection: Connection, leases: Iterable[LeasedExecution]) -> No
     """Read what only the beginning and the end of an attempt need of executions."""
     by_id = {execution.id: execution for execution in leases}
     if by_id:
-        for execution_id, content, avoid in connection.execute(_SELECT_DETAILS, {"ids": list(by_id)}):
-            by_id[execution_id].content, by_id[execution_id].avoid = content, avoid
+        for execution_id, content, avoid, nodes in connection.execute(_SELECT_DETAILS, {"ids": list(by_id)}):
+            execution = by_id[execution_id]
+            execution.content, execution.avoid, execution.nodes = content, avoid, nodes
 
 
 def next_not_before(connection: Connection, clusters: Sequence[str], now: datetime) -> dict[str, datetime]:

@@ -11,11 +11,13 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Index,
     Table,
     Text,
     UniqueConstraint,
     cast,
     func,
+    literal_column,
     or_,
     select,
     true,
@@ -55,12 +57,25 @@ launch_plans = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint(*_KEY),
 )
+#: The condition of the indexes of active launch plans; no parameter, for a database must know that it is the same.
+IS_ACTIVE = launch_plans.c.state == literal_column(f"'{ACTIVE}'")
+for _name, _columns_of_index in (
+    ("ix_launch_plans_active", ("project", "domain", "name")),
+    ("ix_launch_plans_active_workflow", ("project", "domain", "workflow", "name")),
+):
+    Index(
+        _name,
+        *(launch_plans.c[column] for column in _columns_of_index),
+        postgresql_where=IS_ACTIVE,
+        sqlite_where=IS_ACTIVE,
+    )
 
 
 PlaceKey = tuple[str, str, str]  #: a project, a domain and a name
 _NAMED = ("project", "domain", "name")
-_ACTIVE_OF = KeyedQuery(
-    select(launch_plans).where(launch_plans.c.state == ACTIVE), [launch_plans.c[name] for name in _NAMED]
+_ACTIVE_OF = KeyedQuery(select(launch_plans).where(IS_ACTIVE), [launch_plans.c[name] for name in _NAMED])
+_ACTIVE_OF_WORKFLOWS = KeyedQuery(
+    select(launch_plans).where(IS_ACTIVE), [launch_plans.c[name] for name in ("project", "domain", "workflow")]
 )
 _NEWEST_OF = KeyedQuery(
     select(func.max(workflows.c.id)).group_by(*(workflows.c[name] for name in _NAMED)),
@@ -198,6 +213,11 @@ def active_plans_of(connection: Connection, keys: Iterable[PlaceKey]) -> dict[Pl
     return {(row.project, row.domain, row.name): _registered(row) for row in _ACTIVE_OF.execute(connection, keys)}
 
 
+def active_plans_of_workflows(connection: Connection, keys: Iterable[PlaceKey]) -> list[Registered]:
+    """The active launch plans of some projects, domains and names of workflows."""
+    return [_registered(row) for row in _ACTIVE_OF_WORKFLOWS.execute(connection, keys)]
+
+
 def newest_workflows(connection: Connection, keys: Iterable[PlaceKey]) -> dict[PlaceKey, Registered]:
     """The workflows of some projects, domains and names, each in the version that was registered last."""
     ids = [row[0] for row in _NEWEST_OF.execute(connection, keys)]
@@ -212,7 +232,7 @@ def active_plans_containing(
     named = [launch_plans.c[name] for name in _NAMED]
     text = cast(launch_plans.c.spec, Text)
     contains = or_(*(text.contains(part, autoescape=True) for part in texts)) if texts else true()
-    query = select(launch_plans).where(launch_plans.c.state == ACTIVE, contains).order_by(*named).limit(limit)
+    query = select(launch_plans).where(IS_ACTIVE, contains).order_by(*named).limit(limit)
     if after is not None:
         query = query.where(tuple_(*named) > after)
     return [_registered(row) for row in connection.execute(query)]
@@ -220,7 +240,7 @@ def active_plans_containing(
 
 def active_plans(connection: Connection) -> list[Registered]:
     """Every active launch plan."""
-    query = select(launch_plans).where(launch_plans.c.state == ACTIVE)
+    query = select(launch_plans).where(IS_ACTIVE)
     return [_registered(row) for row in connection.execute(query)]
 
 

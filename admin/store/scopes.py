@@ -1,14 +1,36 @@
-"""Scopes that are known: those that have attributes, and those of registered workflows and launch plans."""
+"""Scopes that are known: those that have attributes, and those of registered workflows and active launch plans."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, literal, select, tuple_, union
+from sqlalchemy import Connection, bindparam, literal, select, true, tuple_, union
 
 from admin.core.settings.scopes import Scope
 from admin.store.attributes import attributes
-from admin.store.registrations import launch_plans, workflows
+from admin.store.keys import KeyedQuery
+from admin.store.registrations import IS_ACTIVE, launch_plans, workflows
+
+_NO_PLAN = literal("").label("launch_plan")
+#: Where the scopes of workflows and launch plans are known from: the table, its names, and which of its rows count.
+_SOURCES = (
+    (attributes, attributes.c.workflow, attributes.c.launch_plan, true()),
+    (workflows, workflows.c.name, _NO_PLAN, true()),
+    (launch_plans, launch_plans.c.workflow, launch_plans.c.name, IS_ACTIVE),
+)
+
+
+def _known(keys: int) -> list[KeyedQuery]:
+    """The queries for what is known below scopes that have a project, a domain and, with three keys, a workflow."""
+    queries = []
+    for table, workflow_name, plan_name, counts in _SOURCES:
+        columns = table.c.project, table.c.domain, workflow_name.label("workflow"), plan_name.label("launch_plan")
+        query = select(*columns).where(counts).distinct().order_by(*columns).limit(bindparam("most"))
+        queries.append(KeyedQuery(query, (table.c.project, table.c.domain, workflow_name)[:keys]))
+    return queries
+
+
+_BELOW_PROJECTS, _BELOW_WORKFLOWS = _known(2), _known(3)
 
 
 def below(
@@ -24,15 +46,9 @@ def below(
 
     `workflow` is the only one whose launch plans are read.
     """
-    empty = literal("").label("launch_plan")
-    sources = (
-        (attributes, attributes.c.workflow, attributes.c.launch_plan),
-        (workflows, workflows.c.name, empty),
-        (launch_plans, launch_plans.c.workflow, launch_plans.c.name),
-    )
     parts = []
-    for table, workflow_name, plan_name in sources:
-        conditions = [table.c.project.in_(projects), table.c.domain == domain]
+    for table, workflow_name, plan_name, counts in _SOURCES:
+        conditions = [table.c.project.in_(projects), table.c.domain == domain, counts]
         conditions.append(tuple_(workflow_name, plan_name) > after)
         if workflow is not None:
             conditions.append(workflow_name == workflow)
@@ -42,3 +58,15 @@ def below(
     known = union(*parts).subquery()
     query = select(known).order_by(known.c.project, known.c.workflow, known.c.launch_plan).limit(limit)
     return [Scope(domain, project, *names) for project, *names in connection.execute(query)]
+
+
+def below_all(connection: Connection, places: Sequence[Scope], limit: int) -> list[Scope]:
+    """The first known scopes below some others, which all have a project and a domain, or all a workflow too."""
+    queries = _BELOW_WORKFLOWS if places and places[0].workflow else _BELOW_PROJECTS
+    keys = [(project, domain, workflow) if workflow else (project, domain) for domain, project, workflow, _ in places]
+    known = {
+        Scope(domain, project, *names)
+        for query in queries
+        for project, domain, *names in query.execute(connection, keys, most=limit + len(keys))
+    }
+    return sorted(known.difference(places), key=lambda scope: scope.sort_key)[:limit]

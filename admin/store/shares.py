@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, func, or_, select, true
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from admin.core.json_text import JsonObject
 from admin.store.decisions import decisions, trails
+from admin.store.dialects import is_sqlite
 from admin.store.execution_tables import executions
 
 _columns = executions.c
@@ -56,27 +58,49 @@ def count_placed_by(connection: Connection, pool: str, window: Window, most: int
     return int(connection.execute(select(func.count()).select_from(counted)).scalar_one())
 
 
-def placed_otherwise(connection: Connection, pool: str, cluster: str, window: Window, most: int) -> dict[str, int]:
-    """How many of a cluster's newest executions did not come by a pool, by the kind of their routes."""
-    values = {"pool": pool, "cluster": cluster, **window._asdict(), "most": most}
-    return {row[0]: row[1] for row in connection.execute(_PLACED_OTHERWISE, values)}
+def placed_otherwise(
+    connection: Connection, pool: str, clusters: Sequence[str], window: Window, most: int
+) -> dict[str, dict[str, int]]:
+    """How many of the newest executions of each cluster did not come by a pool, by the kind of their routes."""
+    counts: dict[str, dict[str, int]] = {cluster: {} for cluster in clusters}
+    values = {"pool": pool, **window._asdict(), "most": most}
+    if is_sqlite(connection):  # which has no joins of this kind, and to ask it often costs nothing
+        for cluster in clusters:
+            rows = connection.execute(_PLACED_OTHERWISE, {**values, "cluster": cluster})
+            counts[cluster] = {row[0]: row[1] for row in rows}
+        return counts
+    for cluster, route_kind, count in connection.execute(_ALL_PLACED_OTHERWISE, {**values, "clusters": list(clusters)}):
+        counts[cluster][route_kind] = count
+    return counts
 
 
-_NEWEST = (
-    select(_columns.route_kind, _columns.pool)
-    .where(
-        _columns.cluster == bindparam("cluster"),
-        _columns.created_at >= bindparam("after"),
-        _columns.created_at < bindparam("before"),
+def _newest(cluster: ColumnElement[str]) -> Select[tuple[str, str | None]]:
+    """The newest executions at a cluster."""
+    return (
+        select(_columns.route_kind, _columns.pool)
+        .where(
+            _columns.cluster == cluster,
+            _columns.created_at >= bindparam("after"),
+            _columns.created_at < bindparam("before"),
+        )
+        .order_by(_columns.created_at.desc(), _columns.id.desc())
+        .limit(bindparam("most"))
     )
-    .order_by(_columns.created_at.desc(), _columns.id.desc())
-    .limit(bindparam("most"))
-    .subquery()
-)
+
+
+_NEWEST = _newest(bindparam("cluster", type_=Text)).subquery()
 _PLACED_OTHERWISE = (
     select(_NEWEST.c.route_kind, func.count())
     .where(or_(_NEWEST.c.pool.is_(None), _NEWEST.c.pool != bindparam("pool")))
     .group_by(_NEWEST.c.route_kind)
+)
+_NAMES = func.unnest(bindparam("clusters", type_=ARRAY(Text))).table_valued("name")
+_NEWEST_OF_EACH = _newest(_NAMES.c.name).lateral()
+_ALL_PLACED_OTHERWISE = (
+    select(_NAMES.c.name, _NEWEST_OF_EACH.c.route_kind, func.count())
+    .join_from(_NAMES, _NEWEST_OF_EACH, true())
+    .where(or_(_NEWEST_OF_EACH.c.pool.is_(None), _NEWEST_OF_EACH.c.pool != bindparam("pool")))
+    .group_by(_NAMES.c.name, _NEWEST_OF_EACH.c.route_kind)
 )
 
 

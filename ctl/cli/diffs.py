@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any, NamedTuple
 
 from ctl.cli.output import paint
 from ctl.cli.session import Session
 from ctl.client.formats import printable, to_yaml
-from ctl.client.schemas import show
+from ctl.client.schemas import parts_of, show
 
 _COLOURS = {"-": "red", "+": "green", "@": "cyan"}
 
@@ -33,19 +33,23 @@ class Difference(NamedTuple):
         return f"{self.path}: {before} → {after}"
 
 
-def differences(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> list[Difference]:
-    """The values that differ between two documents, by their paths."""
-    sides = {"before": dict(_values(before or {})), "after": dict(_values(after or {}))}
-    paths = dict.fromkeys(path for values in sides.values() for path in values)
-    differing = [
-        Difference(path, {side: values[path] for side, values in sides.items() if path in values}) for path in paths
-    ]
+def differences(
+    before: Mapping[str, Any] | None,
+    after: Mapping[str, Any] | None,
+    *,
+    values: Callable[[Mapping[str, Any]], Iterable[tuple[str, Any]]] | None = None,
+) -> list[Difference]:
+    """The values that differ between two documents, by their paths; `values` has those of a document."""
+    of = values or _values
+    sides = {"before": dict(of(before or {})), "after": dict(of(after or {}))}
+    paths = dict.fromkeys(path for side in sides.values() for path in side)
+    differing = [Difference(path, {name: side[path] for name, side in sides.items() if path in side}) for path in paths]
     return [part for part in differing if len(part.sides) == 1 or part.sides["before"] != part.sides["after"]]
 
 
 def one_line(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, *, most: int = 3) -> str:
     """The values that differ between two documents, each as `path: before → after`; the first few of them."""
-    changed = differences(before, after)
+    changed = differences(before, after, values=lambda document: parts_of(document).items() if document else ())
     rest = f" and {len(changed) - most} more" if len(changed) > most else ""
     return ", ".join(map(str, changed[:most])) + rest
 

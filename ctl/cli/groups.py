@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ctl.cli.options import GLOBAL_OPTIONS, GlobalOption, domain_option, project_option
+from ctl.cli.revisions import RevisionTime
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 from ctl.client.words import did_you_mean
@@ -60,6 +61,9 @@ class Command(click.Command):
             # Typed before the verb, where every command seems to take it.
             if session.typed.get(key) is not None and flag not in own_names:
                 raise InvalidInput(f"{ctx.command_path.removeprefix('rainbowctl ')} takes no {key}: leave out {flag}.")
+        ctx.params |= {
+            name: value.number(session) for name, value in ctx.params.items() if isinstance(value, RevisionTime)
+        }
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from ctl.cli.options import Option, option, text_option
-from ctl.cli.output import Column
+from ctl.cli.output import Field, field_value
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 from ctl.client.scopes import KEYS
@@ -51,7 +51,7 @@ def list_options(fields: Iterable[str], *, selector: str = "", limit: int | None
 class Listing:
     """What the rows of a list can be selected and sorted by."""
 
-    fields: Mapping[str, Column]  #: `at` and those whose name ends in `_at` are times
+    fields: Mapping[str, Field]  #: `at` and those whose name ends in `_at` are times
     aliases: Mapping[str, str] = field(default_factory=dict)  #: Flyte's names of fields, beside those of a scope
     prefixes: Sequence[str] = ()  #: that may stand before a field, as in `workflow.name`
     states: Sequence[str] = ()  #: the words of `state`, by Flyte's numbers
@@ -153,8 +153,7 @@ def _is_time(name: str) -> bool:
 
 def _value(row: Any, name: str, listing: Listing) -> Any:
     """What a row has in a field: a number, a time, or text."""
-    column = listing.fields[name]
-    value = row.get(column) if isinstance(column, str) else column(row)
+    value = field_value(row, listing.fields[name])
     if _is_time(name):
         from ctl.client.times import parse_timestamp
 

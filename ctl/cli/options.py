@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ctl.cli.output import FORMATS, parse_format
+from ctl.cli.revisions import revision_or_time
 from ctl.cli.session import Session
 from ctl.client.words import flags
 
@@ -163,17 +164,7 @@ def filter_parameters(rows: str = "Rows", everything: str | None = None) -> list
 
 
 def at_option(help: str) -> click.Parameter:
-    return Option(["--at"], metavar="REVISION", callback=revision_number, help=help)
-
-
-def revision_number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """The number of a revision, as a flag takes it; 0 is before the first."""
-    if value is None:
-        return None
-    if not (value.isascii() and value.isdecimal()):
-        reason = f"{value!r} is not the number of a revision, as `rainbowctl history` shows them."
-        raise click.BadParameter(reason, ctx, param)
-    return int(value)
+    return Option(["--at"], metavar="REVISION|TIME", callback=revision_or_time, help=help)
 
 
 def kind_argument(metavar: str, explanation: str, *, parameter: str = "kind") -> Argument:

@@ -12,9 +12,24 @@ from ctl.client.errors import InvalidInput, RainbowError
 from ctl.client.formats import printable, printable_lines, to_json, to_yaml
 from ctl.client.words import did_you_mean, listed
 
-#: What a column of a table shows: a field of the row, or what a function makes of the row.
-Column = str | Callable[[Any], Any]
+#: What a field of a row is: its key, or what a function makes of the row.
+Field = str | Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Time:
+    """A column of times, each shown as `Printer.when` does."""
+
+    field: Field
+    is_ahead: bool = False  #: whether they may be to come
+
+
+#: What a column of a table shows.
+Column = Field | Time
 Columns = Mapping[str, Column]
+
+#: The width of answers about one thing.
+FOLDED_WIDTH = 100
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
 
@@ -34,6 +49,7 @@ class Printer:
     format: str = "table"
     is_quiet: bool = False
     has_headers: bool = True
+    width: int | None = None  #: that tables are folded to where there is no terminal; None for one line a row
 
     @property
     def is_table(self) -> bool:
@@ -52,6 +68,22 @@ class Printer:
     def without_headers(self) -> Printer:
         """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
+
+    def when(self, time: str | None, *, is_ahead: bool = False) -> str:
+        """
+        How long ago a time was, or with `is_ahead` how far it is to come; wide output has the time itself.
+
+        Empty where there is none. What has happened is never to come, though clocks differ.
+        """
+        from ctl.client.times import age, distance, to_second
+
+        if not time:
+            return ""
+        return to_second(time) if self.is_wide else distance(time) if is_ahead else age(time)
+
+    def folded(self) -> Printer:
+        """The same for an answer about one thing, which people read: nothing is wider than 100 columns."""
+        return self if self.is_wide else replace(self, width=FOLDED_WIDTH)
 
     def line(self, text: str = "") -> None:
         """One line of data."""
@@ -132,7 +164,12 @@ class Printer:
     def rows(self, rows: Sequence[Any], columns: Columns, wide: Columns | None = None) -> None:
         """A table of rows; `wide` are the columns that `-o wide` adds."""
         table = {**columns, **((wide or {}) if self.is_wide else {})}
-        self.table(list(table), [[cell_text(row, column) for column in table.values()] for row in rows])
+        self.table(list(table), [[self._cell(row, column) for column in table.values()] for row in rows])
+
+    def _cell(self, row: Any, column: Column) -> str:
+        if isinstance(column, Time):
+            return self.when(cell_text(row, column.field), is_ahead=column.is_ahead)
+        return cell_text(row, column)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """
@@ -143,9 +180,11 @@ class Printer:
         """
         cells = [[printable(cell) for cell in row] for row in rows]
         header = list(columns) if self.has_headers else None
-        if not sys.stdout.isatty() or not cells:
+        if not sys.stdout.isatty() and cells and header and self.width is not None:
+            sys.stdout.write(folded_table(header, cells, self.width))
+        elif not sys.stdout.isatty() or not cells:
             sys.stdout.write(plain_table(header, cells))
-        elif _has_room(columns, cells):
+        elif _has_room(columns, cells, _terminal_width()):
             _draw(columns, cells, bool(header))
         elif header is None or self.is_wide:
             sys.stdout.write(plain_table(header, cells))
@@ -153,13 +192,18 @@ class Printer:
             sys.stdout.write(stacked_table(header, cells, _terminal_width()))
 
 
-def cell_text(row: Any, column: Column) -> str:
+def field_value(row: Any, field: Field) -> Any:
+    """What a row has in a field."""
+    return row.get(field) if isinstance(field, str) else field(row)
+
+
+def cell_text(row: Any, field: Field) -> str:
     """The text of one cell; empty where the row has nothing to show."""
-    value = row.get(column) if isinstance(column, str) else column(row)
+    value = field_value(row, field)
     return "" if value is None else str(value)
 
 
-def id_part(key: str) -> Column:
+def id_part(key: str) -> Field:
     """A column: one part of the row's id."""
     return lambda row: row["id"].get(key)
 
@@ -179,11 +223,16 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
 
 
 def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
-    """A plain table whose widest columns are lines below each row, until the others fit a width."""
+    """A plain table whose widest columns are lines below each row, until the others fit a width.
+
+    Columns without anything in them are left out before.
+    """
     lines = [header, *([cell or "-" for cell in row] for row in rows)]
     widths = {index: max(len(line[index]) for line in lines) for index in range(len(header))}
+    empty = [index for index in widths if index and not any(row[index] for row in rows)]
     while len(widths) > 1 and sum(widths.values()) + 2 * (len(widths) - 1) > width:
-        widths.pop(max(list(widths)[1:], key=lambda index: (widths[index], index)))
+        widest = max(list(widths)[1:], key=lambda index: (widths[index], index))
+        widths.pop(empty.pop() if empty else widest)
     table = plain_table([header[index] for index in widths], [[row[index] for index in widths] for row in rows])
     if len(widths) == len(header):
         return table
@@ -194,6 +243,20 @@ def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
         for line, row in zip(others, rows, strict=True)
     )
     return first + "".join(stacked)
+
+
+def folded_table(header: list[str], rows: list[list[str]], width: int) -> str:
+    """A plain table whose last column is folded to a width; stacked where the others leave too little room for it."""
+    from textwrap import wrap
+
+    if not _has_room(header, rows, width):
+        return stacked_table(header, rows, width)
+    room = width - sum(max(len(line[index]) for line in [header, *rows]) + 2 for index in range(len(header) - 1))
+    lines = []
+    for *cells, last in [header, *([cell or "-" for cell in row] for row in rows)]:
+        first, *others = wrap(last, room, break_long_words=False, break_on_hyphens=False) or [""]
+        lines += [[*cells, first], *([*[" "] * len(cells), other] for other in others)]
+    return plain_table(None, lines)
 
 
 def _below(name: str, cell: str, width: int) -> str:
@@ -211,10 +274,10 @@ def _terminal_width() -> int:
     return get_terminal_size().columns
 
 
-def _has_room(columns: Sequence[str], rows: list[list[str]]) -> bool:
-    """Whether the terminal is wide enough to fold only the last column."""
+def _has_room(columns: Sequence[str], rows: list[list[str]], width: int) -> bool:
+    """Whether a width is enough to fold only the last column."""
     widths = [max(len(line[index]) for line in [columns, *rows]) + 2 for index in range(len(columns) - 1)]
-    return sum(widths) <= _terminal_width() * 2 // 3
+    return sum(widths) <= width * 2 // 3
 
 
 def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:

@@ -29,19 +29,12 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
     return show_name(ANONYMOUS, None if name == ANONYMOUS else name) if name else ""
 
 
-def when(printer: Printer, time: str) -> str:
-    """How long ago something was; wide output has the time itself."""
-    from ctl.client.times import age, to_second
-
-    return to_second(time) if printer.is_wide else age(time)
-
-
 def describe_provenance(printer: Printer, provenance: Document) -> str:
-    """`revision 41, anonymous (says ana), 3d4h ago, 'cap memory'`; wide output has the time itself."""
+    """`revision 41, anonymous (says ana), 3 d 4 h ago, 'cap memory'`; wide output has the time itself."""
     parts = [
         *(f"{noun} {provenance[noun]}" for noun in ("revision", "event") if provenance.get(noun)),
         show_name(provenance.get("author"), provenance.get("claimed_by")),
-        when(printer, str(provenance.get("at") or "")),
+        printer.when(provenance.get("at")),
         f"'{' '.join(str(provenance['message']).split())}'" if provenance.get("message") else "",
     ]
     return ", ".join(part for part in parts if part)
@@ -52,3 +45,19 @@ def describe_revision(printer: Printer, version: int | None, revisions: Mapping[
     if not version:
         return ""
     return describe_provenance(printer, (revisions or {}).get(str(version)) or {"revision": version})
+
+
+def describe_setter(printer: Printer, origin: Document, revisions: Mapping[str, Document] | None) -> str:
+    """`domain development (revision 41, anonymous (says ana), 3d4h ago, 'cap memory')`; also of the configuration."""
+    from ctl.client.scopes import describe_place
+
+    place = describe_place({key: value for key, value in origin.items() if key != "version"})
+    revision = describe_revision(printer, origin.get("version"), revisions)
+    return f"{place} ({revision})" if revision else place
+
+
+def as_of(answer: Document) -> str:
+    """`as of revision 7`; of a list that was read while something was changed, from which revision to which."""
+    if "first_revision" in answer:
+        return f"as of revisions {answer['first_revision']} to {answer['revision']}"
+    return f"as of revision {answer['revision']}"

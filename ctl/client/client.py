@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 from ctl.client.answers import Document
 from ctl.client.calls.attributes import AttributeCalls
 from ctl.client.calls.clocks import ClockCalls
+from ctl.client.calls.configuration import ConfigurationCalls
 from ctl.client.calls.executions import ExecutionCalls
 from ctl.client.calls.fleet import FleetCalls
 from ctl.client.calls.projects import ProjectCalls
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
 
 
 class Client(
-    AttributeCalls, ProjectCalls, FleetCalls, RegistrationCalls, ExecutionCalls, ReconciliationCalls, ClockCalls
+    AttributeCalls,
+    ProjectCalls,
+    FleetCalls,
+    RegistrationCalls,
+    ExecutionCalls,
+    ReconciliationCalls,
+    ClockCalls,
+    ConfigurationCalls,
 ):
     """Talks to one admin; a context manager that closes its connections."""
 

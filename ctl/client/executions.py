@@ -96,7 +96,9 @@ def parse_origin(text: str, place: str) -> str:
 
 
 def parse_group(text: str, place: str) -> str:
-    """What executions can be counted by, in any spelling."""
+    """What executions can be counted by, in any spelling; or a label, `labels.KEY`."""
+    if text.startswith("labels."):
+        return text
     return _parse_word(text, GROUPS, "group", place)
 
 
@@ -121,6 +123,14 @@ def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
     return _STATES[word]
 
 
+def _with_silence(message: str, silence: str) -> str:
+    """A message followed by what is known of a silent cluster, unless it says so already."""
+    if not silence or silence in message:
+        return message
+    end = "" if not message or message.endswith((".", "!", "?")) else "."
+    return f"{message}{end} {silence}".strip()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Execution:
     """One execution, as lists show it."""
@@ -128,7 +138,7 @@ class Execution:
     id: ExecutionId
     phase: str
     reason: str  #: code
-    message: str  #: of the reason
+    message: str  #: of the reason, and what is known while its cluster is silent
     cause: str  #: the category of what ended it without success; "" for any other
     cluster: str
     pool: str
@@ -139,7 +149,8 @@ class Execution:
     state: str
     created_at: str
     events: int
-    attempt: int
+    attempt: int  #: of its lease, as logs and agents count
+    attempt_number: int  #: as people count: those that never began do not
     document: Document  #: the answer as it came
 
     @classmethod
@@ -151,7 +162,7 @@ class Execution:
             id=ExecutionId.from_document(document.get("id") or {}),
             phase=str(closure.get("phase", "")),
             reason=str(reason.get("code", "")),
-            message=str(reason.get("message", "")),
+            message=_with_silence(str(reason.get("message", "")), str(document.get("silence") or "")),
             cause=str(closure.get("cause", "")),
             cluster=str(document.get("cluster") or ""),
             pool=str(document.get("pool") or ""),
@@ -163,6 +174,7 @@ class Execution:
             created_at=str(closure.get("created_at", "")),
             events=int(document.get("events") or 0),
             attempt=int(document.get("attempt") or 1),
+            attempt_number=int(document.get("attempt_number") or document.get("attempt") or 1),
             document=document,
         )
 

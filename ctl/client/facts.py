@@ -26,12 +26,23 @@ EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])
 PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])
 #: What executions can be selected by: `text`, `time`, `number` or `whole number` by the name of the field.
 SELECTOR_FIELDS: Mapping[str, str] = _FACTS["selector_fields"]
-#: Flyte's names of these fields.
+#: Other names of these fields, most of them Flyte's.
 SELECTOR_ALIASES: Mapping[str, str] = _FACTS["selector_aliases"]
+#: The most terms of a selector, and the most characters of it as the API takes it.
+MOST_TERMS: int = _FACTS["most_terms"]
+MOST_FILTER_LENGTH: int = _FACTS["most_filter_length"]
 #: What lists of executions can be sorted by.
 SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
 #: What executions can be counted by.
 GROUPS: tuple[str, ...] = tuple(_FACTS["groups"])
+#: How leases end that came to nothing before their attempt began.
+NOT_BEGUN: tuple[str, ...] = tuple(_FACTS["not_begun"])
+#: The filters that ask what operators and its agent have made of a cluster.
+STATE_FILTERS: tuple[str, ...] = tuple(_FACTS["state_filters"])
+#: The filter that asks for the weight of a cluster.
+WEIGHT_FILTER: str = _FACTS["weight_filter"]
+#: The kinds of settings that a job itself may override.
+OVERRIDABLE_KINDS: tuple[str, ...] = tuple(_FACTS["overridable_kinds"])
 #: Types of a workflow's inputs.
 INPUT_TYPES: tuple[str, ...] = tuple(_FACTS["input_types"])
 #: `job`, `retry`, `cluster`, `pool`, `label` and `cluster_state`, which an agent reports.

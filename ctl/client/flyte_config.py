@@ -17,6 +17,8 @@ from ctl.client.errors import InvalidInput
 from ctl.client.words import fold, listed
 
 _DEFAULT = "~/.flyte/config.yaml"
+#: The forms of answers that flytectl has too.
+_OUTPUTS = ("table", "json", "yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ def read_flyte_config(environ: Mapping[str, str] = os.environ) -> FlyteConfig | 
         if isinstance(error, FileNotFoundError):
             return None
         return FlyteConfig(path=path, values={}, remarks=(f"It cannot be read: {_reason(error)}",))
-    config = FlyteConfig(path=path, values=_values(document), remarks=_remarks(_section(document, "admin")))
+    config = FlyteConfig(path=path, values=_values(document), remarks=_remarks(document))
     return config if config.values or config.remarks else None
 
 
@@ -75,12 +77,13 @@ def _section(document: Mapping[str, Any], name: str) -> dict[str, str]:
 
 
 def _values(document: Mapping[str, Any]) -> dict[str, str]:
-    admin, task = _section(document, "admin"), _section(document, "task")
+    admin, root, task = (_section(document, name) for name in ("admin", "root", "task"))
     values = {
         "endpoint": _endpoint(admin.get("endpoint", ""), is_insecure=_is_true(admin, "insecure")),
         "ca_file": admin.get("cacertfilepath", ""),
-        "project": task.get("project", ""),
-        "domain": task.get("domain", ""),
+        "project": root.get("project") or task.get("project", ""),
+        "domain": root.get("domain") or task.get("domain", ""),
+        "output": _output(root),
     }
     return {key: value for key, value in values.items() if value}
 
@@ -92,7 +95,14 @@ def _endpoint(text: str, *, is_insecure: bool) -> str:
     return f"{'http' if is_insecure else 'https'}://{text.removeprefix('dns:///')}"
 
 
-def _remarks(admin: Mapping[str, str]) -> tuple[str, ...]:
+def _output(root: Mapping[str, str]) -> str:
+    """The form of answers, if it is one that answers have here."""
+    output = root.get("output", "").lower()
+    return output if output in _OUTPUTS else ""
+
+
+def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
+    admin, root = _section(document, "admin"), _section(document, "root")
     remarks = []
     if "authtype" in admin:
         remarks.append(
@@ -100,6 +110,9 @@ def _remarks(admin: Mapping[str, str]) -> tuple[str, ...]:
         )
     if _is_true(admin, "insecureskipverify"):
         remarks.append("Its insecureSkipVerify is not followed: --ca-file names who signed the certificate")
+    taken = {"project", "domain", *(["output"] if _output(root) else [])}
+    if others := sorted(root.keys() - taken):
+        remarks.append(f"Not taken of its section root: {listed(others)}")
     return tuple(remarks)
 
 

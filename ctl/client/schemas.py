@@ -205,12 +205,44 @@ def type_name(field: Field) -> str:
 
 
 def show(value: Any) -> str:
-    """A leaf's value in a table cell: text as it is, None as unset, anything else as JSON."""
+    """A leaf's value in a table cell: text as it is, None as unset, lists and objects entry by entry."""
     if value is None:
         return "(unset)"
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        return ", ".join(value)
+    if isinstance(value, Mapping) and value:
+        return ", ".join(f"{name}={show(item)}" for name, item in value.items())
+    if isinstance(value, list) and value:
+        return ("; " if any(isinstance(item, Mapping | list) for item in value) else ", ").join(map(show, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+#: The properties by which the entries of a list are told apart, in the order in which they are looked for.
+_NAMES = ("name", "id", "key", "task_type")
+
+
+def parts_of(value: Any) -> dict[str, str]:
+    """A value field by field, each as `show` has it; entries of a list go by their names, `members.east.weight`."""
+    return {path: show(part) for path, part in _parts(value)}
+
+
+def _parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    entries = value if isinstance(value, Mapping) else _by_name(value) if isinstance(value, list) else None
+    if not entries:
+        yield path, value
+        return
+    for name, part in entries.items():
+        yield from _parts(part, f"{path}.{name}" if path else str(name))
+
+
+def _by_name(items: list[Any]) -> dict[str, Any] | None:
+    """The entries of a list of objects by what names them; None where nothing does."""
+    for key in _NAMES:
+        if all(isinstance(item, Mapping) and isinstance(item.get(key), str) for item in items):
+            names = [item[key] for item in items]
+            if len(set(names)) < len(names):
+                return None
+            rest = [{name: part for name, part in item.items() if name != key} for item in items]
+            return {name: parts or name for name, parts in zip(names, rest, strict=True)}
+    return None
 
 
 def summary(schema: Schema, payload: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import parse_cause, parse_origin, parse_phase, parse_state
-from ctl.client.facts import SELECTOR_ALIASES, SELECTOR_FIELDS
+from ctl.client.facts import MOST_FILTER_LENGTH, MOST_TERMS, SELECTOR_ALIASES, SELECTOR_FIELDS
 from ctl.client.times import parse_duration, parse_time
 from ctl.client.words import did_you_mean, fold, listed
 
@@ -36,6 +36,7 @@ _TERM = re.compile(
     r"([A-Za-z_][\w./-]*)\s*(?:(==|!=|>=|<=|=|>|<)|(?<=\s)(not\s+in|in|contains)(?=[\s(]|$))\s*(.*)", re.DOTALL
 )
 _SPECIAL = frozenset("\\,;=<>()")
+_BRACKETS = frozenset("()")
 _EXAMPLE = "phase=QUEUED,cluster in (a;b)"
 
 
@@ -50,7 +51,7 @@ class Term:
     @property
     def filter(self) -> str:
         """The condition as the API takes it: `eq(phase,QUEUED)`."""
-        return f"{self.function}({self.field},{';'.join(self.values)})"
+        return f"{self.function}({self.field},{';'.join(map(_written, self.values))})"
 
     def matches(self, value: Any) -> bool:
         """
@@ -82,6 +83,19 @@ class Term:
             raise InvalidInput(f"{self.field} is a number, {text!r} is none.") from None
 
 
+def _written(value: str) -> str:
+    """A value within a filter of the API: in quotes where its brackets do not match."""
+    depth = 0
+    for character in value:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            break
+    if not depth and not value.startswith('"'):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def parse_selector(
     text: str,
     flag: str,
@@ -104,12 +118,19 @@ def parse_selector(
     terms = [_term(part, flag, now, types, aliases, readers) for part in _split(text, ",", flag)]
     if not terms:
         raise InvalidInput(f"{flag} is empty: write terms such as {_EXAMPLE}.")
+    if len(terms) > MOST_TERMS:
+        raise InvalidInput(
+            f"{flag} has {len(terms)} terms; the most is {MOST_TERMS}. Join values of a field: in (A;B)."
+        )
     return terms
 
 
-def filters(terms: list[Term]) -> str:
+def filters(terms: list[Term], flag: str = "The selector") -> str:
     """Terms as the API takes them."""
-    return "+".join(term.filter for term in terms)
+    text = "+".join(term.filter for term in terms)
+    if len(text) > MOST_FILTER_LENGTH:
+        raise InvalidInput(f"{flag} is {len(text)} characters long; the most is {MOST_FILTER_LENGTH}.")
+    return text
 
 
 def find_field(word: str, known: tuple[str, ...], place: str, aliases: Mapping[str, str] = SELECTOR_ALIASES) -> str:
@@ -197,7 +218,7 @@ def _characters(text: str, place: str) -> Iterator[str]:
             if piece[1] not in _SPECIAL:
                 raise InvalidInput(f"{place}: there is no escape {piece}; a backslash itself is written twice.")
             yield piece[1]
-        elif piece in _SPECIAL:
+        elif piece in _SPECIAL - _BRACKETS:  # brackets match, or the selector was refused
             raise InvalidInput(
                 f"{place}: {piece} in a value is written \\{piece}; between two terms stands a comma, as in {_EXAMPLE}."
             )

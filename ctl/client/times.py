@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from ctl.client.errors import InvalidInput
 
-_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdw])")
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdwy])")
+#: Of units that people type; a year has 365 days.
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+#: Units of what is shown.
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> str:
     """
-    A time in RFC 3339 for `24h`, `2026-03-01`, or `2026-03-01T12:00`.
+    A time in RFC 3339 for `24h`, `7d`, `1y`, `2026-03-01`, or `2026-03-01T12:00`.
 
     Without a time zone it is UTC, as all times that are shown. A day as an end includes that day.
     """
-    if span := _SPAN.fullmatch(text.strip()):
+    if is_duration(text):
         try:
-            return _written(now - timedelta(seconds=int(span[1]) * _SECONDS[span[2]]))
+            return _written(now - timedelta(seconds=parse_duration(text, flag)))
         except OverflowError:
             raise InvalidInput(f"{flag} {text} is too long ago.") from None
     try:
@@ -40,12 +43,12 @@ def _written(moment: datetime) -> str:
 
 
 def is_duration(text: str) -> bool:
-    """Whether a text is a duration in units: `90s`, `5m` or `1h30m`."""
+    """Whether a text is a duration in units: `90s`, `5m`, `1h30m` or `7d`."""
     return re.fullmatch(f"({_PART.pattern})+", text.strip()) is not None
 
 
 def parse_duration(text: str, flag: str) -> float:
-    """Seconds for `90`, `90s`, `5m` or `1h30m`."""
+    """Seconds for `90`, `90s`, `5m`, `1h30m`, `7d`, `2w` or `1y`."""
     stripped = text.strip()
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", stripped):
         return float(stripped)
@@ -56,9 +59,9 @@ def parse_duration(text: str, flag: str) -> float:
 
 
 def to_second(text: str) -> str:
-    """A timestamp of the admin to the second, in UTC; `-o json` has the full precision."""
+    """A timestamp of the admin to the second, in UTC: `2026-03-01 12:00:05Z`; `-o json` has the full precision."""
     moment = parse_timestamp(text)
-    return text if moment is None else _written(moment.astimezone(UTC).replace(microsecond=0))
+    return text if moment is None else _written(moment.astimezone(UTC).replace(microsecond=0)).replace("T", " ")
 
 
 def parse_timestamp(text: str | None) -> datetime | None:
@@ -71,24 +74,23 @@ def parse_timestamp(text: str | None) -> datetime | None:
 
 
 def format_duration(seconds: float) -> str:
-    """How long, in its two largest units: `0s`, `3m10s`, `2h5m`, `4d1h`."""
+    """How long, in its two largest units, as the admin writes it: `0 s`, `3 min 10 s`, `2 h 5 min`, `4 d`."""
     rest = max(0, int(seconds))
-    parts = []
-    for unit in ("d", "h", "m", "s"):
-        number, rest = divmod(rest, int(_SECONDS[unit]))
-        parts.append(f"{number}{unit}" if number else "")
-    first = next((index for index, part in enumerate(parts) if part), None)
-    return "0s" if first is None else "".join(parts[first : first + 2])
+    for (unit, size), (smaller, smaller_size) in pairwise(_UNITS):
+        if rest >= size:
+            part = rest % size // smaller_size
+            return f"{rest // size} {unit}{f' {part} {smaller}' if part else ''}"
+    return f"{rest} s"
 
 
 def age(moment: str | None) -> str:
-    """How long ago something was: `3m5s ago`; empty where that is not known."""
+    """How long ago something was: `3 min 5 s ago`; empty where that is not known."""
     time = parse_timestamp(moment)
     return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
 
 
 def distance(moment: str) -> str:
-    """How far from now something is that may be to come: `in 20s`, else its age."""
+    """How far from now something is that may be to come: `in 20 s`, else its age."""
     time = parse_timestamp(moment)
     seconds = (time - datetime.now(UTC)).total_seconds() if time else 0.0
     return f"in {format_duration(seconds)}" if seconds > 0 else age(moment)

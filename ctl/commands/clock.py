@@ -33,6 +33,7 @@ def get_clock(session: Session) -> None:
         [clock],
         clock,
         {
+            # Times are absolute: how far they are from now is the question.
             "TIME": lambda row: to_second(row["time"]),
             "STATE": _state,
             "TRUSTED AT": lambda row: to_second(row["trusted_at"]),

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option, revision_number
+from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option
+from ctl.cli.output import Printer
+from ctl.cli.provenance import describe_setter
+from ctl.cli.revisions import revision_or_time
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
-from ctl.client.schemas import show
-from ctl.client.scopes import KEYS, Scope, describe_place
+from ctl.client.schemas import parts_of
+from ctl.client.scopes import KEYS, Scope
 
 _HELP = """Show what differs between two scopes, field by field, with the origin of each value. Nothing is written.
 
 The first scope is named as everywhere; what is not named of the other one is the same. --at and --otherAt compare as of
-revisions, also at one scope, with the platform's current configuration.
+revisions or times, also at one scope, with the platform's current configuration.
 
 compare execution NAME shows where the settings that an execution was decided by differ from those that the same request
 would get now.
@@ -50,8 +53,8 @@ _OTHERS = {
         option(
             "otherAt",
             parameter="other_at",
-            metavar="REVISION",
-            callback=revision_number,
+            metavar="REVISION|TIME",
+            callback=revision_or_time,
             help="The other as of this revision.",
         ),
     ],
@@ -70,15 +73,16 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
     printer = session.printer
     if printer.machine_output([name], comparison):
         return
-    first, second = comparison["first"], comparison["second"]
-    printer.line(f"first   {_side(first)}")
-    printer.line(f"second  {_side(second)}")
-    printer.line()
-    rows = [_cells(difference) for difference in comparison["differences"]]
+    number = len(comparison["differences"])
+    counted = "1 field differs" if number == 1 else f"{number or 'No'} fields differ"
+    printer.line(
+        f"{counted}, {comparison['equal']} equal: first is {_side(comparison['first'])}; "
+        f"second is {_side(comparison['second'])}."
+    )
+    rows = [cells for difference in comparison["differences"] for cells in _rows(printer, comparison, difference)]
     if rows:
+        printer.line()
         printer.table(["KIND", "FIELD", "FIRST", "SET BY", "SECOND", "SET BY"], rows)
-    counted = "1 field differs" if len(rows) == 1 else f"{len(rows) or 'No'} fields differ"
-    printer.note(f"{counted}; {comparison['equal']} equal.")
 
 
 def _of_scopes(session: Session, kind: str | None, flags: Mapping[str, Any]) -> tuple[Document, str]:
@@ -120,18 +124,19 @@ def _side(side: Document) -> str:
     return f"execution {ExecutionId.from_document(execution)} at {scope}" if execution else scope
 
 
-def _cells(difference: Document) -> list[str]:
-    leaves = difference["first"], difference["second"]
-    return [difference["resource_type"], difference["field"], *(cell(leaf) for leaf in leaves for cell in _LEAF_CELLS)]
+def _rows(printer: Printer, comparison: Document, difference: Document) -> Iterator[list[str]]:
+    """A row for a field that differs; where its value has fields of its own, one for each of these that differs."""
+    sides = difference["first"], difference["second"]
+    set_by = [_set_by(printer, side, comparison.get("revisions")) for side in sides]
+    parts = [parts_of(side["value"]) if side["state"] == "set" else {} for side in sides]
+    for path in dict.fromkeys((*parts[0], *parts[1])) or [""]:
+        values = [part.get(path) if part else f"({side['state']})" for part, side in zip(parts, sides, strict=True)]
+        if values[0] != values[1]:
+            field = ".".join(name for name in (difference["field"], path) if name)
+            first, second = (value or "" for value in values)
+            yield [difference["resource_type"], field, first, set_by[0], second, set_by[1]]
 
 
-def _value(leaf: Document) -> str:
-    return show(leaf.get("value")) if leaf["state"] == "set" else f"({leaf['state']})"
-
-
-def _origin(leaf: Document) -> str:
+def _set_by(printer: Printer, leaf: Document, revisions: Mapping[str, Document] | None) -> str:
     origin = leaf.get("origin")
-    return describe_place(origin) if origin else ""
-
-
-_LEAF_CELLS = (_value, _origin)
+    return describe_setter(printer, origin, revisions) if origin else ""

@@ -15,17 +15,17 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope, check_level
-from ctl.commands.attributes.explain import kinds_of, show_values
+from ctl.commands.attributes.explain import kinds_of, opening, show_values
 
-_HELP = """Show what applies at a scope, and where it comes from, level by level.
+_HELP = """Show what applies at a scope, and where it comes from, level by level. One sentence sums it up.
 
 KIND is a noun, a name or a number, or `all`, the default. The trail runs from the platform down to the scope; levels
 that set nothing are shown too. For each field the most specific level that sets it wins. Beside what a level sets
 stand the revision that set it, who made that, when and why; -o wide shows the time itself. Where nothing is set, the
-nearest row of another scope is shown, with the command that sets the same here.
+nearest row of another scope is shown, with the command that sets the same at this one.
 
---with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision, with the
-platform's current configuration.
+--with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision or a time,
+with the platform's current configuration.
 
 --reach shows which scopes below the row that is set at this scope follow it, which say otherwise, and which say the
 same again: workflows and launch plans that are registered or have settings, and projects in their domains.
@@ -46,7 +46,7 @@ shows an earlier decision.
         *SCOPE_PARAMETERS,
         assumed_files_option(),
         at_option("As of this revision."),
-        Option(["--reach"], is_flag=True, help="Show which scopes below follow what is set here."),
+        Option(["--reach"], is_flag=True, help="Show which scopes below follow what is set at this one."),
         Option(["--all", "everything"], is_flag=True, help="With --reach: every scope, not only the first 1000."),
         Option(["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."),
     ],
@@ -56,6 +56,7 @@ shows an earlier decision.
         "rainbowctl explain all -d production -o json",
         "rainbowctl explain task-resource-attribute -p flyteexamples -d development --with limits.yaml",
         "rainbowctl explain all -p flyteexamples -d development --at 12",
+        "rainbowctl explain all -p flyteexamples -d development --at 2026-03-01T12:00",
         "rainbowctl explain task-resource-attribute -d production --reach",
         "rainbowctl explain execution nightly -p flyteexamples -d development",
     ],
@@ -77,6 +78,8 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
         return
     document = _document(session, scope, chosen, flags)
     if not session.printer.machine_output(_names(session, scope, chosen, document["values"]), document):
+        session.printer.line(opening(session, scope, chosen, document, is_assumed=bool(flags["files"])))
+        session.printer.line()
         show_values(
             session,
             scope,

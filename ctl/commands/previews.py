@@ -51,7 +51,7 @@ def show_notes(session: Session, preview: Document) -> None:
         session.printer.note(note)
 
 
-def show_preview(session: Session, answer: Document, *, is_dry_run: bool = False) -> None:
+def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
     """The executions that a change would affect, by its dry run; an older admin does not say.
 
     Where a dry run is all that was asked for, it also says that none would be affected.

@@ -8,12 +8,11 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, force_option
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, Time
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
-from ctl.client.times import to_second
 from ctl.client.words import count, listed
 from ctl.commands.executions.tables import ID_COLUMNS
 
@@ -37,8 +36,8 @@ _CLUSTERS = definition_completer("cluster")
 _COLUMNS: Columns = {
     "CLUSTER": "cluster",
     "STATE": "state",
-    "SINCE": lambda row: to_second(row["began_at"]),
-    "SYNCED": lambda row: to_second(row.get("synced_at") or ""),
+    "SINCE": Time("began_at"),
+    "SYNCED": Time("synced_at"),
     "UNKNOWN": lambda row: len(row["unknown"]),
     "WHY": "message",
 }

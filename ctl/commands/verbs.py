@@ -145,6 +145,7 @@ get = KindGroup(
             summary="Clusters that a restored database does not agree with yet", place="reconciliations"
         ),
         "clock": Entry(summary="The admin's clock, and whether it is trusted", place="clock"),
+        "admin-config": Entry(summary="The configuration that the admin runs with", place="admin_config"),
         "execution": Entry(summary="Executions", place="executions.get"),
         "execution-event": Entry(summary="What happened to an execution", place="executions.get"),
         "output": Entry(summary="Output files of an execution", place="executions.outputs"),

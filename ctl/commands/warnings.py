@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.lists import PAGE, Listing, choose
 from ctl.cli.options import filter_parameters, kind_argument, strict_option
+from ctl.cli.output import Column
+from ctl.cli.provenance import as_of, describe_revision
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange, warning_text
@@ -22,7 +24,8 @@ _NO_EFFECT_HELP = """Show the stored settings that affect no execution, each wit
 
 A setting has no effect if more specific ones override it everywhere, if nothing runs under the name it is for, if it
 names a pool, label or queue tag that is unknown or empty, or if what runs there sets it itself. -p, -d and -w
-choose the scopes; without them all are examined, by kind and scope, until a page is full.
+choose the scopes; without them all are examined, by kind and scope, until a page is full. The first sentence says how
+many were examined, and as of which revision; beside each reason stands who set the row, when and why.
 """
 
 
@@ -40,6 +43,7 @@ def _place(warning: Document) -> str:
     return str(warning.get("name") or Scope.from_document(warning).describe())
 
 
+_COLUMNS: Mapping[str, Column] = {"KIND": _noun, "LEVEL": _level, "SCOPE": _place, "FIELD": "field"}
 _LISTING = Listing(
     fields={
         "kind": _noun,
@@ -59,7 +63,8 @@ _LISTING = Listing(
 )
 def get_warnings(session: Session, strict: bool, **flags: Any) -> None:
     warnings = list(choose(session, session.client.warnings(), flags, _LISTING))
-    _show(session, warnings, "WARNING", empty="No warnings.")
+    columns = {**_COLUMNS, "WARNING": warning_text}
+    session.printer.show(_names(warnings), warnings, warnings, columns, {"CODE": "code"}, empty="No warnings.")
     if strict and warnings:
         raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")
 
@@ -84,15 +89,28 @@ def get_no_effect(session: Session, kind: str | None, **flags: Any) -> None:
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
     reasons = session.client.no_effect(chosen, **scope_filters(session, flags))
     rows = list(choose(session, reasons, flags, _NO_EFFECT))
-    _show(session, rows, "REASON", empty="Every setting has an effect.")
+    read = {name: value for name, value in reasons.document.items() if name != "token"}
+    document = {**read, "warnings": rows, "complete": reasons.is_complete}
+    printer = session.printer
+    if printer.machine_output(_names(rows), document):
+        return
+    printer.line(_opening(rows, document))
+    if rows:
+        set_by = {"SET BY": lambda row: describe_revision(printer, row.get("version"), document.get("revisions"))}
+        printer.line()
+        printer.rows(rows, {**_COLUMNS, "REASON": warning_text, **set_by}, {"CODE": "code"})
 
 
-def _show(session: Session, warnings: Sequence[Document], title: str, *, empty: str) -> None:
-    session.printer.show(
-        (RowChange.from_document(warning).short(_noun(warning)) for warning in warnings),
-        warnings,
-        warnings,
-        {"KIND": _noun, "LEVEL": _level, "SCOPE": _place, "FIELD": "field", title: warning_text},
-        {"CODE": "code"},
-        empty=empty,
-    )
+def _opening(rows: Sequence[Document], document: Document) -> str:
+    """The answer in one sentence: how many settings have no effect, of how many."""
+    number = len({(row["resource_type"], Scope.from_document(row)) for row in rows})
+    has = "has" if number == 1 else "have"
+    examined = count(int(document["examined"]), "setting")
+    first = "" if document["complete"] else "the first "
+    what = f"{number} {has} no effect, as a whole or in a field" if number else "each has an effect"
+    was = "was" if document["examined"] == 1 else "were"
+    return f"Of {first}{examined} that {was} examined, {what}; {as_of(document)}."
+
+
+def _names(warnings: Sequence[Document]) -> Iterator[str]:
+    return (RowChange.from_document(warning).short(_noun(warning)) for warning in warnings)

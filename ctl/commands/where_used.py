@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, Option, complete_kind
+from ctl.cli.output import Printer
+from ctl.cli.provenance import as_of, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
 from ctl.client.schemas import show
-from ctl.client.scopes import Scope, describe_place
+from ctl.client.scopes import Scope
 from ctl.client.words import count, did_you_mean
 
 #: Rows of the tables, unless they are wide.
@@ -55,8 +58,7 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     printer = session.printer
     if printer.machine_output((_name(use) for use in answer["uses"]), answer):
         return
-    title = f"{noun} {answer['name']}".strip()
-    printer.line(f"{title}, as of revision {answer['revision']}")
+    printer.line(_opening(noun, answer))
     if not answer["known"]:
         printer.warning(
             f"No {noun} is called '{answer['name']}'.{did_you_mean(answer['name'], answer.get('closest', []))}"
@@ -64,15 +66,15 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     for key in ("pools", "labels"):
         if answer.get(key):
             printer.line(f"It is in the {key} {', '.join(answer[key])}.")
-    _table(session, answer["uses"], {"SAID BY": _place, "KIND": "resource_type", "FIELDS": _fields})
-    more = "at least " if answer.get("token") else ""
-    counts = answer["reach"]
-    printer.line(
-        f"Said {more}{count(len(answer['uses']), 'time')}; {more}{count(counts['scopes'], 'scope')} "
-        f"{'has' if counts['scopes'] == 1 else 'have'} it, {count(counts['launch_plans'], 'launch plan')} among them."
+    _table(
+        session,
+        answer["uses"],
+        {
+            "SAID BY": lambda use: _said_by(printer, use, answer.get("revisions")),
+            "KIND": "resource_type",
+            "FIELDS": _fields,
+        },
     )
-    if noun in _NOUNS:
-        printer.line(f"Without it executions would be refused at {more}{count(counts['refused'], 'scope')}.")
     if answer.get("scopes"):
         _table(session, answer["scopes"], {"SCOPE": _scope, "KIND": "resource_type", "WITHOUT IT": _without})
     _show_executions(session, answer["executions"])
@@ -80,12 +82,31 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
         printer.note("There is more: --all goes on to the end.")
 
 
+def _opening(noun: str, answer: Document) -> str:
+    """The answer in one sentence: how often it is said, what has it from there, and what would miss it."""
+    counts, more = answer["reach"], "at least " if answer.get("token") else ""
+    title = f"{noun} {answer['name']}".strip()
+    parts = [
+        f"{title} is said {more}{count(len(answer['uses']), 'time')}",
+        f"{more}{count(counts['scopes'], 'scope')} {'has' if counts['scopes'] == 1 else 'have'} it, "
+        f"{count(counts['launch_plans'], 'launch plan')} among them",
+    ]
+    if noun in _NOUNS:
+        parts.append(f"without it executions would be refused at {more}{count(counts['refused'], 'scope')}")
+    return f"{'; '.join(parts)}; {as_of(answer)}."
+
+
 def _query(session: Session, noun: str, name: str | None) -> Document:
     if noun in _NOUNS:
         if not name:
             raise InvalidInput(f"Which {noun}? Write `rainbowctl where-used {noun} NAME`.")
         return {noun.replace("-", "_"): name}
-    query: Document = {"resource_type": session.client.kind(noun).name}
+    try:
+        query: Document = {"resource_type": session.client.kind(noun).name}
+    except InvalidInput:
+        known = [*_NOUNS, *(kind.noun for kind in session.client.kinds())]
+        hint = did_you_mean(noun, known) or f" There are {', '.join(_NOUNS)}, and the kinds of `rainbowctl get kind`."
+        raise InvalidInput(f"There is no noun {noun!r}.{hint}") from None
     field, equals, value = (name or "").partition("=")
     query |= {"field": field} if field else {}
     return query | ({"value": value} if equals else {})
@@ -118,10 +139,10 @@ def _name(use: Document) -> str:
     return Scope.from_document(use).name(use["resource_type"]) if use["level"] != "platform" else str(use["key"])
 
 
-def _place(use: Document) -> str:
+def _said_by(printer: Printer, use: Document, revisions: Mapping[str, Document] | None) -> str:
     if use["level"] == "launch-plan-definition":
         return f"definition of {_scope(use)} (version {use['version']})"
-    return describe_place(use)
+    return describe_setter(printer, use, revisions)
 
 
 def _scope(place: Document) -> str:

@@ -505,7 +505,7 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     )
     done = shell.run("rainbowctl drain cluster quiet --deadline 1h --reason 'new disks'")
     assert (done.status, done.out) == (0, "")
-    assert done.err.startswith("Draining cluster quiet: 1 execution may finish there until 20")
+    assert done.err.startswith("Draining cluster quiet: 1 execution may finish there, and what is left is ended in ")
     assert state(shell, "quiet")[1] == "ready,draining"
     assert "new disks" in shell.ok("rainbowctl get cluster quiet -o wide")
     assert agent.sync()["state"]["draining"] is True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,11 @@ def test_the_reach_of_a_row(shell: Shell) -> None:
     answer = shell.rest("GET", f"effective_attributes/reach?{query}")
     assert json.loads(shell.ok(f"{command} -o json")) == answer
     assert json.loads(shell.ok(f"{command} --all -o json")) == answer
-    first, counts, _blank, _header, *rows = shell.ok(command).splitlines()
-    version = answer["row"]["version"]
-    assert first == f"execution-cluster-label at project {project}, domain staging (version {version}): value=a"
-    assert counts == (
-        "Of 4 scopes below: 1 follows it, 1 says otherwise, 1 says the same again, 1 follows another row; "
-        f"as of revision {answer['revision']}."
+    first, _blank, _header, *rows = shell.ok(f"{command} -o wide").splitlines()
+    assert first == (
+        f"execution-cluster-label value=a, set by project {project}, domain staging "
+        f"({set_by(answer, answer['row'])}): of 4 scopes below 1 follows it, 1 says otherwise, 1 says the same again, "
+        f"1 follows another row; as of revision {answer['revision']}."
     )
     words = {
         "follows": "follows it",
@@ -50,11 +50,23 @@ def test_the_reach_of_a_row(shell: Shell) -> None:
         "says_the_same": "says the same again",
         "follows_another": "follows another row",
     }
-    expected = [[entry["level"], place_of(entry), words[entry["relation"]]] for entry in answer["scopes"]]
+    expected = [
+        [entry["level"], place_of(entry), words[entry["relation"]], set_by(answer, entry) or "-"]
+        for entry in answer["scopes"]
+    ]
     assert [cells(row) for row in rows] == expected
     assert "No execution-cluster-label is set" in shell.refused(3, command.replace("staging", "production"))
     assert "--all goes with --reach" in shell.refused(2, "rainbowctl explain all -d staging --all")
     assert "Name one kind" in shell.refused(2, f"rainbowctl explain all -p {project} -d staging --reach")
+
+
+def set_by(answer: Any, entry: Any) -> str:
+    """Who set a row, as wide output shows it."""
+    revision = answer["revisions"].get(str(entry.get("version")))
+    if revision is None:
+        return ""
+    claim = f" (says {revision['claimed_by']})" if "claimed_by" in revision else ""
+    return f"revision {revision['revision']}, {revision['author']}{claim}, {revision['at'].partition('.')[0]}Z"
 
 
 def place_of(entry: dict[str, str]) -> str:
@@ -92,11 +104,13 @@ def test_the_nearest_row_and_a_command_that_sets_the_same_here(
     answer = shell.rest("GET", f"effective_attributes?{query}&provenance=true&nearest=true")
     assert json.loads(shell.ok(f"{command} -o json")) == answer
     [nearest] = answer["nearest"].values()
-    *_trail, row, advice = shell.ok(command).splitlines()
+    first, *_trail, row, advice = shell.ok(f"{command} -o wide").splitlines()
+    asked = f"project {project}, domain development, workflow here"
+    assert first == f"{noun} has no value at {asked}: no level sets one; as of revision {answer['revision']}."
     assert row.startswith(f"Nearest: {shown}")
-    place = f"project {project}, domain development, workflow there (version {nearest['version']})."
+    place = f"project {project}, domain development, workflow there ({set_by(answer, nearest)})."
     assert row.endswith(f" at {place}")
-    assert advice == f"To set the same here: {nearest['command']}"
+    assert advice == f"To set the same at {asked}: {nearest['command']}"
     shell.ok(f"{nearest['command']} -q --force")
     [value] = shell.rest("GET", f"effective_attributes?{query}")["values"]
     assert value["value"] == nearest["value"] == payload
@@ -110,18 +124,25 @@ def test_settings_without_effect(shell: Shell) -> None:
     command = f"rainbowctl get no-effect -p {project}"
     answer = shell.rest("GET", f"matchable_attributes/no_effect?project={project}")
     assert [entry["code"] for entry in answer["warnings"]] == ["unknown_label", "unknown_workflow"]
-    assert json.loads(shell.ok(f"{command} -o json")) == answer["warnings"]
-    header, *rows = shell.ok(command).splitlines()
-    assert cells(header) == ["KIND", "LEVEL", "SCOPE", "FIELD", "REASON"]
+    assert json.loads(shell.ok(f"{command} -o json")) == {**answer, "complete": True}
+    first, _blank, header, *rows = shell.ok(f"{command} -o wide").splitlines()
+    assert first == (
+        "Of 2 settings that were examined, 2 have no effect, as a whole or in a field; "
+        f"as of revision {answer['revision']}."
+    )
+    assert cells(header) == ["KIND", "LEVEL", "SCOPE", "FIELD", "REASON", "SET BY", "CODE"]
     nouns = {"EXECUTION_CLUSTER_LABEL": "execution-cluster-label"}
     nouns["QUALITY_OF_SERVICE_SPECIFICATION"] = "quality-of-service"
     assert [cells(row) for row in rows] == [
-        [nouns[entry["resource_type"]], entry["level"], place_of(entry), entry["field"], entry["message"]]
+        [
+            nouns[entry["resource_type"]],
+            *(entry["level"], place_of(entry), entry["field"], entry["message"], set_by(answer, entry), entry["code"]),
+        ]
         for entry in answer["warnings"]
     ]
-    assert len(json.loads(shell.ok(f"{command} execution-cluster-label -o json"))) == 1
-    assert len(json.loads(shell.ok(f"{command} --filter.fieldSelector code=unknown_workflow -o json"))) == 1
-    assert "Every setting has an effect." in shell.run(f"{command} -d development").err
+    for more in ("execution-cluster-label", "--filter.fieldSelector code=unknown_workflow"):
+        assert len(json.loads(shell.ok(f"{command} {more} -o json"))["warnings"]) == 1
+    assert "Of 0 settings that were examined, each has an effect" in shell.ok(f"{command} -d development")
 
 
 def test_where_a_pool_is_used(shell: Shell) -> None:
@@ -138,15 +159,16 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
     reach = shell.rest("GET", "uses?pool=used&reach=true")
     assert json.loads(shell.ok(f"{command} --reach --all -o json")) == reach
     assert answer["reach"] == {"scopes": 3, "launch_plans": 1, "refused": 1}
-    lines = [cells(line) for line in shell.ok(f"{command} --reach").splitlines() if line]
+    lines = [cells(line) for line in shell.ok(f"{command} --reach -o wide").splitlines() if line]
     [use] = answer["uses"]
-    said = f"project {project}, domain staging (version {use['version']})"
+    said = f"project {project}, domain staging ({set_by(answer, use)})"
     assert lines == [
-        [f"pool used, as of revision {answer['revision']}"],
+        [
+            "pool used is said 1 time; 3 scopes have it, 1 launch plan among them; without it executions would be "
+            f"refused at 1 scope; as of revision {answer['revision']}."
+        ],
         ["SAID BY", "KIND", "FIELDS"],
         [said, "CLUSTER_ASSIGNMENT", "cluster_pool_name=used"],
-        ["Said 1 time; 3 scopes have it, 1 launch plan among them."],
-        ["Without it executions would be refused at 1 scope."],
         ["SCOPE", "KIND", "WITHOUT IT"],
         *(
             [place_of(entry), "CLUSTER_ASSIGNMENT", "refused" if entry["refused"] else "goes on"]
@@ -158,7 +180,39 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
     ]
     done = shell.run("rainbowctl where-used pool usde")
     assert (done.status, "No pool is called 'usde'. Did you mean used?" in done.err) == (0, True), done.err
+    assert "Did you mean pool?" in shell.refused(2, "rainbowctl where-used pol used")
+    done = shell.run("rainbowctl delete pool usde --dryRun")
+    assert "There is no pool usde: there is nothing to delete. Did you mean used?" in done.err
     assert "Which pool?" in shell.refused(2, "rainbowctl where-used pool")
     assert "limits" in shell.refused(2, "rainbowctl where-used task-resource-attribute limit.cpu=2")
     value = shell.ok("rainbowctl where-used cluster-pool-attribute cluster_pool_name=used -o json")
     assert json.loads(value)["uses"] == answer["uses"]
+
+
+def test_what_applies_is_said_in_one_sentence_with_who_set_it(shell: Shell) -> None:
+    project = shell.project("explained")
+    explain = f"rainbowctl explain execution-cluster-label -p {project} -d staging -o wide"
+    shell.put(f"project_attributes/{project}", **{LABEL: {"value": "near"}})
+    query = f"effective_attributes?project={project}&domain=staging&resource_type=3&provenance=true"
+    answer = shell.rest("GET", query)
+    [origin] = answer["values"][0]["origins"].values()
+    assert shell.ok(explain).splitlines()[0] == (
+        f"execution-cluster-label at project {project}, domain staging is value=near, set by project {project} "
+        f"({set_by(answer, origin)}); as of revision {answer['revision']}."
+    )
+    first, _blank, title, *_ = shell.ok(f"rainbowctl explain -p {project} -d staging").splitlines()
+    assert f"a value at project {project}, domain staging: " in first
+    assert title.endswith(f" at project {project}, domain staging")
+    assumed = f"kind: execution-cluster-label\nproject: {project}\ndomain: staging\nvalue: far\n"
+    assert shell.ok(f"{explain} --with -", stdin=assumed).splitlines()[0] == (
+        f"execution-cluster-label at project {project}, domain staging is value=far, set by project {project}, "
+        f"domain staging; as of revision {answer['revision']} and the given documents."
+    )
+
+
+def test_where_something_would_run_is_said_in_one_sentence(shell: Shell) -> None:
+    project = shell.project("placed")
+    shell.rest("PUT", "pools/placed", {"pool": {"members": [{"id": "somewhere"}]}})
+    first = shell.ok(f"rainbowctl place name -p {project} -d staging --clusterPool placed -- true").splitlines()[0]
+    assert first.startswith(f"{project}/staging/name would run on somewhere: ")
+    assert "; as of revision " in first

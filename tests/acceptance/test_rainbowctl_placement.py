@@ -33,13 +33,16 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     shell.ok(f"rainbowctl create execution why {here} --clusterPool first -q -- true")
     explain = f"rainbowctl explain execution why {here}"
     head, rungs, candidates, others, received, settings = shell.ok(explain).split("\n\n")
-    id, now, following, decision, *_ = re.sub(r"\n {10}", " ", head).splitlines()
-    assert id == f"execution {project}/development/why"
+    others = re.sub(r"\s+", " ", others)
+    now, _, rest = re.sub(r"\n {10}", " ", head).partition("\nexecution ")
+    id, following, times, decision, *_ = rest.splitlines()
+    assert id == f"{project}/development/why"
     assert re.fullmatch(
-        r"now       QUEUED for \d+ s, .* at east: east is expected: .*; pool 'first' in the request "
+        r"QUEUED for \d+s, .* at east: east is expected: .*; pool 'first' in the request "
         rf"outranks label 'arctic' at project-domain {project}/development\.",
-        now,
+        now.replace("\n", " "),
     )
+    assert re.fullmatch(r"times     waited \d+s, ran 0s, \d+s in all", times)
     assert following == "next      It is decided again when the fleet changes."
     assert decision == "decision  cluster east (pool first, strategy spill)"
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in rungs.splitlines()]
@@ -47,23 +50,21 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert ["request", "pool first", "wins"] in [row[:3] for row in cells]
     assert ["project-domain", "label arctic", "overridden"] in [row[:3] for row in cells]
     assert any(f"project {project}, domain development" in row[-1] for row in cells)
-    header, *rows = candidates.splitlines()
+    header, *rows = re.sub(r"\n {10,}", " ", candidates).splitlines()
+    assert [line for line in shell.ok(explain).splitlines() if len(line) > 100] == []
     assert header.split()[:2] == ["CLUSTER", "WEIGHT"]
     assert [row.split()[0] for row in rows] == ["east", "west"]
     assert "yes" in rows[0].split()
     assert "yes" not in rows[1].split()
     assert rows[1].split("  ")[-1].strip() == "able; scored 1 against 0, and the lowest is best"
-    assert others.splitlines()[0].split("  ")[0] == "NOT A CANDIDATE"
-    assert "is not in pool 'first', revision " in others
+    assert others.startswith("NOT A CANDIDATE WHY NOT ")
+    assert "is not in pool 'first' as defined, revision " in others
     assert re.search(r"resources.requests.cpu +2 +configuration \(task_resources.defaults.cpu\)", received)
     assert re.search(r"defaults.cpu +2 +configuration \(task_resources.defaults.cpu\)", settings)
     assert "here" not in settings
     answer = shell.rest("GET", f"executions/{project}/development/why/explanation")
     printed = json.loads(shell.ok(f"{explain} -o json"))
-    assert re.sub(r"\d+ s", "", printed["status"].pop("message")) == re.sub(
-        r"\d+ s", "", answer["status"].pop("message")
-    )
-    now_and_then = re.compile(r"[0-9]+ seconds? ago")
+    now_and_then = re.compile(r'[0-9]+ s\b|"[a-z]+_seconds": [0-9.]+')
     assert now_and_then.sub("", json.dumps(printed)) == now_and_then.sub("", json.dumps(answer))
     assert "silent" not in rungs
     wide = shell.ok(f"{explain} -o wide")
@@ -85,12 +86,12 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     assert "CLUSTERS_CORDONED" in message
     out = shell.ok(f"rainbowctl explain execution late {here}")
     assert "no cluster" in out
-    header, row = (re.split(r"\s{2,}", line) for line in out.split("\n\n")[2].splitlines())
+    header, row, *folded = (re.split(r"\s{2,}", line) for line in out.split("\n\n")[2].splitlines())
     assert row[0] == "lonely (expected)"
     assert "CORDONED" not in header
     assert row[header.index("STATE")] == "cordoned"
-    by = r"event [0-9]+, anonymous \(says otto\), [0-9]+ seconds? ago"
-    assert re.fullmatch(rf"is cordoned \(new disks\), {by}", row[-1])
+    by = r"event [0-9]+, anonymous \(says otto\), [0-9]+ s ago"
+    assert re.fullmatch(rf"is cordoned \(new disks\), {by}", " ".join([row[-1], *(line[-1] for line in folded)]))
     first = json.loads(shell.ok(f"rainbowctl explain execution moved {here} --decision 1 -o json"))
     assert first["cluster"] == "lonely"
     assert "decisions; give 1 to" in shell.refused(2, f"rainbowctl explain execution moved {here} --decision 99")
@@ -136,7 +137,7 @@ def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project
         f"kind: execution-cluster-label\nproject: {project}\ndomain: development\nvalue: sunny\n",
     )
     simulate = f"rainbowctl simulate --with move.yaml --since 1h {here}"
-    moved, sums, summary = shell.ok(simulate).split("\n\n")
+    summary, moved, sums = shell.ok(simulate).split("\n\n")
     header, *rows = moved.splitlines()
     assert header.split() == ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
     assert sorted(row.split()[2] for row in rows) == ["a", "b"]

@@ -90,6 +90,37 @@ def test_a_plan_and_a_dry_run_of_apply_show_what_would_move(shell: Shell) -> Non
     assert state(shell) == before
 
 
+def test_a_dry_run_that_changes_or_moves_nothing_says_so(shell: Shell) -> None:
+    document = "kind: execution-cluster-label\ndomain: production\nvalue: sunny\n"
+    none = "Executions: no execution would move or be ended.\n"
+    update = "rainbowctl update execution-cluster-label -d production"
+    for command in ("rainbowctl plan -f -", "rainbowctl apply -f - --dryRun"):
+        assert none in shell.ok(command, stdin=document)
+    assert none in shell.ok(f"{update} --value sunny --dryRun")
+    assert none not in shell.ok(f"{update} --value sunny")
+    assert none in shell.ok("rainbowctl delete execution-cluster-label -d production --dryRun")
+    assert none in shell.ok("rainbowctl update pool first --description idle --dryRun")
+    shell.ok("rainbowctl create label idle --member west -q")
+    assert none in shell.ok("rainbowctl delete label idle --dryRun")
+    shell.ok("rainbowctl delete label idle -q --force")
+    assert "Nothing would change, and no execution would move or be ended.\n" in shell.ok(
+        "rainbowctl plan -f -", stdin=document
+    )
+    assert "No changes: " in shell.run("rainbowctl apply -f - --dryRun", stdin=document).err
+    assert "No changes: " in shell.run(f"{update} --value sunny --dryRun").err
+    shell.ok("rainbowctl delete execution-cluster-label -d production -q --force")
+
+
+def test_a_pool_whose_file_leaves_the_default_strategy_out_does_not_differ(shell: Shell) -> None:
+    shell.ok("rainbowctl create pool plain --member west=1 --strategy weighted -q")
+    document = "kind: pool\nname: plain\nmembers: {west: 1}\n"
+    assert "No differences." in shell.run("rainbowctl diff -f -", stdin=document).err
+    done = shell.run("rainbowctl diff -f -", stdin=document.replace("1}", "2}"))
+    assert done.status == 1
+    assert "strategy" not in done.out.partition("@@")[0]
+    shell.ok("rainbowctl delete pool plain -q --force")
+
+
 def test_new_settings_say_what_redecide_would_move(shell: Shell) -> None:
     put = f"rainbowctl update execution-cluster-label {HERE} --value"
     shell.ok(f"{put} sunny -q")

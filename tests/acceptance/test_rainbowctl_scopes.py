@@ -215,7 +215,8 @@ def test_a_delete_shows_what_goes_and_what_is_absent_is_fine(shell: Shell) -> No
     diff = f"{place} (level project-domain)\n--- version {version}\n+++ deleted\n@@ -1 +0,0 @@\n-value: a\n"
     for _ in range(2):
         done = shell.run(f"{delete} --dryRun")
-        assert (done.status, done.out, done.err) == (0, diff, "Dry run: nothing was deleted.\n")
+        shown = f"{diff}Executions: no execution would move or be ended.\n"
+        assert (done.status, done.out, done.err) == (0, shown, "Dry run: nothing was deleted.\n")
     document = json.loads(shell.ok(f"{delete} --dryRun -o json"))
     assert (document["deleted"], document["dry_run"], document["before"]) == (False, True, {"value": "a"})
     assert shell.values("3", f"project={name}") == [{"value": "a"}]

@@ -156,4 +156,4 @@ def _outcome(execution: dict[str, Any]) -> tuple[str, str, int]:
 
 
 def _has_refusal(site: Site) -> bool:
-    return any(event["type"] == "REFUSED" for event in site.get("moves", "/events")["events"])
+    return any(event["type"] in ("REFUSED", "CONFIRMED") for event in site.get("moves", "/events")["events"])

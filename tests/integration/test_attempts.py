@@ -13,9 +13,11 @@ from sqlalchemy import update
 from admin.services.attempts import MOST_ATTEMPTS
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
+from admin.services.redecisions import decide_waiting
 from admin.store.execution_tables import execution_events
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
-from tests.support.placing import API, DOMAIN, asked, explanation, get, ok, pool, put_cluster, put_pool, switch
+from tests.support.placing import API, DOMAIN, asked, created, explanation, get, ok, pool, put_cluster, put_pool, switch
+from tests.support.small_fleets import group
 
 SECTIONS = {
     "agents": {"unreachableSeconds": 9, "lostSeconds": 30, "leaseSeconds": 20, "waitSeconds": 1, "giveUpAfter": "200s"}
@@ -66,6 +68,7 @@ def test_each_attempt_has_its_native_id_its_times_and_what_ended_it(agent: Playe
     assert first.pop("reason").keys() == {"code", "message"}
     assert first == {
         "number": 1,
+        "attempt_number": 1,
         "cluster": agent.cluster,
         "phase": "FAILED",
         "cause": "EXIT_CODE",
@@ -115,6 +118,10 @@ def test_attempts_that_never_began_and_lost_ones_are_told_apart(
         (1, "RELEASED", "released", None, None),
         (2, "FAILED", "cluster lost", "n2", None),
     ]
+    assert attempts(agent, "lost", "attempt_number", "unconfirmed", "confirmed_at") == [
+        (None, None, None),
+        (1, True, None),
+    ]
     assert explained(agent, "lost")["status"]["last_failure"]["cause"] == "CLUSTER_LOST"
 
 
@@ -127,12 +134,78 @@ def test_who_gave_it_up_is_said_and_that_nobody_has_confirmed(
     clock.advance(40)
     judge_health(context)
     standing = explained(agent, "gone")["status"]
-    assert standing["message"].startswith(f"ABORTING on {agent.cluster} for 40 s, by anonymous (says ana): Nobody has ")
+    assert standing["message"].startswith(
+        f"ABORTING on {agent.cluster} for 40s, by anonymous (says ana): x. Nobody has "
+    )
     assert "silent since" in standing["message"]
+    path = f"executions/{agent.project}/{DOMAIN}"
+    note = get(agent.client, f"{path}/gone")["silence"]
+    assert note.startswith(f"Nobody has confirmed that its job has ended. Cluster '{agent.cluster}' has been silent ")
+    assert [entry["silence"] for entry in get(agent.client, path)["executions"]] == [note]
+    assert explained(agent, "gone")["silence"]["note"] == note
     body = {"give_up": True, "claimed_by": "ops"}
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/gone", json=body))
     assert attempts(agent, "gone", "phase", "ended_by") == [("ABORTED", "given up by anonymous (says ops)")]
-    assert "Nobody has confirmed that its job has ended." in explained(agent, "gone")["status"]["message"]
+    unconfirmed = "Nobody has confirmed that its job has ended."
+    assert unconfirmed in explained(agent, "gone")["status"]["message"]
+    assert attempts(agent, "gone", "unconfirmed") == [(True,)]
+    ended = text(clock, -7)
+    clock.advance(5)
+    assert agent.report("gone", "ABORTED", finished_at=ended) is None
+    clock.advance(1)
+    assert agent.report("gone", "ABORTED", finished_at=ended) is None  # the same again changes nothing
+    [(unconfirmed_now, ended_at, confirmed_at)] = attempts(agent, "gone", "unconfirmed", "ended_at", "confirmed_at")
+    assert (unconfirmed_now, ended_at) == (None, ended)
+    message = explained(agent, "gone")["status"]["message"]
+    assert unconfirmed not in message
+    assert f"Cluster '{agent.cluster}' confirmed at {confirmed_at[:19]}Z that its job has ended." in message
+    listed = get(agent.client, f"executions/{agent.project}/{DOMAIN}")["executions"][0]["closure"]["reason"]["message"]
+    assert listed == get(agent.client, f"executions/{agent.project}/{DOMAIN}/gone")["closure"]["reason"]["message"]
+    assert unconfirmed not in listed
+
+
+def test_the_end_of_a_lost_attempt_that_is_told_later_is_kept_beside_the_next_one(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "late", retry={"on_lost": "retry", "backoff": "1s"})
+    agent.start()
+    clock.advance(40)
+    judge_health(context)
+    evict_from_lost(context, 10_000)
+    assert attempts(agent, "late", "unconfirmed", "confirmed_at") == [(True, None)]
+    ended = text(clock, -30)
+    assert agent.report("late", "FAILED", exit_code=9, finished_at=ended) == "OLD_ATTEMPT"
+    shown = attempts(agent, "late", "attempt_number", "phase", "exit_code", "ended_at", "unconfirmed")
+    assert shown == [(1, "FAILED", 9, ended, None)]
+    assert explained(agent, "late")["attempts"][0]["confirmed_at"] is not None
+    types = [event["type"] for event in get(agent.client, f"executions/{agent.project}/{DOMAIN}/late/events")["events"]]
+    assert (types.count("CONFIRMED"), types.count("REFUSED")) == (1, 0)
+    assert agent.report("late", "FAILED", exit_code=9) == "OLD_ATTEMPT"  # it is refused as before
+    types = [event["type"] for event in get(agent.client, f"executions/{agent.project}/{DOMAIN}/late/events")["events"]]
+    assert (types.count("CONFIRMED"), types.count("REFUSED")) == (1, 1)
+
+
+def test_each_attempt_has_its_nodes_and_the_status_how_the_time_was_spent(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "spread", retry={"attempts": 2, "backoff": "10s"})
+    clock.advance(3)
+    agent.take()
+    agent.report("spread", "RUNNING", nodes=["n1", "n2"])
+    clock.advance(4)
+    agent.finish(["spread"], "FAILED")
+    clock.advance(10)
+    agent.take()
+    agent.report("spread", "RUNNING", nodes=["n3"])
+    clock.advance(5)
+    assert attempts(agent, "spread", "attempt_number", "nodes") == [(1, ["n1", "n2"]), (2, ["n3"])]
+    assert explained(agent, "spread")["status"]["times"] == {
+        "waiting_seconds": 13.0,
+        "run_seconds": 9.0,
+        "total_seconds": 22.0,
+    }
+    agent.finish(["spread"])
+    clock.advance(100)
+    assert attempts(agent, "spread", "nodes") == [(["n1", "n2"],), (["n3"],)]
+    assert explained(agent, "spread")["status"]["times"]["total_seconds"] == 22.0
 
 
 def test_events_from_before_records_leave_their_attempts_out(
@@ -194,6 +267,53 @@ def test_other_clusters_say_why_they_were_no_candidates(agent: PlayedAgent) -> N
     assert entries[other]["provenance"]["claimed_by"] == "otto"
     why_not = entries[other]["why_not"]
     assert why_not.startswith("is disabled, event ")
-    assert f"'new disks'; is not in pool '{name}', revision {number}, " in why_not
+    assert f"'new disks'; is not in pool '{name}' as defined, revision {number}, " in why_not
     named = {entry["cluster"]: entry for entry in explained(agent, "placed")["not_candidates"]}
     assert f"is not cluster '{agent.cluster}', which the request names" in named[other]["why_not"]
+
+
+def test_a_cluster_that_left_the_pool_says_by_which_revision(agent: PlayedAgent) -> None:
+    other, name = f"oak-{agent.project}", f"gpu-{agent.project}"
+    put_cluster(agent.client, other)
+    put_pool(agent.client, name, [agent.cluster, other])
+    body = {"pool": group([agent.cluster]), "claimed_by": "ana", "message": "oak is slow"}
+    left = ok(agent.client.put(f"{API}/pools/{name}", json=body))["revision"]
+    put_pool(agent.client, name, {agent.cluster: 2})
+    created(agent.client, "placed", project=agent.project, **pool(name))
+    entries = {entry["cluster"]: entry for entry in explained(agent, "placed")["not_candidates"]}
+    by = f"revision {left}, anonymous (says ana), 0 s ago, 'oak is slow'"
+    assert entries[other]["why_not"] == f"left pool '{name}', {by}"
+    assert entries[other]["provenance"]["revision"] == left
+
+
+def test_a_deleted_pool_is_named_with_who_deleted_it(agent: PlayedAgent, context: Context) -> None:
+    name = f"gpu-{agent.project}"
+    put_pool(agent.client, name, [agent.cluster])
+    created(agent.client, "runs", project=agent.project, **pool(name))
+    created(agent.client, "waits", project=agent.project, **pool(name))
+    agent.start()
+    body = {"claimed_by": "ana", "message": "no longer needed"}
+    number = ok(agent.client.delete(f"{API}/pools/{name}?force=true", json=body))["revision"]
+    decide_waiting(context)
+    deleted = f"revision {number}, anonymous (says ana), 0 s ago, 'no longer needed'"
+    message = explained(agent, "waits")["status"]["message"]
+    assert message == f"QUEUED for 0s: The pool '{name}' is gone from the fleet, deleted by {deleted}."
+    others = explained(agent, "waits")["not_candidates"]
+    assert {entry["why_not"].partition("; ")[0] for entry in others if entry["cluster"] == agent.cluster} == {
+        f"pool '{name}' is gone from the fleet, {deleted}"
+    }
+
+
+def test_a_deleted_cluster_is_named_with_who_deleted_it(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "runs", "waits")
+    agent.start()
+    body = {"claimed_by": "ana", "message": "sold"}
+    number = ok(agent.client.delete(f"{API}/clusters/{agent.cluster}?force=true", json=body))["revision"]
+    decide_waiting(context)
+    clock.advance(2)
+    deleted = f"deleted by revision {number}, anonymous (says ana), 2 s ago, 'sold'"
+    assert (
+        f"The cluster '{agent.cluster}' is gone from the fleet, {deleted}."
+        in explained(agent, "waits")["status"]["message"]
+    )
+    assert f"It was {deleted}." in explained(agent, "runs")["status"]["message"]

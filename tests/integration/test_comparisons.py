@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from admin.services.context import Context
 from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, created, get, ok, put_attribute, refused
+from tests.support.statements import transactions
 
 COMPARISON = "effective_attributes/comparison"
 
@@ -38,6 +40,16 @@ def test_two_scopes_differ_leaf_by_leaf_with_origins(settled: FlaskClient) -> No
     assert answer["first"] == {"project": PROJECT, "domain": DOMAIN, "revision": 2}
     assert answer["second"] == {**workflow, "revision": 2}
     assert answer["equal"] >= 1
+    assert {number: entry["author"] for number, entry in answer["revisions"].items()} == {
+        "1": "anonymous",
+        "2": "anonymous",
+    }
+
+
+def test_both_sides_are_of_one_snapshot(settled: FlaskClient, context: Context) -> None:
+    with transactions(context) as begun:
+        get(settled, f"{COMPARISON}?domain={DOMAIN}&other_domain=staging")
+    assert len(begun) == 1
 
 
 def test_another_domain_lacks_what_this_one_sets(settled: FlaskClient) -> None:
@@ -83,8 +95,21 @@ def test_a_kind_that_is_no_longer_declared_is_a_difference(make_app: MakeApp) ->
     created(before, "early")
     without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
     [priority] = get(without, f"executions/{PROJECT}/{DOMAIN}/early/comparison")["differences"]
-    assert (priority["resource_type"], priority["first"]["value"]) == ("WORKFLOW_PRIORITY", {"priority": 80})
-    assert priority["second"] == {"state": "absent"}
+    assert (priority["resource_type"], priority["field"]) == ("WORKFLOW_PRIORITY", "priority")
+    assert (priority["first"]["value"], priority["second"]) == (80, {"state": "absent"})
+
+
+def test_a_field_that_a_declared_kind_no_longer_has_is_a_difference(make_app: MakeApp) -> None:
+    def declared(**fields: str) -> FlaskClient:
+        return make_app(kinds={"OTHER": {"number": 10, "fields": fields}}).test_client()
+
+    before = declared(a="int", b="str")
+    put_attribute(before, "domain", "other", {"a": 1, "b": "x"})
+    created(before, "early")
+    [lost] = get(declared(a="int"), f"executions/{PROJECT}/{DOMAIN}/early/comparison")["differences"]
+    assert (lost["resource_type"], lost["field"], lost["first"]["value"]) == ("OTHER", "b", "x")
+    assert lost["first"]["origin"]["domain"] == DOMAIN
+    assert lost["second"] == {"state": "absent"}
 
 
 def test_nothing_is_written(settled: FlaskClient) -> None:

@@ -54,6 +54,9 @@ def agent(shared: FlaskClient, shared_context: Context, clock: Clock, project: s
         add(agent, name, retry={"attempts": 2, "backoff": backoff})
         agent.finish(agent.start(), "FAILED", exit_code=1)
     add(agent, "waits")
+    agent.take()
+    agent.report("waits", "RELEASED")
+    agent.holding.clear()
     return agent
 
 
@@ -94,6 +97,7 @@ def test_executions_are_selected_by_what_ended_them(agent: PlayedAgent) -> None:
 
 def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: PlayedAgent) -> None:
     assert listed(agent, "filters=gt(attempt,1)") == listed(agent, "filters=eq(attempt,2)") == ["again", "later"]
+    assert listed(agent, "filters=gt(attempt_number,1)") == ["again", "later"]  # what was given back does not count
     assert listed(agent, "filters=gte(attempt,3)") == []
     assert listed(agent, "abort_principal=ada") == ["unwanted"]
     assert len(listed(agent, "created_by=anonymous")) == len(ENDS) + 4

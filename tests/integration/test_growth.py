@@ -19,6 +19,7 @@ from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import Scope
 from admin.store import (
     attributes,
+    execution_counts,
     execution_lists,
     executions,
     leases,
@@ -221,7 +222,7 @@ def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = Non
 
 
 def filtered(text: str) -> list[Condition]:
-    return parse_filters(text)
+    return parse_filters(text, NOW)
 
 
 WINDOW = Window(NOW - timedelta(days=36500), NOW)
@@ -264,6 +265,9 @@ LISTS = {
     "a cause": (listed(equals("cause", "LIMIT", "CLUSTER_LOST")), "phase"),
     "a cause, a later page": (listed(equals("cause", "LIMIT"), after=LONG_AGO), "phase"),
     "an origin": (listed(equals("origin", "request")), "active"),
+    "the scope of an origin": (listed(equals("origin_scope", "request")), "active"),
+    "the scope of a limit": (listed(equals("limit_scope", "job")), "phase"),
+    "a duration": (listed(*filtered("gt(duration,1h)")), "active"),
     "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }
 
@@ -271,7 +275,7 @@ LISTS = {
 def counted(by: str, *conditions: Condition, after: Any = None) -> Call:
     """Counts as the API asks for them."""
     limits = ListLimits(counted=FINISHED // 20)
-    return lambda connection: execution_lists.count_page(
+    return lambda connection: execution_counts.count_page(
         connection, (*conditions, ACTIVE), by=by, now=NOW, after=after, limits=limits
     )
 
@@ -285,7 +289,8 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "what waits": (counted("reason", equals("phase", "QUEUED")), "phase"),
     "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
     "by origin": (counted("origin"), "active"),
-    "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", "cluster-7", WINDOW, 10), "cluster"),
+    "by the scope of a limit": (counted("limit_scope"), "active"),
+    "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", ["cluster-7"], WINDOW, 10), "cluster"),
     "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),
 }
 QUEUE: dict[str, tuple[Call, str]] = {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from flask.testing import FlaskClient
 
-from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, get, put_attribute, refused
+from admin.services.context import Context
+from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, get, ok, put_attribute, refused
+from tests.support.statements import transactions
 
 HERE = f"project={PROJECT}&domain={DOMAIN}&workflow=fit&launch_plan=nightly"
 LABEL = "EXECUTION_CLUSTER_LABEL"
@@ -55,3 +57,19 @@ def test_a_kind_is_not_suggested_at_a_level_that_it_does_not_have(api: FlaskClie
 
 def test_the_past_has_no_nearest_row(api: FlaskClient) -> None:
     refused(api.get(f"{API}/effective_attributes?{HERE}&nearest=true&at=0"), 400, "invalid_request", "nearest")
+
+
+def test_the_answer_is_of_one_snapshot_and_says_who_set_the_nearest_row(api: FlaskClient, context: Context) -> None:
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "near"}, workflow="there")
+    query = f"effective_attributes?project={PROJECT}&domain={DOMAIN}&workflow=w&resource_type=3"
+    with transactions(context) as begun:
+        answer = get(api, f"{query}&nearest=true&provenance=true")
+    assert len(begun) == 1
+    [nearest] = answer["nearest"].values()
+    assert answer["revisions"][str(nearest["version"])]["author"] == "anonymous"
+    body = {"project": PROJECT, "domain": DOMAIN, "workflow": "there", "resource_type": "3", "changes": []}
+    change = {"resource_type": "EXECUTION_CLUSTER_LABEL", "domain": DOMAIN, "payload": {"value": "far"}}
+    with transactions(context) as begun:
+        assumed = ok(api.post(f"{API}/effective_attributes", json={**body, "changes": [change]}))
+    assert len(begun) == 1
+    assert assumed["revisions"].keys() == {str(nearest["version"])}

@@ -57,7 +57,6 @@ def set_up(api: FlaskClient) -> FlaskClient:
 
 EXPECTED = [
     ("empty_pool", "project-domain"),
-    ("unknown_label", "project-domain"),
     ("pool_wins", "project-domain"),
     ("launch_plan_says", "launch-plan"),
     ("unknown_workflow", "workflow"),
@@ -72,19 +71,47 @@ def test_each_reason_is_said_by_kind_and_scope(set_up: FlaskClient) -> None:
     assert answer["examined"] == 6
     assert "token" not in answer
     assert codes(set_up, "?resource_type=TASK_RESOURCE") == [("ignored_by_job", "workflow")]
-    assert codes(set_up, f"?project={PROJECT}&workflow=fit") == [EXPECTED[3], EXPECTED[5]]
+    assert codes(set_up, f"?project={PROJECT}&workflow=fit") == [EXPECTED[2], EXPECTED[4]]
     assert codes(set_up, f"?domain={DOMAIN}") == EXPECTED
     assert codes(set_up, "?domain=staging") == []
 
 
 def test_pages_hold_the_same_once(set_up: FlaskClient) -> None:
     found: list[Any] = []
+    examined = 0
     query = "?limit=1"
     while query:
         answer = reasons(set_up, query)
         found += answer["warnings"]
+        examined += answer["examined"]
         query = f"?limit=1&token={answer['token']}" if "token" in answer else ""
     assert found == reasons(set_up)["warnings"]
+    assert examined == reasons(set_up)["examined"]
+
+
+def test_each_reason_names_the_row_and_who_set_it(set_up: FlaskClient) -> None:
+    answer = reasons(set_up)
+    rows = get(set_up, "matchable_attributes?resource_type=EXECUTION_CLUSTER_LABEL")["configurations"]
+    [label] = [entry for entry in answer["warnings"] if entry["code"] == "pool_wins"]
+    assert label["version"] == rows[0]["version"]
+    revision = answer["revisions"][str(label["version"])]
+    assert (revision["revision"], revision["author"]) == (label["version"], "anonymous")
+
+
+def test_what_active_launch_plans_run_decides_whether_a_job_ignores_a_row(api: FlaskClient) -> None:
+    asks = {"command": ["true"], "resources": {"requests": {"cpu": "1"}}}
+    ok(register_workflow(api, "fit", job=asks))
+    ok(register_plan(api, "nightly", "fit"))
+    for level, keys in (("workflow", {}), ("launch-plan", {"launch_plan": "nightly"})):
+        put_attribute(api, level, "task_resource_attributes", {"defaults": {"cpu": "1"}}, workflow="fit", **keys)
+    both = [("ignored_by_job", "workflow"), ("ignored_by_job", "launch-plan")]
+    assert codes(api) == both
+    ok(register_workflow(api, "fit", version="v2", job={"command": ["true"]}))
+    assert codes(api) == [("ignored_by_job", "launch-plan")]  # a run without a launch plan takes the newest
+    ok(register_workflow(api, "fit", version="v3", job=asks))
+    assert codes(api) == both
+    ok(register_plan(api, "nightly", "fit", version="v2", workflow_id={"name": "fit", "version": "v2"}))
+    assert codes(api) == []
 
 
 def test_a_page_looks_at_a_limited_number_of_rows(app: Flask) -> None:

@@ -147,7 +147,7 @@ def test_a_decision_that_changed_is_kept_beside_the_first(api: FlaskClient, cont
     earlier = explanation(api, "e", "?decision=1")
     assert earlier["reason"]["message"].startswith("Cluster 'a' was chosen")
     del first["status"], first["attempts"]  # which are about now
-    same = {"history": [], "reason": earlier["reason"]}
+    same = {"history": [], "reason": earlier["reason"], "not_candidates": []}  # which say how long ago
     assert {**earlier, **same} == {**first, **same}
     assert earlier["history"] == history
     for wrong in ("3", "0", "x"):

@@ -10,6 +10,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.changes import rows_after
+from admin.services import decision_views
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost
 from admin.services.redecisions import decide_undecided, decide_waiting
@@ -325,6 +327,42 @@ def test_a_preview_that_would_draw_from_too_many_clusters_is_cut_and_says_so(app
     add(api, "both", "first", "second")
     answer = preview(api, "cordon")
     assert (list(effects(answer)), answer["complete"]) == (["first"], False)
+
+
+@pytest.mark.usefixtures("west")
+def test_no_more_executions_are_decided_than_an_answer_names_and_it_says_so(app: Flask, api: FlaskClient) -> None:
+    put_label(api, "near", ["east"])
+    put_attribute(api, "project-domain", "execution_cluster_label", {"value": "near"})
+    for name in ("a", "b", "c"):
+        created(api, name)
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(decided=2))
+    cut = preview(api, "cordon")
+    assert (list(effects(cut)), cut["complete"]) == (["a", "b"], False)
+    path = f"{API}/project_domain_attributes/{PROJECT}/{DOMAIN}?dry_run=true"
+    body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "west"}}}}
+    by_settings = ok(api.put(path, json=body))["executions"]
+    assert (by_settings["counts"], by_settings["complete"]) == ({"STAYS": 2}, False)
+    unrelated = {"attributes": {"matching_attributes": {"quality_of_service": {"tier": "LOW"}}}}
+    nothing = ok(api.put(path, json=unrelated))["executions"]
+    assert (nothing["counts"], nothing["complete"]) == ({}, True)
+
+
+@pytest.mark.usefixtures("west")
+def test_a_preview_keeps_only_the_proposed_rows_that_apply(api: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    created(api, "waits")
+    proposed = []
+
+    def note(rows: Any, changes: Any) -> Any:
+        proposed.extend(changes)
+        return rows_after(rows, changes)
+
+    monkeypatch.setattr(decision_views, "rows_after", note)
+    changes = [
+        {"resource_type": "QUALITY_OF_SERVICE_SPECIFICATION", **place, "payload": {"tier": "LOW"}}
+        for place in ({"domain": DOMAIN}, {"domain": "staging"}, {"project": PROJECT, "domain": "production"})
+    ]
+    ok(api.post(f"{API}/attribute_changes?dry_run=true", json={"changes": changes}))
+    assert {change.scope.domain for change in proposed} == {DOMAIN}
 
 
 def test_a_rollback_tells_which_later_revision_is_in_its_way_and_what_could_be_undone(

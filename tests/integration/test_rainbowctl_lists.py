@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from admin.testing import running_admin
+from ctl.cli.session import local_user
 from ctl.client.kinds import built_in
 from ctl.main import run
 from tests.support.lists import LISTS
@@ -54,3 +59,107 @@ def test_flytes_names_of_fields_are_known_wherever_there_is_such_a_field(
             arguments = [*path.split(), *ARGUMENTS.get(path, "").split()]
             for name in fields.split():
                 assert run([*arguments, "--filter.fieldSelector", f"{name}=a"]) == 0, (path, name)
+
+
+Rainbowctl = Callable[[str], tuple[int, str, str]]
+
+
+@pytest.fixture
+def rainbowctl(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Rainbowctl]:
+    """Runs commands against an admin of this process: the status, stdout and stderr."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    def rainbowctl(command: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = run(command.split())
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        yield rainbowctl
+
+
+def test_creators_are_shown_the_same_way_everywhere(rainbowctl: Rainbowctl) -> None:
+    who = f"anonymous (says {local_user()})"
+    assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
+    assert who in rainbowctl("get execution -A -o wide")[1]
+    assert who in rainbowctl(f"get execution-event e {HERE}")[1]
+    explained = rainbowctl(f"explain execution e {HERE}")[1]
+    assert re.search(rf"^created   \d+ s ago, by {re.escape(who)}$", explained, re.MULTILINE)
+    assert who in rainbowctl("get execution -A --by creator")[1]
+    assert rainbowctl(f"get execution -A --createdBy {local_user()} -o name")[1] == (
+        "execution/flytesnacks/development/e\n"
+    )
+    [document] = json.loads(rainbowctl("get execution -A -o json")[1])
+    assert (document["created_by"], document["claimed_by"]) == ("anonymous", local_user())
+
+
+def test_times_are_ages_in_tables_and_in_wide_ones_in_utc(rainbowctl: Rainbowctl) -> None:
+    assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
+    assert rainbowctl("update workflow-priority -d development --set priority=5 --force")[0] == 0
+    today = f"{datetime.now(UTC):%Y-%m-}"
+    for command in ("get execution -A", f"get execution-event e {HERE}", "history", "history --all", "history 1"):
+        _, plain, _ = rainbowctl(command)
+        assert " s ago" in plain, command
+        assert today not in plain, command
+        _, wide, _ = rainbowctl(f"{command} -o wide")
+        assert today in wide, command
+        assert " ago" not in wide, command
+        assert "T" in json.dumps(json.loads(rainbowctl(f"{command} -o json")[1])), command
+
+
+def test_an_empty_list_names_what_nothing_has(rainbowctl: Rainbowctl) -> None:
+    for command in ("get execution -A --label myclustr", "get execution -A --label myclustr --by phase"):
+        status, out, err = rainbowctl(command)
+        assert (status, out) == (0, "")
+        assert "No executions match.\nNo label is called 'myclustr'. Did you mean 'mycluster'?\n" in err
+    status, out, err = rainbowctl("get execution -A --label myclustr -o json")
+    assert (status, json.loads(out)) == (0, [])
+    assert "Did you mean 'mycluster'?" in err
+    answer = json.loads(rainbowctl("get execution -A --label myclustr --by phase -o json")[1])
+    assert answer["unknown_names"][0]["closest"] == ["mycluster"]
+
+
+def test_scopes_and_labels_are_selected_and_counted(rainbowctl: Rainbowctl) -> None:
+    assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
+    assert rainbowctl("get execution -A --originScope everywhere --since 1y -o name")[1].endswith("/e\n")
+    assert rainbowctl("get execution -A --limitScope -/production")[2].startswith("No executions match.")
+    for group, header, value in (
+        ("origin-scope", "ORIGIN SCOPE", "everywhere"),
+        ("labels.team", "labels.team", "(none)"),
+        ("aborted-by", "ABORTED BY", "(none)"),
+    ):
+        out = rainbowctl(f"get execution -A --by {group}")[1]
+        assert out.startswith(header), out
+        assert f"\n{value} " in out
+    status, _, err = rainbowctl("get execution -A --by labels.-")
+    assert (status, "labels.KEY" in err) == (2, True)
+
+
+def test_a_revision_may_be_named_by_a_time(rainbowctl: Rainbowctl) -> None:
+    assert rainbowctl("update workflow-priority -d development --set priority=5 --force")[0] == 0
+    explain = "explain workflow-priority -d development"
+    status, out, err = rainbowctl(f"{explain} --at {datetime.now(UTC).isoformat().replace('+00:00', 'Z')} -o json")
+    assert status == 0, err
+    assert json.loads(out)["values"][0]["value"] == {"priority": 5}
+    assert "--at: revision 1 was in force " in err
+    out = rainbowctl(f"{explain} --at 1h -o json")[1]
+    assert json.loads(out) == json.loads(rainbowctl(f"{explain} --at 0 -o json")[1])
+    assert rainbowctl("compare workflow-priority -d development --at 0 --otherAt 0d")[0] == 0
+    status, _, err = rainbowctl(f"{explain} --at yesterday")
+    assert status == 2
+    assert "`rainbowctl history --until TIME`" in err
+
+
+def test_the_configuration_in_force_is_shown(rainbowctl: Rainbowctl) -> None:
+    out = rainbowctl("get admin-config")[1]
+    assert "server.port" in out
+    rows = {row["key"]: row for row in json.loads(rainbowctl("get admin-config -o json")[1])["values"]}
+    assert rows["agents.leaseSeconds"] == {"key": "agents.leaseSeconds", "value": 60, "source": "default"}
+    assert rows["database.url"]["source"] == "command line"
+    chosen = rainbowctl("get admin-config --filter.fieldSelector source!=default -o name")[1]
+    assert "admin-config/database.url\n" in chosen
+    assert "leaseSeconds" not in chosen

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from admin.services.context import Context
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -19,6 +20,7 @@ from tests.support.placing import (
     register_plan,
     register_workflow,
 )
+from tests.support.statements import transactions
 
 LABEL = "execution_cluster_label"
 
@@ -65,6 +67,16 @@ def test_scopes_below_a_domain_follow_it_say_otherwise_or_the_same(labelled: Fla
     assert counts == {"follows": 3 + others, "says_otherwise": 1, "says_the_same": 1, "follows_another": 1}
     assert "token" not in answer
     assert {place["fields"]["value"] for place in answer["scopes"]} == set(BELOW.values())
+
+
+def test_the_row_and_those_below_are_shown_with_who_set_them(labelled: FlaskClient, context: Context) -> None:
+    with transactions(context) as begun:
+        answer = reach(labelled, "", domain=DOMAIN)
+    assert len(begun) == 1
+    own = {place["workflow"]: place["version"] for place in answer["scopes"] if "version" in place}
+    assert own.keys() == {"same", "other"}
+    assert answer["revisions"].keys() == {str(version) for version in (answer["row"]["version"], *own.values())}
+    assert {entry["author"] for entry in answer["revisions"].values()} == {"anonymous"}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])

@@ -103,6 +103,7 @@ def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: 
     with engine.connect() as connection:
         [execution], [cluster] = (connection.execute(select(table)).all() for table in tables)
     assert (execution.uid, execution.lease_instance, execution.silent_since, execution.unstarted) == ("", "", None, 0)
+    assert (execution.phase_since, execution.last_failure) == (None, None)
     assert (cluster.agent_instance, cluster.agent_host, cluster.agent_since, cluster.syncs) == ("", "", None, 0)
 
 
@@ -247,3 +248,17 @@ def test_attempts_from_before_they_were_recorded_have_no_records(engine: Engine)
     with engine.connect() as connection:
         [execution], [event_row] = (connection.execute(select(table)).all() for table in tables)
     assert (execution.last_failure, execution.project, event_row.attempt, event_row.number) == (None, "1", None, 1)
+
+
+def test_executions_from_before_creators_gave_names_have_none(engine: Engine) -> None:
+    migrate(engine)
+    table = execution_tables.executions
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    values = {column.name: _anything(column, datetime(2026, 3, 1, tzinfo=UTC)) for column in columns}
+    with engine.begin() as connection:
+        connection.execute(insert(table).values({**values, "created_by": "anonymous", "claimed_by": "otto"}))
+    migrate(engine, "0019")
+    migrate(engine)
+    with engine.connect() as connection:
+        [execution] = connection.execute(select(table)).all()
+    assert (execution.created_by, execution.claimed_by) == ("anonymous", None)

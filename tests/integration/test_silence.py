@@ -318,6 +318,7 @@ def test_an_explanation_says_what_the_silence_of_a_cluster_means(
         "on_lost": "wait",
         "lease_expires_at": lease,
         "next_at": given_up,
+        "note": f"Cluster '{agent.cluster}' has been silent since {since[:19]}Z.",
         "message": "",
     }
     assert f"Cluster '{agent.cluster}' has been silent since {since[:19]}Z." in waits["message"]

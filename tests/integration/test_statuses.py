@@ -11,6 +11,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.evictions import judge_health
+from admin.services.queueing_budgets import end_overdue
 from admin.services.redecisions import decide_waiting
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
 from tests.support.placing import (
@@ -20,12 +21,15 @@ from tests.support.placing import (
     execution,
     explanation,
     get,
+    identifier,
     label,
     ok,
     pool,
     put_attribute,
     put_label,
     put_pool,
+    register_plan,
+    register_workflow,
     report,
     switch,
 )
@@ -63,21 +67,21 @@ def message(agent: PlayedAgent, name: str) -> str:
 def test_a_run_is_followed_from_the_queue_to_its_end(agent: PlayedAgent, clock: Clock) -> None:
     add(agent, "first", "second", "third")
     clock.advance(5)
-    assert message(agent, "first") == "QUEUED for 5 s, next at birch: cluster 'birch' in the request decides."
-    assert message(agent, "third").startswith("QUEUED for 5 s, third in line at birch: ")
+    assert message(agent, "first") == "QUEUED for 5s, next at birch: cluster 'birch' in the request decides."
+    assert message(agent, "third").startswith("QUEUED for 5s, third in line at birch: ")
     agent.take()
-    assert message(agent, "first") == "QUEUED for 5 s: the agent of birch has it, and has not said that it runs."
-    assert message(agent, "third").startswith("QUEUED for 5 s, second in line at birch: ")
+    assert message(agent, "first") == "QUEUED for 5s: the agent of birch has it, and has not said that it runs."
+    assert message(agent, "third").startswith("QUEUED for 5s, second in line at birch: ")
     agent.report("first", "RUNNING")
     clock.advance(4)
-    assert message(agent, "first") == "RUNNING on birch for 4 s: cluster 'birch' in the request decides."
+    assert message(agent, "first") == "RUNNING on birch for 4s: cluster 'birch' in the request decides."
     assert status(agent, "first")["next"] == "It ends by itself; it has no time limit."
     agent.finish(["first"])
     clock.advance(3)
     last = status(agent, "first")
-    assert message(agent, "first").startswith("SUCCEEDED on birch 3 s ago after 4 s: cluster 'birch' in the request")
+    assert message(agent, "first").startswith("SUCCEEDED on birch 3 s ago after 4s: cluster 'birch' in the request")
     assert last["since"] == execution(agent.client, "first", agent.project)["closure"]["finished_at"]
-    assert last.keys() == {"phase", "since", "attempt", "attempts", "message"}
+    assert last.keys() == {"phase", "since", "attempt", "attempts", "message", "times"}
 
 
 def test_a_run_with_a_higher_priority_is_before_others_in_line(agent: PlayedAgent) -> None:
@@ -95,7 +99,14 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     assert message(agent, "again") == back_off
     current = status(agent, "again")
     assert (current["attempt"], current["attempts"]) == (2, 3)
-    failure = {"attempt": 1, "phase": "FAILED", "reason": "FAILED", "cause": "EXIT_CODE", "ended_by": "exit 1"}
+    failure = {
+        "attempt": 1,
+        "attempt_number": 1,
+        "phase": "FAILED",
+        "reason": "FAILED",
+        "cause": "EXIT_CODE",
+        "ended_by": "exit 1",
+    }
     assert current["last_failure"] == {**failure, "exit_code": 1}
     assert execution(agent.client, "again", agent.project)["last_failure"] == current["last_failure"]
     assert current["next"].startswith("Its next attempt may start at ")
@@ -104,14 +115,19 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     agent.sync()
     assert message(agent, "again").startswith("QUEUED for 4 min 11 s, next at birch (attempt 2 of 3, after exit 1): ")
     agent.start()
-    assert message(agent, "again").startswith("RUNNING on birch for 0 s (attempt 2 of 3, after exit 1): ")
+    assert message(agent, "again").startswith("RUNNING on birch for 0s (attempt 2 of 3, after exit 1): ")
     agent.finish(["again"], "FAILED", signal=9)
     assert status(agent, "again")["last_failure"]["ended_by"] == "signal 9"
+    add(agent, "wordless")
+    agent.start()
+    agent.finish(["wordless"], "FAILED", exit_code=7)
+    assert message(agent, "wordless").startswith("FAILED on birch 0 s ago: exit 7. No other attempt follows: ")
     clock.advance(501)
     agent.sync()
     agent.start()
     agent.finish(["again"], "FAILED", reason="EXIT_CODE", message="It exited with 2.")
-    assert message(agent, "again") == "FAILED on birch 0 s ago (attempt 3 of 3): It exited with 2."
+    used_up = "No other attempt follows: its 3 attempts are used up, as the request says."
+    assert message(agent, "again") == f"FAILED on birch 0 s ago (attempt 3 of 3): It exited with 2. {used_up}"
     assert "last_failure" not in {**status(agent, "again"), **execution(agent.client, "again", agent.project)}
 
 
@@ -141,14 +157,15 @@ def test_the_rung_that_decided_is_named_with_the_one_that_it_outranks(agent: Pla
 def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Context) -> None:
     add(agent, "waits")
     report(agent.client, agent.cluster, capacity={"executions": 2}, free={"executions": 0})
-    assert ": birch is full: 1 executions wanted, free are 0; cluster" in message(agent, "waits")
+    assert ": birch is full: 2 of 2 executions assigned; cluster" in message(agent, "waits")
     switch(agent.client, agent.cluster, "cordon", reason="repair", claimed_by="otto")
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
-    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 seconds ago"
+    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 s ago"
     assert f": {cordoned}; cluster" in message(agent, "waits")
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
     decide_waiting(context)
-    assert message(agent, "waits").endswith("QUEUED for 0 s: Cluster 'birch' is cordoned (repair).")
+    by = f"event {event}, anonymous (says otto), 0 s ago"
+    assert message(agent, "waits") == f"QUEUED for 0s: Cluster 'birch' is cordoned (repair), {by}."
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
 
 
@@ -171,7 +188,7 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, cl
         agent.finish([name], "FAILED", reason="OUT_OF_MEMORY", message="It was killed for memory.")
         start, _, end = message(agent, name).partition("Its limit ")
         assert start == "FAILED on birch 0 s ago: It was killed for memory. "
-        return end
+        return end.removesuffix(" No other attempt follows: no retries were asked for.")
 
     def put(**parts: dict[str, str]) -> int:
         attributes = {"matching_attributes": {"task_resource_attributes": parts}}
@@ -183,11 +200,11 @@ def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, cl
     revision = put(defaults={"memory": "300Mi"})
     add(agent, "by-default")
     clock.advance(3)
-    set_by = f"revision {revision}, anonymous (says ana), 3 seconds ago, 'cap memory'"
+    set_by = f"revision {revision}, anonymous (says ana), 3 s ago, 'cap memory'"
     assert limit("by-default") == f"300Mi is the default set at project p ({set_by})."
     revision = put(limits={"memory": "100Mi"})
     add(agent, "capped")
-    set_by = f"revision {revision}, anonymous (says ana), 0 seconds ago, 'cap memory'"
+    set_by = f"revision {revision}, anonymous (says ana), 0 s ago, 'cap memory'"
     assert limit("capped") == f"100Mi is the limit set at project p ({set_by})."
     add(agent, "own", job={"command": ["x"], "resources": {"limits": {"memory": "50Mi"}}})
     assert limit("own") == "50Mi is set by the job itself."
@@ -199,7 +216,7 @@ def test_an_abort_says_who_asked_for_it(agent: PlayedAgent, clock: Clock) -> Non
     clock.advance(7)
     body = {"cause": "Wrong input.", "claimed_by": "ana"}
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/stopped", json=body))
-    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by anonymous (says ana): Wrong input."
+    assert message(agent, "stopped") == "ABORTING on birch for 0s, by anonymous (says ana): Wrong input."
     agent.finish(["stopped"], "ABORTED")
     assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by anonymous (says ana): Wrong input."
 
@@ -209,6 +226,7 @@ def test_a_time_limit_says_when_it_ends(agent: PlayedAgent) -> None:
     agent.start()
     current = status(agent, "bounded")
     assert current["next"].startswith("It ends by itself, or for its time limit at ")
+    assert current["next"].endswith("Z (90s, set by the job itself).")
     assert current["next_at"] > current["since"]
 
 
@@ -223,7 +241,7 @@ def test_a_report_of_load_alone_counts(agent: PlayedAgent) -> None:
     add(agent, "waits")
     assert "is full" not in message(agent, "waits")
     agent.sync(report={"capacity": {"executions": 2}, "free": {"executions": 0}})
-    assert "birch is full: 1 executions wanted, free are 0" in message(agent, "waits")
+    assert "birch is full: 2 of 2 executions assigned" in message(agent, "waits")
 
 
 def test_an_end_in_the_queue_is_not_said_to_be_on_a_cluster(agent: PlayedAgent) -> None:
@@ -256,7 +274,107 @@ def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, cont
     clock.advance(20)
     judge_health(context)
     text = message(agent, "alone")
-    assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
+    assert text.startswith("RUNNING on birch for 20s: Cluster 'birch' has been silent since ")
     current = status(agent, "alone")
     assert re.fullmatch(r"It is judged at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"])
     assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]
+
+
+def test_back_off_says_that_no_cluster_would_take_the_next_attempt(agent: PlayedAgent, context: Context) -> None:
+    put_pool(agent.client, f"std-{agent.project}", [agent.cluster])
+    retry = {"attempts": 2, "backoff": "1h"}
+    created(agent.client, "again", project=agent.project, retry=retry, **pool(f"std-{agent.project}"))
+    agent.start()
+    agent.finish(["again"], "FAILED", exit_code=1)
+    assert message(agent, "again").endswith("next attempt in 1h.")
+    switch(agent.client, agent.cluster, "drain", reason="new disks", claimed_by="otto", deadline="60s")
+    event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
+    nowhere = (
+        "next attempt in 1h. No cluster of pool 'std-p' would take the next attempt: 'birch' is draining (new disks), "
+        f"event {event}, anonymous (says otto), 0 s ago."
+    )
+    assert message(agent, "again").endswith(nowhere)
+    decide_waiting(context)
+    assert message(agent, "again").endswith(nowhere)
+    assert status(agent, "again")["next"].endswith(", if some cluster takes it by then.")
+    switch(agent.client, agent.cluster, "uncordon")
+    decide_waiting(context)
+    assert message(agent, "again").endswith("next attempt in 1h.")
+
+
+def test_what_runs_on_a_draining_cluster_says_when_the_drain_ends_it(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "runs")
+    agent.start()
+    drained = switch(agent.client, agent.cluster, "drain", reason="disks", claimed_by="otto", deadline="60s")
+    deadline, event = drained["cluster"]["drain_deadline"], get(agent.client, f"clusters/{agent.cluster}/events")
+    clock.advance(2)
+    current = status(agent, "runs")
+    by = f"event {event['events'][0]['number']}, anonymous (says otto), 2 s ago, 'disks'"
+    assert current["next"] == (
+        f"It ends by itself, or is ended at {deadline[:19]}Z by the drain of {agent.cluster} ({by}), and no other "
+        "attempt follows then; it has no time limit."
+    )
+    assert current["next_at"] == deadline
+
+
+def test_it_is_in_the_queue_since_it_came_back_to_it(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "again", retry={"attempts": 2, "backoff": "2s"})
+    clock.advance(30)
+    created_at = execution(agent.client, "again", agent.project)["closure"]["created_at"]
+    assert execution(agent.client, "again", agent.project)["phase_since"] == created_at
+    agent.start()
+    clock.advance(20)
+    agent.finish(["again"], "FAILED", exit_code=1)
+    clock.advance(5)
+    agent.sync()
+    since = status(agent, "again")["since"]
+    assert message(agent, "again").startswith("QUEUED for 5s, next at birch ")
+    assert since > created_at
+    assert execution(agent.client, "again", agent.project)["phase_since"] == since
+    [waits] = get(agent.client, f"clusters/{agent.cluster}")["next_executions"]
+    assert (waits["phase_since"], waits["attempt_number"]) == (since, 2)
+
+
+def test_a_queueing_budget_says_who_set_it(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    budget = {"spec": {"queueing_budget": "60s"}}
+    number = put_attribute(agent.client, "project", "quality_of_service", budget, project=agent.project)["revision"]
+    add(agent, "late")
+    by = f"60s, set at project p (revision {number}, anonymous, 0 s ago)"
+    step = status(agent, "late")["next"].replace(agent.project, "p")
+    assert step.endswith(f"Z (its queueing budget is {by}).")
+    deadline = status(agent, "late")["next_at"]
+    clock.advance(61)
+    end_overdue(context)
+    by = f"60s, set at project p (revision {number}, anonymous, 1 min 1 s ago)"
+    ended = f"It still waited when its queueing budget ended at {deadline[:19]}Z. Its queueing budget is {by}."
+    assert message(agent, "late") == f"TIMED_OUT 0 s ago: {ended}"
+
+
+def test_one_execution_opens_with_the_sentence_of_its_explanation_where_that_is_asked_for(agent: PlayedAgent) -> None:
+    add(agent, "one")
+    path = f"executions/{agent.project}/{DOMAIN}/one"
+    assert "status" not in get(agent.client, path)
+    assert get(agent.client, f"{path}?with_status=true")["status"] == status(agent, "one")
+
+
+def test_a_lost_cluster_is_said_to_be_silent_since_when(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    put_pool(agent.client, f"std-{agent.project}", [agent.cluster])
+    heard = get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"][:19]
+    clock.advance(40)
+    judge_health(context)
+    created(agent.client, "unplaced", project=agent.project, **pool(f"std-{agent.project}"))
+    assert message(agent, "unplaced").endswith(f"is able: 'birch' is lost (silent since {heard}Z).")
+
+
+def test_a_launch_plan_is_named_for_its_retries(agent: PlayedAgent) -> None:
+    ok(register_workflow(agent.client, "fit", project=agent.project))
+    retry = {"attempts": 2, "retry_on": ["TIMED_OUT"]}
+    ok(register_plan(agent.client, "nightly", "fit", project=agent.project, retry=retry))
+    launch = identifier("nightly", project=agent.project)
+    created(agent.client, "planned", project=agent.project, cluster=agent.cluster, launch_plan=launch)
+    agent.start()
+    agent.finish(["planned"], "FAILED", message="It exited with 1.", exit_code=1)
+    assert message(agent, "planned").endswith(
+        "No other attempt follows: FAILED is not retried (retry_on: TIMED_OUT), as launch plan 'nightly', version v1, "
+        "says."
+    )

@@ -76,7 +76,7 @@ def test_a_sync_costs_as_many_statements_for_a_hundred_executions_as_for_two(app
     copy_execution(context, "c0", [f"c{number}" for number in range(1, 102)])
     few, many = life(context, "c", 0, 2), life(context, "c", 2, 100)
     assert many == few
-    assert max(few) <= 12
+    assert max(few) <= 13  # with a question whether refused reports confirm an end
     assert {row.phase for row in checked(context).values()} == {"FAILED"}
 
 

@@ -8,6 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from admin.services import uses
+from admin.services.context import Context
 from tests.conftest import MakeApp
 from tests.support.placing import (
     API,
@@ -25,6 +26,7 @@ from tests.support.placing import (
     register_plan,
     register_workflow,
 )
+from tests.support.statements import transactions
 
 LABEL, POOL = "execution_cluster_label", "cluster_assignment"
 HERE = {"project": PROJECT, "domain": DOMAIN}
@@ -151,6 +153,42 @@ def test_a_key_of_the_configuration_says_it_too(pooled: FlaskClient) -> None:
         answer = used(pooled, f"resource_type=TASK_RESOURCE&field={field}&value={value}")
         assert [entry["key"] for entry in answer["uses"]] == [use["key"]]
         assert answer["reach"]["scopes"] > 0
+
+
+def test_a_default_of_a_declared_kind_says_it_too(make_app: MakeApp) -> None:
+    fields = {"a": {"type": "int", "default": 7}}
+    api = make_app(kinds={"OTHER": {"number": 10, "fields": fields}}).test_client()
+    [use] = used(api, "resource_type=OTHER&field=a&value=7")["uses"]
+    assert (use["level"], use["key"], use["fields"]) == ("platform", "kinds.OTHER.fields.a.default", {"a": 7})
+    put_attribute(api, "domain", "other", {"a": 8})
+    reached = used(api, "resource_type=OTHER&field=a&value=7&reach=true")["scopes"]
+    assert reached
+    assert DOMAIN not in {entry["domain"] for entry in reached}
+
+
+def test_a_definition_with_two_uses_has_both_on_whatever_page(pooled: FlaskClient) -> None:
+    """The pool and the label of one launch plan lead to the same cluster; the page break is between the two."""
+    ok(register_plan(pooled, "both", "free", **pool("gpu"), **label("near")))
+    found, token = [], ""
+    while True:
+        answer = used(pooled, "cluster=east&limit=1" + (f"&token={token}" if token else ""))
+        found += [use["resource_type"] for use in answer["uses"] if use.get("launch_plan") == "both"]
+        token = answer.get("token", "")
+        if not token:
+            break
+    assert found == ["CLUSTER_ASSIGNMENT", "EXECUTION_CLUSTER_LABEL"]
+
+
+def test_each_row_that_says_it_is_shown_with_who_set_it_and_all_is_of_one_snapshot(
+    pooled: FlaskClient, context: Context
+) -> None:
+    with transactions(context) as begun:
+        answer = used(pooled, "pool=gpu")
+    assert len(begun) == 1
+    versions = {str(use["version"]) for use in answer["uses"] if use["level"] == "project-domain"}
+    assert answer["revisions"].keys() == versions
+    assert {entry["author"] for entry in answer["revisions"].values()} == {"anonymous"}
+    assert answer["revision"] == get(pooled, "revisions")["head"]
 
 
 @pytest.mark.parametrize(("limit", "scopes", "rows"), [(1, 2, 1), (2, 3, 2), (1, 100, 100_000), (100, 1, 1)])

@@ -20,7 +20,8 @@ from sqlalchemy import create_engine, insert, select
 
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
-from admin.store import execution_lists
+from admin.core.provenance import show_name, split_name
+from admin.store import execution_counts, execution_lists
 from admin.store.database import Database
 from admin.store.execution_lists import ListLimits
 from admin.store.execution_tables import executions
@@ -42,7 +43,14 @@ VALUES: dict[str, list[Any]] = {
     "workflow": ["", "w0", "w1"],
     "launch_plan": ["", "l0"],
     "state": ["ACTIVE", "ARCHIVED"],
+    "created_by": ["anonymous", "cluster/c0"],
+    "claimed_by": [None, "ann", "cluster/c0"],
+    "abort_principal": [None, "anonymous", "ada"],
 }
+#: Fields that conditions are about.
+FIELDS = ["cause", *sorted(VALUES.keys() - {"claimed_by"})]
+#: By what else than columns executions can be counted: decisions, which these rows do not have.
+UNDECIDED = {"origin", "origin_scope", "limit_scope"}
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
@@ -87,7 +95,10 @@ def _rows() -> list[dict[str, Any]]:
 def words(field: str) -> st.SearchStrategy[Any]:
     if field == "cause":
         return st.sampled_from([*(cause.value for cause in Cause), ""])
-    return st.sampled_from([value or "" for value in VALUES[field]] + ["nobody"])
+    shown = (
+        ["anonymous (says ann)", "anonymous (says ada)", "ann"] if field in ("created_by", "abort_principal") else []
+    )
+    return st.sampled_from([value or "" for value in VALUES[field]] + ["nobody", *shown])
 
 
 @st.composite
@@ -96,7 +107,7 @@ def any_condition(draw: st.DrawFn) -> Condition:
         time = NOON + timedelta(seconds=draw(st.integers(-1, 41)))
         field = draw(st.sampled_from(["created_at", "updated_at"]))
         return Condition(field=field, function=draw(st.sampled_from(sorted(COMPARISONS))), values=(time,))
-    field = draw(st.sampled_from(["cause", *sorted(VALUES)]))
+    field = draw(st.sampled_from(FIELDS))
     function = draw(st.sampled_from(["eq", "eq", "value_in", "value_in", "ne", "value_not_in", "contains"]))
     many = function in ("value_in", "value_not_in")
     values = draw(st.lists(words(field), min_size=1, max_size=4 if many else 1))
@@ -104,6 +115,10 @@ def any_condition(draw: st.DrawFn) -> Condition:
 
 
 def value_of(row: Any, field: str) -> Any:
+    if field == "created_by":
+        return show_name(row.created_by, row.claimed_by)
+    if field == "abort_principal":
+        return row.abort_principal and show_name(*split_name(row.abort_principal))
     if field != "cause":
         return getattr(row, field)
     cause = cause_of(row.phase, row.reason)
@@ -117,7 +132,12 @@ def fits(row: Any, condition: Condition) -> bool:
     text = value or ""
     if condition.function == "contains":
         return condition.values[0] != "" and condition.values[0] in text
-    return (text in condition.values) is (condition.function in ("eq", "value_in"))
+    names = {text}
+    if condition.field == "created_by":
+        names |= {row.created_by, row.claimed_by}
+    if condition.field == "abort_principal" and text:
+        names |= {*split_name(row.abort_principal)}
+    return (not names.isdisjoint(condition.values)) is (condition.function in ("eq", "value_in"))
 
 
 @given(
@@ -164,7 +184,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
 
 @given(
     conditions=st.lists(any_condition(), max_size=3),
-    by=st.sampled_from(sorted({*GROUPS.values()} - {"origin"})),  # which only decisions have, and these rows have none
+    by=st.sampled_from(sorted({*GROUPS.values()} - UNDECIDED)),
     counted=st.sampled_from([7, 50, 10_000]),
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -177,7 +197,7 @@ def test_counts_are_those_of_the_list_however_little_an_answer_looks_at(
     with database.reading() as connection:
         rows = [row for row in connection.execute(select(executions)) if all(fits(row, each) for each in conditions)]
         for _ in range(COUNT):
-            page = execution_lists.count_page(
+            page = execution_counts.count_page(
                 connection, conditions, by=by, now=NOON, after=after, limits=ListLimits(counted=counted)
             )
             for group in page.groups:

@@ -22,3 +22,16 @@ def statements(context: Context) -> Iterator[list[str]]:
     event.listen(context.database.engine, "before_cursor_execute", note)
     yield seen
     event.remove(context.database.engine, "before_cursor_execute", note)
+
+
+@contextmanager
+def transactions(context: Context) -> Iterator[list[Any]]:
+    """The transactions that are begun meanwhile, in which something may be read."""
+    begun: list[Any] = []
+
+    def note(connection: Any) -> None:
+        begun.append(connection)
+
+    event.listen(context.database.engine, "begin", note)
+    yield begun
+    event.remove(context.database.engine, "begin", note)

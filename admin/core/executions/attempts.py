@@ -11,7 +11,7 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
-from admin.core.executions.silences import describe_silence, unconfirmed
+from admin.core.executions.silences import UNCONFIRMED, as_sentence, describe_silence
 from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
@@ -21,7 +21,7 @@ CLUSTER_SILENT = "CLUSTER_SILENT"
 
 
 class AttemptState(Protocol):
-    """The fields of an execution that these rules read; `content` and `avoid` only where an attempt may fail."""
+    """The fields of an execution that these rules read; the last three only where an attempt may fail."""
 
     uid: str
     phase: str
@@ -38,6 +38,7 @@ class AttemptState(Protocol):
     native_id: str | None
     content: Mapping[str, Any]
     avoid: list[str]
+    nodes: list[str] | None
 
 
 def time_limit_seconds(content: Mapping[str, Any]) -> float | None:
@@ -80,10 +81,24 @@ class Repeatable(Protocol):
     def content(self) -> Mapping[str, Any]: ...
 
 
+class Numbered(Protocol):
+    """The fields of an execution by which its attempts are counted."""
+
+    @property
+    def attempt(self) -> int: ...
+
+    @property
+    def unstarted(self) -> int: ...
+
+
+def attempt_number(execution: Numbered) -> int:
+    """Which attempt an execution is at, as people count: leases that came to nothing before they began do not count."""
+    return max(1, execution.attempt - execution.unstarted)
+
+
 def seconds_until_retry(execution: Repeatable, kind: str) -> float | None:
     """The wait before the attempt that follows one which ended so; None where none follows."""
-    attempt = execution.attempt - execution.unstarted
-    return Retries.of(execution.content.get("retry")).seconds_until_next(attempt, kind)
+    return Retries.of(execution.content.get("retry")).seconds_until_next(attempt_number(execution), kind)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -108,6 +123,7 @@ class Outcome:
     signal: int | None = None
     started_at: datetime | None = None  #: of the native job, by the agent's clock
     ended_at: datetime | None = None
+    is_confirmed: bool = True  #: False where it is not an agent that says so
 
 
 @dataclass(kw_only=True, slots=True)
@@ -141,7 +157,7 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
     if is_aborting and outcome.phase is Phase.SUCCEEDED:
         message = f"{message} It had succeeded by then."
     if is_aborting and outcome.reason == CLUSTER_LOST:
-        message = f"{unconfirmed(message)} {outcome.message}"
+        message = f"{as_sentence(message)} {outcome.message}"
     duration = outcome.duration
     if duration is None and execution.started_at is not None:
         duration = (now - execution.started_at).total_seconds()
@@ -163,21 +179,25 @@ def _record(execution: AttemptState, outcome: Outcome) -> AttemptRecord:
     """What is kept of an attempt that ends so."""
     return AttemptRecord(
         number=execution.attempt,
+        attempt_number=attempt_number(execution),
         outcome=outcome.phase.value,
         reason=outcome.reason,
         native_id=outcome.native_id or execution.native_id,
+        nodes=outcome.nodes,
         exit_code=outcome.exit_code,
         signal=outcome.signal,
         started_at=outcome.started_at or execution.started_at,
         ended_at=outcome.ended_at,
+        unconfirmed=None if outcome.is_confirmed else True,
     )
 
 
 def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
     """Queue the next attempt; for another cluster, if this one is lost or takes no new work."""
     is_lost = outcome.reason == CLUSTER_LOST or execution.reason == DRAINED
-    message = f"Attempt {execution.attempt} ended {outcome.phase.value} ({outcome.reason}): {outcome.message}"
-    record = _record(execution, replace(outcome, reason=DRAINED) if execution.reason == DRAINED else outcome)
+    message = f"Attempt {attempt_number(execution)} ended {outcome.phase.value} ({outcome.reason}): {outcome.message}"
+    reason = DRAINED if execution.reason == DRAINED else outcome.reason
+    record = _record(execution, replace(outcome, reason=reason, nodes=outcome.nodes or execution.nodes))
     values = {
         **_next_attempt(execution),
         "last_failure": record.as_json(),
@@ -248,7 +268,8 @@ def evict(execution: AttemptState, now: datetime) -> Change:
     if not may_have_started(execution):
         values = {**_next_attempt(execution), "cluster": None, "reason": UNDECIDED, "reason_message": message}
         return _give_back("EVICTED", execution, {**values, "unstarted": execution.unstarted + 1})
-    return finish(execution, Outcome(phase=Phase.FAILED, reason=CLUSTER_LOST, message=message), now)
+    outcome = Outcome(phase=Phase.FAILED, reason=CLUSTER_LOST, message=f"{message} {UNCONFIRMED}", is_confirmed=False)
+    return finish(execution, outcome, now)
 
 
 def cancel(reason: str, message: str) -> Change:

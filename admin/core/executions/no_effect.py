@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.spec import target_of
@@ -14,7 +14,7 @@ from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level
-from admin.core.settings.warnings import KnownNames, Warning, WarningCode, names_without_effect, warn
+from admin.core.settings.warnings import KnownNames, Warning, WarningCode, names_without_effect, unknown_scopes, warn
 
 _EMPTY = {NameList.POOL: WarningCode.EMPTY_POOL, NameList.LABEL: WarningCode.EMPTY_LABEL}
 
@@ -29,20 +29,30 @@ class Circumstances:
     pool: str | None = None  #: what the pool attribute at the same scope names
     overridden: Sequence[Path] = ()  #: its leaves that more specific rows override everywhere
     definition: Mapping[str, Any] = field(default_factory=dict)  #: the settings of the launch plan that it is for
-    job: Mapping[str, Any] | None = None  #: of the workflow that it is for, where that is registered there
+    jobs: Sequence[Mapping[str, Any]] = ()  #: those that run under it: of each version of its workflow that is run
 
 
 def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
-    """Every reason why a row, or a field of it, has no effect."""
-    return [
-        *_archived(kind, row, around),
-        *names_without_effect(kind, row, around.known),
-        *_empty_groups(kind, row, around),
-        *_overridden(kind, row, around),
-        *_outranked(kind, row, around),
-        *_set_by_launch_plan(kind, row, around),
-        *_ignored_by_job(kind, row, around),
-    ]
+    """Why a row has no effect, or which of its fields have none: one reason for each field.
+
+    The reason is the one that decides while the others hold as well: a label that a pool outranks is not used, whether
+    or not it is known.
+    """
+    if whole := [*_archived(kind, row, around)] or [*unknown_scopes(kind, row, around.known)]:
+        return whole
+    left = list(kind.leaves(row.payload))
+    warnings: list[Warning] = []
+    for reason in _REASONS:
+        paths = reason.paths(kind, row, around)
+        covered = [path for path in left if path in paths]
+        if covered:
+            warnings.append(
+                warn(kind, row, reason.code, dotted(covered[0]), reason.message(kind, row, around, covered))
+            )
+            left = [path for path in left if path not in covered]
+    fields = {dotted(path) for path in left}
+    names = [*names_without_effect(kind, row, around.known), *_empty_groups(kind, row, around)]
+    return [*warnings, *(warning for warning in names if warning.field in fields)]
 
 
 def overridden_leaves(kind: Kind, row: Row, overriding: Iterable[Sequence[Row | None]]) -> list[Path]:
@@ -80,44 +90,63 @@ def _empty_groups(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warni
             yield warn(kind, row, _EMPTY[name_list], dotted(path), message)
 
 
-def _overridden(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
-    if around.overridden:
-        where = "in every domain" if row.scope.level is Level.PROJECT else "by every project"
-        message = (
-            f"{_listed(around.overridden)} is overridden {where}. Delete it here, or in one of the more specific rows."
-        )
-        yield warn(kind, row, WarningCode.OVERRIDDEN, dotted(around.overridden[0]), message)
+class _Reason(NamedTuple):
+    """A reason why fields of a row have no effect."""
+
+    code: WarningCode
+    paths: Callable[[Kind, Row, Circumstances], Collection[Path]]  #: the leaves of the row that it holds for
+    message: Callable[[Kind, Row, Circumstances, Sequence[Path]], str]  #: about some of them
 
 
-def _outranked(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
-    if kind.name == kinds.EXECUTION_CLUSTER_LABEL.name and around.pool and row.payload.get("value"):
-        message = f"The pool '{around.pool}' is set at the same scope and wins over the label. Delete one of the two."
-        yield warn(kind, row, WarningCode.POOL_WINS, "value", message)
+def _overridden_message(_kind: Kind, row: Row, _around: Circumstances, paths: Sequence[Path]) -> str:
+    where = "in every domain" if row.scope.level is Level.PROJECT else "by every project"
+    return f"{_listed(paths)} is overridden {where}. Delete it at {row.scope}, or one of the more specific rows."
 
 
-def _set_by_launch_plan(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
-    own_leaves = kind.leaves(payload_of(kind, around.definition))
-    paths = list(kind.leaves(row.payload))
-    overridden = paths if own_leaves and kind.merge is Merge.REPLACE else [path for path in paths if path in own_leaves]
+def _outranked_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
+    is_label = kind.name == kinds.EXECUTION_CLUSTER_LABEL.name
+    return [("value",)] if is_label and around.pool and row.payload.get("value") else []
+
+
+def _outranked_message(_kind: Kind, _row: Row, around: Circumstances, _paths: Sequence[Path]) -> str:
+    return f"The pool '{around.pool}' is set at the same scope and wins over the label. Delete one of the two."
+
+
+def _launch_plan_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
+    paths = kind.leaves(row.payload)
     if kind.name in (kinds.EXECUTION_CLUSTER_LABEL.name, kinds.CLUSTER_ASSIGNMENT.name):
         target = target_of(around.definition)
-        overridden = paths if target.pool or target.label else []
-    if overridden:
-        plan = row.scope.launch_plan
-        message = f"The definition of launch plan '{plan}' says {_listed(overridden)} itself, and wins over attributes."
-        yield warn(kind, row, WarningCode.LAUNCH_PLAN_SAYS, dotted(overridden[0]), message)
+        return paths if target.pool or target.label else []
+    own_leaves = kind.leaves(payload_of(kind, around.definition))
+    return paths if own_leaves and kind.merge is Merge.REPLACE else own_leaves
 
 
-def _ignored_by_job(kind: Kind, row: Row, around: Circumstances) -> Iterator[Warning]:
-    if around.job is None:
-        return
-    ignored = [path for path in kind.leaves(row.payload) if _is_ignored(kind, path, around.job)]
-    if ignored:
-        workflow = row.scope.workflow
-        message = f"The job of workflow '{workflow}' says {_listed(ignored)} itself."
-        if kind.name == kinds.PLUGIN_OVERRIDE.name:
-            message = f"The job of workflow '{workflow}' is of the task type '{task_type(around.job)}'."
-        yield warn(kind, row, WarningCode.IGNORED_BY_JOB, dotted(ignored[0]), f"{message} This does not reach it.")
+def _launch_plan_message(_kind: Kind, row: Row, _around: Circumstances, paths: Sequence[Path]) -> str:
+    plan = row.scope.launch_plan
+    return f"The definition of launch plan '{plan}' says {_listed(paths)} itself, and wins over attributes."
+
+
+def _job_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
+    """The leaves that every job which runs under the row ignores."""
+    jobs = around.jobs
+    return [path for path in kind.leaves(row.payload) if jobs and all(_is_ignored(kind, path, job) for job in jobs)]
+
+
+def _job_message(kind: Kind, row: Row, around: Circumstances, paths: Sequence[Path]) -> str:
+    workflow = row.scope.workflow
+    if kind.name == kinds.PLUGIN_OVERRIDE.name:
+        types = " or ".join(dict.fromkeys(f"'{task_type(job)}'" for job in around.jobs))
+        return f"The job of workflow '{workflow}' is of the task type {types}. This does not reach it."
+    return f"The job of workflow '{workflow}' says {_listed(paths)} itself. This does not reach it."
+
+
+#: The reasons that hold for single fields, the one that decides first.
+_REASONS = (
+    _Reason(WarningCode.LAUNCH_PLAN_SAYS, _launch_plan_paths, _launch_plan_message),
+    _Reason(WarningCode.OVERRIDDEN, lambda _kind, _row, around: around.overridden, _overridden_message),
+    _Reason(WarningCode.POOL_WINS, _outranked_paths, _outranked_message),
+    _Reason(WarningCode.IGNORED_BY_JOB, _job_paths, _job_message),
+)
 
 
 #: The maps of the execution config that a job has too; its own entries win.

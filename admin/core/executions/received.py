@@ -11,6 +11,8 @@ from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_
 
 #: The maps of a job, and the branch of the execution config that fills each.
 _MAPS = {"environment": "envs", "labels": "labels", "annotations": "annotations"}
+#: The kinds of settings that a job itself may override.
+OVERRIDABLE = (TASK_RESOURCE.name, WORKFLOW_EXECUTION_CONFIG.name)
 _RUN_AS = "security_context.run_as"
 
 

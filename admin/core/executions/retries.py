@@ -68,6 +68,16 @@ class Retries:
             on_lost=fields.get("on_lost", default.on_lost),
         )
 
+    def why_no_other(self, attempt: int, outcome: str) -> str:
+        """Why no other attempt follows one that ended so; "" where one does."""
+        if self.seconds_until_next(attempt, outcome) is not None:
+            return ""
+        if self.attempts == 1:
+            return "no retries were asked for"
+        if attempt >= self.attempts:
+            return f"its {self.attempts} attempts are used up"
+        return f"{outcome} is not retried (retry_on: {', '.join(self.retry_on) or 'nothing'})"
+
     def seconds_until_next(self, attempt: int, outcome: str) -> float | None:
         """How long to wait before the next attempt; None where there is none."""
         is_retried = outcome in self.retry_on or (outcome == CLUSTER_LOST and self.on_lost == "retry")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
 from admin.core import names
 from admin.core.executions.causes import Cause
+from admin.core.executions.deciding_scopes import parse_scope_name
 from admin.core.executions.lifecycle import Phase
 from admin.core.placement.routes import RUNGS
 from admin.core.problems import Invalid, invalid, shorten, unknown_problem
-from admin.core.quantities import is_whole_number
+from admin.core.quantities import is_whole_number, parse_age
 
 
 class FieldType(Enum):
@@ -46,17 +49,20 @@ FIELDS = {
             "principal",
             "abort_principal",
             "origin",
+            "origin_scope",
+            "limit_scope",
         ),
         FieldType.TEXT,
     ),
     **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
-    "attempt": FieldType.COUNT,
+    "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
 LABEL_PREFIX = "labels."
-#: Flyte's names of the same fields.
+#: Other names of the same fields, most of them Flyte's.
 ALIASES = {
+    "attempt_number": "attempt",
     "execution_name": "name",
     "execution_project": "project",
     "execution_domain": "domain",
@@ -79,6 +85,8 @@ WORDS = {
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
     "origin": RUNGS,
 }
+#: Fields whose values are names of scopes.
+SCOPE_FIELDS = ("origin_scope", "limit_scope")
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
 SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
 #: What executions are counted by, and the field that each stands for.
@@ -87,12 +95,23 @@ GROUPS = {
         name: name for name in ("phase", "reason", "cause", "cluster", "pool", "label", "project", "domain", "workflow")
     },
     "creator": "created_by",
+    "aborted_by": "abort_principal",
     "origin": "origin",
+    "origin_scope": "origin_scope",
+    "limit_scope": "limit_scope",
 }
 
-_MOST_TERMS = 50
+#: The most conditions of a filter, and the most characters.
+MOST_TERMS = 50
+MOST_FILTER_LENGTH = 4000
 _MOST_DIGITS = 9
-_TERM = re.compile(r"\s*([a-z_]+)\(\s*([A-Za-z0-9_./-]+)\s*,([^()]*)\)\s*", re.DOTALL)
+_NO_TERM = "is not of the form function(field,value), such as eq(phase,QUEUED)"
+_TERM = re.compile(r"([a-z_]+)\(\s*([A-Za-z0-9_./-]+)\s*,(.*)\)", re.DOTALL)
+#: A value in quotes, in which a backslash stands before a quote or a backslash; or plain characters.
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_VALUE = re.compile(rf"\s*(?:({_QUOTED})\s*|([^;]*))(;|\Z)", re.DOTALL)
+#: What matters for where a term ends: values in quotes, and brackets.
+_PIECE = re.compile(rf"(?<=[,;])\s*{_QUOTED}\s*(?=[;)])|[()]", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +121,7 @@ class Condition:
     field: str
     function: str
     values: tuple[Any, ...]
+    asked_at: datetime | None = None  #: until when what still runs has run
 
 
 def equals(field: str, *values: Any) -> Condition:
@@ -119,68 +139,138 @@ def check_sort_field(field: str) -> str:
 
 def check_group(word: str) -> str:
     """What executions can be counted by; Invalid with the closest words for any other."""
-    if word not in GROUPS:
-        raise Invalid(unknown_problem("by", "group", word, GROUPS))
-    return word
+    if _is_label(word):
+        return word
+    group = word.replace("-", "_")
+    if group not in GROUPS:
+        raise Invalid(unknown_problem("by", "group", word, [*GROUPS, f"{LABEL_PREFIX}KEY"]))
+    return group
+
+
+def group_field(group: str) -> str:
+    """The field that a group stands for."""
+    return GROUPS.get(group, group)
 
 
 def _own_name(field: str) -> str:
-    """The name of a field that may be given by Flyte's name."""
+    """The name of a field that may be given by Flyte's name, or with hyphens."""
     plain = field.removeprefix("execution.")
-    return ALIASES.get(plain, plain)
+    if plain.startswith(LABEL_PREFIX):
+        return plain
+    return ALIASES.get(plain, plain.replace("-", "_"))
 
 
-def parse_filters(text: str) -> list[Condition]:
+def parse_filters(text: str, now: datetime) -> list[Condition]:
     """The conditions of a filter; Invalid naming the term that is wrong and what is allowed."""
-    # Terms are separated by pluses, and by blanks, which is what a plus in a URL is decoded to.
-    terms = [term for term in re.split(r"(?<=\))\s*[+ ]\s*(?=[a-z_]+\()", text) if term.strip()]
+    terms = list(_terms(text))
     if not terms:
         raise _invalid(text, "is empty")
-    if len(terms) > _MOST_TERMS:
-        raise _invalid(text, f"has {len(terms)} terms; the most is {_MOST_TERMS}")
-    return [_condition(term) for term in terms]
+    if len(terms) > MOST_TERMS:
+        raise _invalid(text, f"has {len(terms)} terms; the most is {MOST_TERMS}")
+    return [_condition(term, now) for term in terms]
 
 
-def _condition(term: str) -> Condition:
+def _terms(text: str) -> Iterator[str]:
+    """The terms of a filter, each up to the bracket that closes it; brackets in a value are balanced or in quotes."""
+    start = depth = 0
+    for piece in _PIECE.finditer(text):
+        depth += {"(": 1, ")": -1}.get(piece[0], 0)
+        if depth == 0 and piece[0] == ")":
+            term = text[start : piece.end()]
+            # A plus stands between two terms, or the blank that a plus in a URL is decoded to.
+            if start and not re.match(r"\s*\+|\s", term):
+                raise _invalid(term, _NO_TERM)
+            yield re.sub(r"\A\s*\+", "", term).strip() if start else term.strip()
+            start = piece.end()
+    if text[start:].strip():
+        raise _invalid(text[start:], _NO_TERM)
+
+
+def _values(text: str) -> list[str]:
+    """The values of a list, which semicolons stand between."""
+    values: list[str] = []
+    position = 0
+    while match := _VALUE.match(text, position):
+        values.append(_unquoted(match))
+        if not match[3]:
+            break
+        position = match.end()
+    return values
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    return match[2].strip() if match[1] is None else re.sub(r"\\(.)", r"\1", match[1][1:-1], flags=re.DOTALL)
+
+
+def _condition(term: str, now: datetime) -> Condition:
     match = _TERM.fullmatch(term)
     if match is None:
-        raise _invalid(term, "is not of the form function(field,value), such as eq(phase,QUEUED)")
+        raise _invalid(term, _NO_TERM)
     function, field, value = match.group(1), _own_name(match.group(2)), match.group(3)
     if function not in FUNCTIONS:
         raise Invalid(unknown_problem("filters", "filter function", function, FUNCTIONS))
     type_ = _field_type(field)
     if type_ is None:
         raise Invalid(unknown_problem("filters", "field", field, [*FIELDS, f"{LABEL_PREFIX}KEY"]))
-    values = value.split(";") if function in ("value_in", "value_not_in") else [value]
+    is_list = function in ("value_in", "value_not_in")
+    values = _values(value) if is_list else [_value(value)]
     if function == "contains" and type_ is not FieldType.TEXT:
         raise _invalid(term, f"searches for text, but {field} is a {type_.value}")
-    return Condition(field=field, function=function, values=tuple(parse_value(field, item.strip()) for item in values))
+    read = tuple(parse_value(field, item, now) for item in values)
+    return Condition(field=field, function=function, values=read, asked_at=now)
 
 
 def _field_type(field: str) -> FieldType | None:
     """What a field holds; None where there is no such field."""
-    if field.startswith(LABEL_PREFIX) and names.matches(names.QUALIFIED_NAME, field.removeprefix(LABEL_PREFIX)):
-        return FieldType.TEXT
-    return FIELDS.get(field)
+    return FieldType.TEXT if _is_label(field) else FIELDS.get(field)
 
 
-def parse_value(field: str, text: str) -> Any:
-    """A value of a field from its text; Invalid where the field has no such value."""
+def _is_label(field: str) -> bool:
+    return field.startswith(LABEL_PREFIX) and names.matches(names.QUALIFIED_NAME, field.removeprefix(LABEL_PREFIX))
+
+
+def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
+    """A value of a field from its text, which may be a span before `now`; Invalid where the field has no such value."""
     try:
         match FIELDS.get(field):
             case FieldType.TIME:
-                return parse_time(text)
+                return parse_time(text) if now is None or not is_span(text) else now - parse_span(text)
             case FieldType.NUMBER:
-                return float(text.removesuffix("s"))
+                return parse_span(text).total_seconds() if is_span(text) else _number(text)
             case FieldType.COUNT:
                 return _count(text)
-    except (ValueError, OverflowError):
+    except OverflowError:
+        raise _invalid(text, "is longer than the calendar") from None
+    except ValueError:
         raise _invalid(text, f"is not a {FIELDS[field].value}, as {field} must be") from None
     if "\0" in text:
         raise _invalid(text, "contains a NUL character")
     if field in WORDS:
         return _word(field, text)
-    return text
+    return parse_scope_name(field, text) if field in SCOPE_FIELDS else text
+
+
+def _value(text: str) -> str:
+    """The value of a term that has one, without its quotes."""
+    match = re.fullmatch(rf"\s*({_QUOTED})\s*()", text, re.DOTALL)
+    return text.strip() if match is None else _unquoted(match)
+
+
+def is_span(text: str) -> bool:
+    """Whether a text is a length of time with its unit: 90s, 1h30m, 7d, 2w, 1y."""
+    return text[:1].isdigit() and text[-1:] in ("y", "w", "d", "h", "m", "s")
+
+
+def parse_span(text: str) -> timedelta:
+    """A length of time; ValueError or OverflowError for anything else."""
+    return timedelta(seconds=float(parse_age(text)))
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
 
 
 def _count(text: str) -> int:

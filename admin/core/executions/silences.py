@@ -7,6 +7,9 @@ from datetime import datetime
 
 from admin.core.times import show_time
 
+#: What is said of an execution that was ended, or is to be ended, while its agent is silent.
+UNCONFIRMED = "Nobody has confirmed that its job has ended."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Silence:
@@ -22,6 +25,7 @@ class Silence:
     is_aborting: bool
     is_retried: bool  #: another attempt follows if its cluster is lost
     is_taken_over: bool = False  #: another agent serves the cluster now
+    deleted: str = ""  #: by which revision its cluster was deleted
     command: str  #: by which an operator gives it up
 
     @property
@@ -33,13 +37,19 @@ class Silence:
         limit = self.given_up_at if is_waited_for else self.lost_at
         return max(limit, self.lease_expires_at or limit)
 
+    @property
+    def note(self) -> str:
+        """What is known, as lists have it too."""
+        return describe_silence(
+            self.cluster, self.since, is_taken_over=self.is_taken_over, is_aborting=self.is_aborting
+        )
+
     def describe(self, now: datetime) -> str:
         """What is known, what happens next and when, and what an operator can do."""
-        start = describe_silence(self.cluster, self.since, is_taken_over=self.is_taken_over)
+        start = f"{self.note} It was deleted by {self.deleted}." if self.deleted else self.note
         if not self.has_started:
             return f"{start} It had not started there, and is decided again{_when(self.next_at, now)}."
-        unconfirmed = "Nobody has confirmed that it has ended. " if self.is_aborting else ""
-        return f"{unconfirmed}{start} {self._prospect(now)} {self._remedy(now)}"
+        return f"{start} {self._prospect(now)} {self._remedy(now)}"
 
     def _prospect(self, now: datetime) -> str:
         end = f"{self._end}{_when(self.next_at, now)}"
@@ -49,16 +59,23 @@ class Silence:
                 f"Its job may still run, and {effect} when the agent returns (on_lost: wait); "
                 f"else {end} (agents.giveUpAfter)."
             )
-        return (
-            f"Its job is ended on its node before its lease is over{_at(self.lease_expires_at)}, if its engine guards "
-            f"leases (on_lost: {self.on_lost}); {end}, when the cluster is lost."
-        )
+        return f"{self._job(now)} (on_lost: {self.on_lost}); {end}, when the cluster is lost."
+
+    def _job(self, now: datetime) -> str:
+        """What becomes of its job when the lease is over, or has become of it."""
+        lease = self.lease_expires_at
+        if lease is not None and lease <= now:
+            return f"Its lease was over{_at(lease)}: its node has ended its job, if its engine guards leases"
+        return f"Its job is ended on its node when its lease is over{_at(lease)}, if its engine guards leases"
 
     @property
     def _end(self) -> str:
         if self.is_retried:
             return "another attempt follows"
-        return "it ends ABORTED" if self.is_aborting else "it ends FAILED (CLUSTER_LOST)"
+        if self.is_aborting:
+            return "it ends ABORTED"
+        used_up = ", for its attempts are used up," if self.on_lost == "retry" else ""
+        return f"it ends FAILED (CLUSTER_LOST){used_up}"
 
     def _remedy(self, now: datetime) -> str:
         lease = self.lease_expires_at
@@ -66,17 +83,30 @@ class Silence:
         return f"Wait, or give it up: `{self.command}` ends it without the agent{start}, and records who asked."
 
 
-def describe_silence(cluster: str | None, since: datetime, *, is_taken_over: bool) -> str:
-    """Since when an agent is not heard, and whether another one serves its cluster now."""
+def describe_silence(
+    cluster: str | None, since: datetime, *, is_taken_over: bool = False, is_aborting: bool = False
+) -> str:
+    """Since when an agent is not heard, whether another one serves its cluster now, and what is not known so."""
+    start = f"{UNCONFIRMED} " if is_aborting else ""
     if is_taken_over:
-        return f"Another agent serves cluster '{cluster}'; the one that has it was last heard at {show_time(since)}."
-    return f"Cluster '{cluster}' has been silent since {show_time(since)}."
+        heard = f"the one that has it was last heard at {show_time(since)}"
+        return f"{start}Another agent serves cluster '{cluster}'; {heard}."
+    return f"{start}Cluster '{cluster}' has been silent since {show_time(since)}."
 
 
 def unconfirmed(cause: str) -> str:
     """What is said of an execution that was ended for a cause while its agent was silent."""
-    end = "" if cause.endswith((".", "!", "?")) else "."
-    return f"{cause}{end} Nobody has confirmed that its job has ended."
+    return f"{as_sentence(cause)} {UNCONFIRMED}"
+
+
+def confirmed(message: str, cluster: str, at: datetime) -> str:
+    """What is said of it once its agent has told that its job has ended."""
+    return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job has ended.")
+
+
+def as_sentence(text: str) -> str:
+    """A text of a user with a full stop at its end, so that another sentence can follow."""
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _at(time: datetime | None) -> str:

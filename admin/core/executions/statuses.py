@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.received import source_of_amount
+from admin.core.executions.retries import DRAINED
+from admin.core.executions.silences import as_sentence
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import ROOM, Verdict
-from admin.core.provenance import Provenance, show_name, split_name
-from admin.core.settings import trails
+from admin.core.provenance import show_name, split_name
 from admin.core.times import show_duration, show_time
 
-#: The resource whose limit ends an execution for a reason.
-_LIMITED = {"OUT_OF_MEMORY": "memory"}
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How the time since an execution was created was spent, in seconds."""
+
+    waiting: float  #: in the queue, in back-off and until its cluster started it
+    running: float  #: of all its attempts
+    total: float  #: until it ended, or until now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drain:
+    """The drain of the cluster on which an execution runs."""
+
+    deadline: datetime | None  #: when it ends what still runs
+    by: str  #: the event by which it was drained, by whom, when and why
+    is_retried: bool  #: whether another attempt follows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +48,7 @@ class Status:
     next: str | None  #: what decides about it next; None where nothing does
     next_at: datetime | None  #: when, where that is known
     last_failure: AttemptRecord | None  #: of the attempt before, while another one waits or runs
+    times: Times | None  #: None where some of its attempts are not recorded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +65,16 @@ class Circumstances:
     failure: AttemptRecord | None = None  #: of the last attempt that another one follows
     route: str  #: which rung decided, and over which others
     limit: str = ""  #: where the limit was set that ended it
+    time_limit: str = ""  #: how long it may run, and who says so
+    queueing_budget: str = ""  #: how long it may wait, and where that was set
+    no_other: str = ""  #: why no other attempt follows
+    times: Times | None = None
     has_started: bool = False
     duration: float | None = None
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     obstacle: Verdict | None = None  #: why its cluster would not take it now
+    obstacles: str | None = None  #: why no cluster would take it now
+    drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
     ends_at: datetime | None = None  #: when its time limit ends it
@@ -73,6 +94,7 @@ class Circumstances:
             next=next_step,
             next_at=next_at,
             last_failure=None if self.phase.is_finished else self.failure,
+            times=self.times,
         )
 
     @property
@@ -96,13 +118,24 @@ class Circumstances:
             took = f" after {show_duration(self.duration)}" if self.duration is not None else ""
             return f"SUCCEEDED{self._where} {age} ago{took}{self._of}: {self.route}."
         if self.phase is Phase.ABORTED:
-            return f"ABORTED{self._where} {age} ago{self._by}: {self.reason_message}"
-        ended = f"{self.phase.value}{self._where} {age} ago{self._of}: {self._reason}"
-        return f"{ended} {self.limit}" if self.limit else ended
+            return f"ABORTED{self._where} {age} ago{self._by}: {self._end}"
+        return f"{self.phase.value}{self._where} {age} ago{self._of}: {self._end}"
+
+    @property
+    def _end(self) -> str:
+        """Why it ended, where the limit was set that ended it, and why no other attempt follows."""
+        no_other = f"No other attempt follows: {self.no_other}." if self.no_other else ""
+        reason = as_sentence(self.reason_message) if self.limit or no_other else self.reason_message
+        return " ".join(part for part in (reason, self.limit, no_other) if part)
 
     @property
     def _reason(self) -> str:
-        return self.silence or self.reason_message
+        """Why it has its phase; the silence of its cluster is what counts most, besides who wants it ended and why."""
+        if self.phase is Phase.ABORTING:
+            drain = f" ({self.drain.by})" if self.drain is not None and self.reason == DRAINED else ""
+            reason = f"{self.reason_message.removesuffix('.')}{drain}." if drain else self.reason_message
+            return reason if self.silence is None else f"{as_sentence(reason)} {self.silence}"
+        return self.silence or self.obstacles or self.reason_message
 
     @property
     def _by(self) -> str:
@@ -115,6 +148,7 @@ class Circumstances:
             if self.failure is not None:
                 after, rest = f" after {self.failure.ended_by}", ""
             rest += f" The agent of {self.cluster} is silent." if self.silence is not None else ""
+            rest += f" {self._nowhere}" if self.obstacles else ""
             of = f"attempt {self.attempt - 1} of {self.attempts}"
             return f"QUEUED: in back-off{after} ({of}), next attempt in {wait}.{rest}"
         if self.cluster is None or self.silence is not None:
@@ -124,6 +158,14 @@ class Circumstances:
         place = _PLACES[self.position - 1] if self.position <= len(_PLACES) else f"number {self.position} in line"
         obstacle = f"{self.cluster} {self.obstacle.reason}; " if self.obstacle else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."
+
+    @property
+    def _nowhere(self) -> str:
+        """That no cluster would take the next attempt, and why."""
+        reason = self.obstacles or ""
+        if " is able: " in reason:
+            return reason.replace(" is able: ", " would take the next attempt: ", 1)
+        return f"No cluster would take the next attempt: {reason[:1].lower()}{reason[1:]}"
 
     def _is_backing_off(self, now: datetime) -> bool:
         """Whether it waits for its next attempt; no agent has it, so that none can be missed."""
@@ -140,14 +182,27 @@ class Circumstances:
         if self.phase is Phase.ABORTING:
             return "Its agent ends it and says so.", None
         if self.phase is Phase.RUNNING:
-            if self.ends_at is None:
-                return "It ends by itself; it has no time limit.", None
-            return f"It ends by itself, or for its time limit at {show_time(self.ends_at)}.", self.ends_at
+            return self._next_of_running()
         return self._next_of_queued(now)
+
+    def _next_of_running(self) -> tuple[str, datetime | None]:
+        ends, times = ["It ends by itself"], []
+        if self.ends_at is not None:
+            set_by = f" ({self.time_limit})" if self.time_limit else ""
+            ends.append(f"or for its time limit at {show_time(self.ends_at)}{set_by}")
+            times.append(self.ends_at)
+        if self.drain is not None and self.drain.deadline is not None:
+            then = "another attempt follows" if self.drain.is_retried else "no other attempt follows"
+            at = show_time(self.drain.deadline)
+            ends.append(f"or is ended at {at} by the drain of {self.cluster} ({self.drain.by}), and {then} then")
+            times.append(self.drain.deadline)
+        end = ", ".join(ends)
+        return f"{end}." if self.ends_at is not None else f"{end}; it has no time limit.", min(times, default=None)
 
     def _next_of_queued(self, now: datetime) -> tuple[str, datetime | None]:
         if self.not_before is not None and self.not_before > now:
-            return f"Its next attempt may start at {show_time(self.not_before)}.", self.not_before
+            if_taken = ", if some cluster takes it by then" if self.obstacles else ""
+            return f"Its next attempt may start at {show_time(self.not_before)}{if_taken}.", self.not_before
         if self.cluster is None:
             trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
@@ -160,30 +215,6 @@ class Circumstances:
         else:
             step = "It is decided again when the fleet changes."
         if self.queue_deadline is not None:
-            step += f" It is TIMED_OUT if it still waits at {show_time(self.queue_deadline)}."
+            budget = f" (its queueing budget is {self.queueing_budget})" if self.queueing_budget else ""
+            step += f" It is TIMED_OUT if it still waits at {show_time(self.queue_deadline)}{budget}."
         return step, self.queue_deadline
-
-
-def describe_limit(
-    reason: str,
-    job: Mapping[str, Any],
-    requested: Mapping[str, Any] | None,
-    settings: Sequence[Mapping[str, Any]],
-    provenance: Mapping[int, Provenance],
-    now: datetime,
-) -> str:
-    """Where the limit was set that ended an execution for a reason, and by whom; "" where none did.
-
-    `requested` is the job as an ad hoc request gave it; without it a workflow or jobspec may have set the limit.
-    """
-    resource = _LIMITED.get(reason)
-    limit = job.get("resources", {}).get("limits", {}).get(resource)
-    if resource is None or limit is None:
-        return ""
-    if requested is None:
-        return f"Its limit is {limit}."
-    source = source_of_amount(resource, limit, requested, settings)
-    if source is None:
-        return f"Its limit {limit} is set by the job itself."
-    word = "default" if source.setting.startswith("defaults.") else "limit"
-    return f"Its limit {limit} is the {word} set {trails.describe_origin(source.origin, provenance, now)}."

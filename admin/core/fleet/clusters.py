@@ -199,7 +199,7 @@ def build_cluster(definition: Definition, state: ClusterState) -> Cluster:
     )
 
 
-def describe_silence(cluster: Cluster, *, has_token: bool) -> str | None:
+def why_unreachable(cluster: Cluster, *, has_token: bool) -> str | None:
     """Why a cluster is silent, as far as the admin can tell; None where it is not."""
     if not cluster.is_silent:
         return None

@@ -10,6 +10,7 @@ from admin.core.fields.branches import Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, Number, Text
 from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import DEFAULT_STRATEGY
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Path, Problem, raise_problems, repeated
 from admin.core.resources import CLUSTER_RESOURCES
@@ -65,6 +66,15 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
     if kind is not FleetKind.CLUSTER:
         normal["members"] = [{"id": member["id"], "weight": member.get("weight", 1)} for member in normal["members"]]
     return normal
+
+
+def in_terms_of(kind: FleetKind, stored: Mapping[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
+    """A definition that names the default strategy of a pool, or leaves it out, as the stored one does."""
+    strategies = {definition.get("strategy", DEFAULT_STRATEGY) for definition in (stored, payload)}
+    if kind is not FleetKind.POOL or strategies != {DEFAULT_STRATEGY}:
+        return payload
+    rest = {name: value for name, value in payload.items() if name != "strategy"}
+    return {**rest, **({"strategy": DEFAULT_STRATEGY} if "strategy" in stored else {})}
 
 
 def _group_problems(kind: FleetKind, members: list[Any] | None, known: list[Problem]) -> list[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,7 +48,7 @@ _CHAIN = Chain(FILTERS)
 _CHAIN_WITH_ROOM = Chain(FILTERS_WITH_ROOM)
 
 #: Clusters that a message names before it only counts them.
-_MOST_NAMED = 5
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +116,7 @@ def evaluate(
     """
     group = group_of(route, fleet)
     if group is None:
-        gone = f"The {route.kind.value} '{route.name}' is gone from the fleet."
-        return Evaluation(strategy=DEFAULT_STRATEGY, code=_GONE[route.kind], message=gone)
+        return Evaluation(strategy=DEFAULT_STRATEGY, code=_GONE[route.kind], message=describe_gone(route))
     strategy = strategy_of(group)
     chain = _CHAIN_WITH_ROOM if strategy.needs_room or needs_room else _CHAIN
     candidates = candidates_of(group, fleet, waiting if strategy.looks_at_load or needs_room else None)
@@ -178,16 +178,37 @@ def _unable(
         if not any(verdict.filter == EXPECTED.name for verdict in failed)
     }
     code = BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED
-    return replace(evaluation, code=code, message=_unable_message(route, obstacles), is_feasible=is_feasible)
+    message = describe_unable(route, {cluster: verdict.reason for cluster, verdict in obstacles.items()})
+    return replace(evaluation, code=code, message=message, is_feasible=is_feasible)
 
 
-def _unable_message(route: Route, obstacles: Mapping[str, Verdict]) -> str:
-    reasons = [f"'{cluster}' {verdict.reason}" for cluster, verdict in obstacles.items()]
-    listed = ", ".join(reasons[:_MOST_NAMED])
+def describe_unable(route: Route, reasons: Mapping[str, str]) -> str:
+    """That no cluster of a route is able, with the reason of each, as many as a message names."""
+    named = [f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED)]
+    listed = ("; " if any(", " in reason for reason in named) else ", ").join(named)
     if route.kind is RouteKind.CLUSTER:
         return f"Cluster {listed}."
-    more = f" and {len(reasons) - _MOST_NAMED} more" if len(reasons) > _MOST_NAMED else ""
+    more = f" and {len(reasons) - MOST_NAMED} more" if len(reasons) > MOST_NAMED else ""
     return f"No cluster of {route} is able: {listed}{more}."
+
+
+def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datetime | None = None) -> str:
+    """That the fleet does not have what a route names, and by which revision it was deleted where that is known."""
+    deleted = f", deleted by {deleted_by.describe(now)}" if deleted_by is not None and now is not None else ""
+    return f"The {route} is gone from the fleet{deleted}."
+
+
+def first_obstacles(route: Route, fleet: Fleet, workload: Workload) -> dict[str, Verdict] | None:
+    """The first filter that each cluster of a route fails, full or not; None where some cluster passes them all."""
+    group = group_of(route, fleet)
+    candidates = candidates_of(group, fleet, None) if group else []
+    verdicts = _CHAIN.verdicts(candidates, workload)
+    if any(passed is _CHAIN.passed for passed in verdicts):
+        return None
+    return {
+        candidate.cluster.name: next(verdict for verdict in failed if not verdict.passed)
+        for candidate, failed in zip(candidates, verdicts, strict=True)
+    }
 
 
 def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bool:
@@ -338,7 +359,7 @@ def _why_not(
 
 
 def describe_drop(reason: str, event: Provenance | None, now: datetime) -> str:
-    """Why a filter drops a cluster, and the event by which that is so: `is disabled, event 7, ana, 3 days ago`."""
+    """Why a filter drops a cluster, and the event by which that is so: `is disabled, event 7, ana, 3 d 4 h ago`."""
     if event is None:
         return reason
     if event.message and event.message in reason:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.fleet.clusters import Cluster, ClusterState, Health
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
+from admin.core.times import show_time
 
 NEVER_SEEN = "is expected: no agent of it has ever been seen"
 
@@ -65,10 +66,15 @@ def _cordon(state: ClusterState) -> str:
 
 def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
     return {
-        candidate.position: f"is {cluster.health.value}" if cluster.state.admitted else "waits to be admitted"
+        candidate.position: _silence(cluster) if cluster.state.admitted else "waits to be admitted"
         for candidate in candidates
         if not (cluster := candidate.cluster).is_reachable or not cluster.state.admitted
     }
+
+
+def _silence(cluster: Cluster) -> str:
+    last = cluster.state.last_sync_at
+    return f"is {cluster.health.value}" + (f" (silent since {show_time(last)})" if last is not None else "")
 
 
 def _expected(candidates: Sequence[Candidate], workload: Workload) -> Drops:
@@ -88,26 +94,41 @@ def _could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
 def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     demand = workload.demand
     return {
-        candidate.position: f"is too small: {_compare(short, demand, capacity, 'it has')}"
+        candidate.position: f"is too small: {_sizes(short, demand, capacity)}"
         for candidate in candidates
         if (capacity := candidate.cluster.capacity) and (short := shortages(capacity, demand))
     }
 
 
+def _sizes(resources: Iterable[str], demand: Amounts, capacity: Amounts) -> str:
+    """What a cluster has in all of resources of which a job wants more: `4 cpu in all, 8 wanted`."""
+    return ", ".join(
+        f"{format_amount(resource, capacity[resource])} {resource} in all, "
+        f"{format_amount(resource, demand[resource])} wanted"
+        for resource in resources
+    )
+
+
 def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     return {
-        candidate.position: f"is full: {_compare(short, taken, free, 'free are')}"
+        candidate.position: f"is full: {_uses(short, taken, free, candidate.cluster.capacity or {})}"
         for candidate in candidates
         if (free := candidate.free) and (short := shortages(free, taken := workload.takes_of(candidate.cluster)))
     }
 
 
-def _compare(resources: Iterable[str], demand: Amounts, amounts: Amounts, verb: str) -> str:
-    return ", ".join(
-        f"{format_amount(resource, demand[resource])} {resource} wanted, "
-        f"{verb} {format_amount(resource, amounts[resource])}"
-        for resource in resources
-    )
+def _uses(resources: Iterable[str], demand: Amounts, free: Amounts, capacity: Amounts) -> str:
+    """What is left of resources of which a job wants more: `8 of 8 cpu assigned`, `7 of 8 cpu assigned, 2 wanted`."""
+    return ", ".join(_use(resource, demand[resource], free[resource], capacity.get(resource)) for resource in resources)
+
+
+def _use(resource: str, demand: int, free: int, capacity: int | None) -> str:
+    wanted = f"{format_amount(resource, demand)} wanted"
+    if capacity is None:
+        return f"{format_amount(resource, free)} {resource} free, {wanted}"
+    used, size = format_amount(resource, max(0, capacity - free)), format_amount(resource, capacity)
+    assigned = f"{used} of {size} {resource} assigned"
+    return f"{assigned}, {wanted}" if free > 0 else assigned
 
 
 def _missing_plugin(candidates: Sequence[Candidate], workload: Workload) -> Drops:
@@ -139,6 +160,8 @@ PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin)
 DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined)
 ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full)
 
+#: The filters that ask what operators and its agent have made of a cluster.
+STATE_FILTERS = (ENABLED, CORDONED, REACHABLE, EXPECTED)
 #: The filters of every candidate, in their order.
 FILTERS = (WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, PLUGINS, DECLINED)
 #: The filters that a cluster does not pass later because it is uncordoned, is heard again or has room again.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from admin.core.changes import RowChange
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
@@ -26,17 +28,38 @@ def switched_off(fleet: Fleet, candidates: Collection[str]) -> list[Cluster]:
     return [cluster for cluster in clusters if not cluster.enabled or cluster.state.cordoned]
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupHistory:
+    """By which revisions a route's pool or label came to be as it is; None and empty where that is not known."""
+
+    defined_by: Provenance | None = None
+    deleted_by: Provenance | None = None
+    changed_by: Mapping[str, Provenance] = field(default_factory=dict)  #: by cluster: its last coming or leaving
+
+
+def membership_changes(changes: Iterable[RowChange]) -> dict[str, int]:
+    """The revision in which each cluster last came into a pool or label or left it, of changes newest first."""
+    revisions: dict[str, int] = {}
+    for change in changes:
+        before, after = (
+            {member["id"] for member in (payload or {}).get("members", [])} for payload in (change.before, change.after)
+        )
+        for cluster in before ^ after:
+            revisions.setdefault(cluster, change.revision)
+    return revisions
+
+
 def render_non_candidates(
     route: Route,
     fleet: Fleet,
     candidates: Collection[str],
     states: StatesByCluster,
-    defined_by: Provenance | None,
+    history: GroupHistory,
     now: datetime,
 ) -> list[JsonObject]:
     """The clusters of a fleet that were no candidates of a route, those first that operators have switched off.
 
-    `states` are of `switched_off`; `defined_by` is the revision of the route's pool or label.
+    `states` are of `switched_off`.
     """
     group = group_of(route, fleet)
     members = {member.cluster for member in group.members} if group else set()
@@ -44,9 +67,10 @@ def render_non_candidates(
     for name, cluster in fleet.clusters.items():
         if name not in candidates:
             switches = list(_switches(cluster, states.get(name, {})))
-            reasons = [*switches, (_absence(route, is_member=name in members), defined_by)]
-            origin = next((provenance for _, provenance in reasons if provenance is not None), None)
-            entry = {"cluster": name, "why_not": "; ".join(describe_drop(*reason, now) for reason in reasons)}
+            absence, by = _absence(route, name, history, is_member=name in members, is_gone=group is None)
+            reasons = [*(describe_drop(*switch, now) for switch in switches), describe_drop(absence, by, now)]
+            origin = next((provenance for _, provenance in [*switches, (absence, by)] if provenance is not None), None)
+            entry = {"cluster": name, "why_not": "; ".join(reasons)}
             entries.append((not switches, entry if origin is None else entry | {"provenance": origin.as_json()}))
     entries.sort(key=lambda entry: entry[0])
     return [entry for _, entry in entries]
@@ -60,13 +84,18 @@ def _switches(cluster: Cluster, states: Mapping[str, Provenance]) -> Iterator[tu
             yield reason, states.get(state)
 
 
-def _absence(route: Route, *, is_member: bool) -> str:
-    """Why a route does not lead to a cluster."""
+def _absence(
+    route: Route, cluster: str, history: GroupHistory, *, is_member: bool, is_gone: bool
+) -> tuple[str, Provenance | None]:
+    """Why a route does not lead to a cluster, and by which revision."""
+    changed_by = history.changed_by.get(cluster)
+    if route.kind is RouteKind.CLUSTER:
+        return f"is not {route}, which the request names", None
+    if is_gone:
+        return f"{route} is gone from the fleet", history.deleted_by
     if is_member:
-        return f"came into {route} after this was decided"
-    match route.kind:
-        case RouteKind.LABEL:
-            return f"does not carry {route}"
-        case RouteKind.CLUSTER:
-            return f"is not {route}, which the request names"
-    return f"is not in {route}"
+        return f"came into {route} after this was decided", changed_by or history.defined_by
+    if changed_by is not None:
+        return f"left {route}", changed_by
+    verb = "does not carry" if route.kind is RouteKind.LABEL else "is not in"
+    return f"{verb} {route} as defined", history.defined_by

@@ -74,14 +74,14 @@ def expected_range(share: float, draws: int) -> Range:
         low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
         return Range(max(0, math.floor(low)), min(draws, math.ceil(high)))
     chance = below = (1 - share) ** draws  # of this number, and of this or a smaller one
-    low = number = 0
+    lowest = number = 0
     while below < 1 - _TAIL and number < draws:
         chance *= (draws - number) / (number + 1) * share / (1 - share)
         number += 1
         if below <= _TAIL:
-            low = number
+            lowest = number
         below += chance
-    return Range(low, number)
+    return Range(lowest, number)
 
 
 class Placing:

@@ -28,6 +28,13 @@ class LeafPair:
     second: Leaf
 
     @property
+    def versions(self) -> set[int]:
+        """Those of the rows that set it on one of the sides."""
+        return {
+            side.origin["version"] for side in (self.first, self.second) if side.origin and "version" in side.origin
+        }
+
+    @property
     def is_equal(self) -> bool:
         """Whether both sides have the same value, wherever it is set; to unset a leaf is to have none."""
         return _worth(self.first) == _worth(self.second)
@@ -40,13 +47,14 @@ _NOTHING: Mapping[str, Any] = {"value": {}, "origins": {}, "unset": {}}
 def pair_values(
     kinds: Sequence[Kind], first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]
 ) -> Iterator[LeafPair]:
-    """Every leaf of two lists of effective values; a kind of the first that is no longer declared is one leaf."""
+    """Every leaf of two lists of effective values; of a kind that is no longer declared, each leaf that it had."""
     before, after = ({value["resource_type"]: value for value in values} for values in (first, second))
     for kind in kinds:
         yield from pair_leaves(kind, before.pop(kind.name, _NOTHING), after.get(kind.name, _NOTHING))
     for name, effective in before.items():
-        if effective["value"]:
-            yield LeafPair(kind=name, path="", first=Leaf("set", effective["value"]), second=Leaf("absent"))
+        for path, value in _undeclared_leaves(effective["value"], effective["origins"]):
+            leaf = Leaf("set", value, effective["origins"].get(path))
+            yield LeafPair(kind=name, path=path, first=leaf, second=Leaf("absent"))
 
 
 def pair_leaves(kind: Kind, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[LeafPair]:
@@ -60,8 +68,22 @@ def pair_leaves(kind: Kind, first: Mapping[str, Any], second: Mapping[str, Any])
 def _leaves(kind: Kind, effective: Mapping[str, Any]) -> dict[str, Leaf]:
     origins = effective["origins"]
     values = {dotted(path): value for path, value in kind.leaves(effective["value"]).items()}
+    undeclared = {name: value for name, value in effective["value"].items() if name not in kind.payload.fields}
+    values |= dict(_undeclared_leaves(undeclared, origins))
     leaves = {path: Leaf("set", value, origins.get(path)) for path, value in values.items()}
     return leaves | {path: Leaf("unset", None, origin) for path, origin in effective["unset"].items()}
+
+
+def _undeclared_leaves(
+    value: Mapping[str, Any], origins: Mapping[str, Any], above: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """The leaves of fields that are no longer declared, by the paths that have an origin."""
+    for name, part in value.items():
+        path = f"{above}{name}"
+        if path not in origins and isinstance(part, dict) and part:
+            yield from _undeclared_leaves(part, origins, f"{path}.")
+        else:
+            yield path, part
 
 
 def _worth(leaf: Leaf) -> tuple[bool, Any]:

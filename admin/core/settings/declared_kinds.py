@@ -28,9 +28,9 @@ FIRST_DECLARED_NUMBER = 10
 
 #: Words that the command line uses for other things; a test compares them with the nouns of `rainbowctl`.
 TAKEN_NOUNS = frozenset(
-    {"all", "clock", "cluster", "cluster-event", "cluster-state", "context", "domain", "event", "execution"}
-    | {"execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement", "placement-counts", "pool"}
-    | {"project", "reconciliation", "revision", "task", "token", "warnings", "workflow"}
+    {"admin-config", "all", "clock", "cluster", "cluster-event", "cluster-state", "context", "domain", "event"}
+    | {"execution", "execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement"}
+    | {"placement-counts", "pool", "project", "reconciliation", "revision", "task", "token", "warnings", "workflow"}
 )
 
 #: Words that attribute files use beside the fields of a payload.

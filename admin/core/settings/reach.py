@@ -28,6 +28,7 @@ class ScopeRelation:
 
     scope: Scope
     fields: Mapping[Path, Relation]
+    version: int | None = None  #: of the scope's own row of the kind; None where it has none
 
     @property
     def relation(self) -> Relation:
@@ -50,4 +51,4 @@ def relate(kind: Kind, row: Row, scope: Scope, rows: Mapping[Scope, Row], platfo
             fields[path] = Relation.SAYS_THE_SAME
         else:
             fields[path] = Relation.SAYS_OTHERWISE
-    return ScopeRelation(scope=scope, fields=fields)
+    return ScopeRelation(scope=scope, fields=fields, version=None if own is None else own.version)

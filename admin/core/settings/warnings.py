@@ -70,6 +70,7 @@ class Warning:
     field: str
     closest: tuple[str, ...] = ()
     name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
+    version: int | None = None  #: of the row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,7 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
     """Every warning about one row."""
     return [
         *_unknown_names(kind, row, around.known),
-        *_unknown_scopes(kind, row, around.known),
+        *unknown_scopes(kind, row, around.known),
         *_overridden_domains(kind, row, around.domain_rows),
         *_capped_defaults(kind, row, around),
         *_odd_resources(kind, row),
@@ -109,15 +110,22 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
 
 
 def names_without_effect(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
-    """The warnings about one row that say of it, or of a field, that it has no effect."""
-    yield from _unknown_scopes(kind, row, known)
+    """The warnings about one row that say of a field that it has no effect."""
     yield from _unknown_names(kind, row, known)
     yield from (warning for warning in _odd_resources(kind, row) if warning.code is WarningCode.UNREAD_FIELD)
 
 
 def warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near: tuple[str, ...] = ()) -> Warning:
     """A warning about one row."""
-    return Warning(code=code, message=message, kind=kind.name, scope=row.scope, field=field, closest=near)
+    return Warning(
+        code=code,
+        message=message,
+        kind=kind.name,
+        scope=row.scope,
+        field=field,
+        closest=near,
+        version=row.version or None,
+    )
 
 
 def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
@@ -135,7 +143,7 @@ def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]
             yield warn(kind, row, _UNKNOWN_NAME[name_list], dotted(path), message, near)
 
 
-def _unknown_scopes(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
+def unknown_scopes(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
     """A workflow or launch plan that is not registered yet, in this project or any other."""
     for field, name_list in (("workflow", NameList.WORKFLOW), ("launch_plan", NameList.LAUNCH_PLAN)):
         name = getattr(row.scope, field)

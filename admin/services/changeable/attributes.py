@@ -12,7 +12,6 @@ from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKe
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import projects_after
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.resolution import Effect, effects
 from admin.core.settings.scopes import PLATFORM, Scope, check_scope
 from admin.core.settings.warnings import Surroundings, Warning, WarningCode, check_row, warnings_of
 from admin.errors import MOST_DETAILS, UndeclaredKind
@@ -122,25 +121,6 @@ class ChangeableAttributes(Changeable):
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         """Nothing: they are stored together with those of other revisions."""
-
-    def effects(self, changes: Sequence[RowChange]) -> Iterator[Effect]:
-        """Which effective values change, at every scope that is known after the change."""
-        settings = self.context.settings
-        names = sorted({change.kind for change in changes}, key=lambda name: settings.kinds[name].number)
-        scopes = self._known_scopes() if names else []
-        for name in names:
-            before = {row.scope: row for row in attributes.every(self.connection, name)}
-            after = rows_after(before.values(), _of_kind(name, self.draft.changes))
-            yield from effects(settings.kinds[name], before, after, scopes, settings.platform)
-
-    def _known_scopes(self) -> list[Scope]:
-        changed = {change.scope for change in self.draft.changes if change.is_real} - {PLATFORM}
-        domains = self.context.settings.domain_ids()
-        project_ids = sorted({*projects.ids(self.connection), *(scope.project for scope in changed)} - {""})
-        scopes = {Scope(domain=domain) for domain in domains} | {Scope(project=project) for project in project_ids}
-        scopes |= {Scope(project=project, domain=domain) for project in project_ids for domain in domains}
-        scopes |= {*attributes.scopes(self.connection), *changed}
-        return sorted(scopes, key=lambda scope: scope.sort_key)
 
 
 def _of_kind(kind: str, changes: Iterable[RowChange]) -> list[RowChange]:

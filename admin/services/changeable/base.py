@@ -16,7 +16,6 @@ from admin.core.changes import Authorship, Document, RowChange, RowWrite
 from admin.core.in_use import Use
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
-from admin.core.settings.resolution import Effect
 from admin.core.settings.warnings import Warning
 from admin.errors import InvalidRequest
 from admin.services.changeable.views import NotInMemory, SettingsView
@@ -165,10 +164,6 @@ class Changeable(ABC):
     @abstractmethod
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         """Store the rows that change, while the head of the revisions is locked."""
-
-    def effects(self, changes: Sequence[RowChange]) -> Iterable[Effect]:
-        """The effective values that its changed rows change."""
-        return ()
 
 
 def row_change(write: RowWrite, before: Payload | None, version: int | None) -> RowChange:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named, rows_after
 from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.documents import read_definition
+from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
 from admin.core.problems import Invalid, Problem
@@ -75,8 +75,14 @@ class ChangeableFleet(Changeable):
         self._before = fleet.get_definitions(self.connection, keys)
 
     def change(self, write: RowWrite) -> RowChange:
-        definition = self._before.get((FleetKind(write.key.kind), write.key.name))
-        return row_change(write, definition.payload if definition else None, definition.version if definition else None)
+        kind = FleetKind(write.key.kind)
+        definition = self._before.get((kind, write.key.name))
+        if definition is None:
+            return row_change(write, None, None)
+        change = row_change(write, definition.payload, definition.version)
+        if change.after is None:
+            return change
+        return replace(change, after=in_terms_of(kind, definition.payload, change.after))
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> list[Warning]:
         after = fleet_of(self.context, self.connection, definitions_after(self.draft.changes))

@@ -13,6 +13,37 @@ from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope
 
 
+def _joined_revisions(first: Document, page: Document) -> Document:
+    """Of which revision a list is whose pages were read one after the other, and who made the revisions it names.
+
+    Where something was changed meanwhile, `first_revision` is that of the first page.
+    """
+    joined: Document = {"revisions": {**(first.get("revisions") or {}), **(page.get("revisions") or {})}}
+    since = first.get("first_revision", first["revision"])
+    return joined if since == page["revision"] else {**joined, "first_revision": since}
+
+
+class NoEffect:
+    """The reasons why rows have no effect, read page by page while it is iterated, and what was examined so far."""
+
+    def __init__(self, pages: Iterator[Document]) -> None:
+        self._pages = pages
+        self.document: Document = {"warnings": [], "revision": 0, "examined": 0}  #: all pages that were read
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last page was read."""
+        return not self.document.get("token")
+
+    def __iter__(self) -> Iterator[Document]:
+        for page in self._pages:
+            read = self.document
+            joined = {**page, "warnings": read["warnings"] + page["warnings"]}
+            joined["examined"] = read["examined"] + page["examined"]
+            self.document = {**joined, **(_joined_revisions(read, page) if read["revision"] else {})}
+            yield from page["warnings"]
+
+
 class AttributeCalls(KindCalls):
     """Part of the client; see `ctl.client.Client`."""
 
@@ -167,13 +198,14 @@ class AttributeCalls(KindCalls):
         reach = next(pages)
         for page in pages if everything else ():
             counts = {key: number + page["counts"][key] for key, number in reach["counts"].items()}
-            reach = {**page, "counts": counts, "scopes": reach["scopes"] + page["scopes"]}
+            joined = {**page, "counts": counts, "scopes": reach["scopes"] + page["scopes"]}
+            reach = {**joined, **_joined_revisions(reach, page)}
         return reach
 
-    def no_effect(self, kind: KindLike | None = None, **scope: str) -> Iterator[Document]:
+    def no_effect(self, kind: KindLike | None = None, **scope: str) -> NoEffect:
         """The reasons why stored rows have no effect, page by page: of one kind or all, filtered by scope keys."""
         query = {"resource_type": None if kind is None else self.kind(kind).name, **scope}
-        return self._pages("matchable_attributes/no_effect", "warnings", query)
+        return NoEffect(self._answers("matchable_attributes/no_effect", "warnings", {"limit": 500, **non_empty(query)}))
 
     def uses(self, query: Mapping[str, str], *, reach: bool = False, everything: bool = False) -> Document:
         """
@@ -188,7 +220,8 @@ class AttributeCalls(KindCalls):
         for page in pages if everything else ():
             counts = {key: number + page["reach"][key] for key, number in answer["reach"].items()}
             lists: Document = {key: answer[key] + page[key] for key in ("uses", "scopes") if key in answer}
-            answer = {**page, **lists, "reach": counts, "executions": answer["executions"]}
+            joined = {**page, **lists, "reach": counts, "executions": answer["executions"]}
+            answer = {**joined, **_joined_revisions(answer, page)}
         return answer
 
     def warnings(self) -> list[Document]:

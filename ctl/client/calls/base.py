@@ -114,12 +114,12 @@ class Calls:
             raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
         return answer
 
-    def _read_as_known(self, path: str, query: Document, *parameters: str, holding: str) -> Document:
+    def _read_as_known(self, path: str, query: Document, *parameters: str, holding: str | None = None) -> Document:
         """The answer to a query; without parameters that ask for more, where an older admin refuses them by name."""
         try:
             return self._read(path, query, holding=holding)
         except InvalidRequest as error:
-            return self._read(path, _without(query, parameters, error), holding=holding)
+            return self._read(path, without_refused(query, parameters, error), holding=holding)
 
     def _pages(
         self, path: str, key: str, query: Mapping[str, Any] | None = None, *, optional: str = ""
@@ -137,7 +137,7 @@ class Calls:
             try:
                 page = self._read(path, query, holding=key)
             except InvalidRequest as error:
-                query = _without(query, [optional], error)
+                query = without_refused(query, [optional], error)
                 continue
             yield page
             token = page.get("token")
@@ -147,7 +147,7 @@ class Calls:
             query = {**query, "token": token}
 
 
-def _without(query: Document, parameters: Sequence[str], refusal: InvalidRequest) -> Document:
+def without_refused(query: Document, parameters: Sequence[str], refusal: InvalidRequest) -> Document:
     """A query without those of some parameters that were refused by name; any other refusal is raised again."""
     refused = {detail.get("field") for detail in refusal.details}.intersection(parameters, query)
     if not refused:

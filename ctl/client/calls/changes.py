@@ -108,6 +108,12 @@ class ChangeCalls(KindCalls):
         """
         yield from self._pages("timeline", "entries", filters)
 
+    def revision_before(self, time: str) -> tuple[int | None, int]:
+        """The number of the last revision before a time (RFC 3339), if any, and that of the oldest that is kept."""
+        answer = self._read("revisions", {"before": time, "limit": 1}, holding="revisions")
+        numbers = [int(revision["number"]) for revision in answer["revisions"]]
+        return (numbers[0] if numbers else None), int(answer.get("oldest") or 1)
+
     def head(self) -> int:
         """The number of the latest revision, 0 before the first."""
         return int(self._read("revisions", {"limit": 1}, holding="revisions").get("head") or 0)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, non_empty
-from ctl.client.errors import Conflict, NotFound, Unanswered, Unreachable
+from ctl.client.calls.base import Calls, non_empty, without_refused
+from ctl.client.errors import Conflict, InvalidRequest, NotFound, Unanswered, Unreachable
 
 if TYPE_CHECKING:
     from ctl.client.executions import ExecutionId
@@ -38,18 +38,29 @@ class ExecutionCalls(Calls):
     """Part of the client; see `ctl.client.Client`."""
 
     def create_execution(
-        self, request: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+        self,
+        request: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
     ) -> Document:
         """
         Create an execution, `{"project", "domain", "name"?, "inputs"?, "spec"}`; `created` is false if it was there.
 
         Without a name the request carries a key, a new one unless one is given, so that it can be sent again where its
-        answer got lost, and still starts one execution only.
+        answer got lost, and still starts one execution only. `claimed_by` is kept as the name of its creator, which
+        nothing verifies.
         """
-        return self._create("executions", request, key, dry_run)
+        return self._create("executions", request, key, claimed_by, dry_run)
 
     def create_executions(
-        self, requests: Sequence[Mapping[str, Any]], *, key: str | None = None, dry_run: bool = False
+        self,
+        requests: Sequence[Mapping[str, Any]],
+        *,
+        key: str | None = None,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
     ) -> Document:
         """
         Create up to 1,000 executions at once, each a request as in `create_execution`, each answered for itself.
@@ -62,10 +73,10 @@ class ExecutionCalls(Calls):
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
 
         def send() -> Document:
-            body = {"executions": list(requests)}
+            body = {"executions": list(requests), **non_empty({"claimed_by": claimed_by})}
             more_seconds = len(requests) * _SECONDS_PER_EXECUTION
-            answer = self._write(
-                "POST", "executions", body, dry_run=dry_run, headers=headers, more_seconds=more_seconds
+            answer = self._post_as_known(
+                "executions", body, dry_run=dry_run, headers=headers, more_seconds=more_seconds
             )
             return self._require_list(answer, "results", len(requests))
 
@@ -79,19 +90,27 @@ class ExecutionCalls(Calls):
                 raise lost from None
 
     def repeat_execution(
-        self, how: str, request: Mapping[str, Any], *, key: str | None = None, dry_run: bool = False
+        self,
+        how: str,
+        request: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
     ) -> Document:
         """As `create_execution`, from an earlier one: `how` is relaunch or recover, and `id` in the request which."""
-        return self._create(f"executions/{how}", request, key, dry_run)
+        return self._create(f"executions/{how}", request, key, claimed_by, dry_run)
 
     def place(self, request: Mapping[str, Any], changes: Sequence[Mapping[str, Any]] = ()) -> Document:
         """Where an execution would run and why; `changes` are assumed to have been made. Nothing is written."""
         body = {**request, **({"changes": list(changes)} if changes else {})}
         return self._transport.call("POST", "placements", body=body, is_safe=True)
 
-    def execution(self, id: ExecutionId) -> Document:
-        """One execution with everything that was resolved for it."""
-        return self._read(id.path)
+    def execution(self, id: ExecutionId, *, with_status: bool = False) -> Document:
+        """One execution with everything that was resolved for it; `with_status` adds where it stands now, and why."""
+        if not with_status:
+            return self._read(id.path)
+        return self._read_as_known(id.path, {"with_status": "true"}, "with_status")
 
     def wait_for_execution(self, id: ExecutionId, after_event: int, seconds: int) -> Document:
         """One execution as soon as it has more than `after_event` events, or after `seconds` at the latest."""
@@ -103,8 +122,9 @@ class ExecutionCalls(Calls):
         Executions page by page, newest first unless sorted otherwise; without project or domain, of all.
 
         Filters are those of the API: `phase`, `reason`, `cause`, `cluster`, `pool`, `label`, `workflow`, `launch_plan`,
-        `version`, `state`, `created_by`, `created_after`, `created_before`, `filters`, `limit` (the size of a page),
-        `sort_by.key`, `sort_by.direction`, and `with_origin`, which adds the rung that decided where each one went.
+        `version`, `state`, `created_by`, `origin`, `origin_scope`, `limit_scope`, `created_after`, `created_before`,
+        `filters`, `limit` (the size of a page), `sort_by.key`, `sort_by.direction`, and `with_origin`, which adds the
+        rung that decided where each one went.
         """
         path = "executions"
         if project and domain:
@@ -120,11 +140,18 @@ class ExecutionCalls(Calls):
         The admin counts a limited number of executions in one answer; this asks until all of them are counted.
         """
         groups: dict[str, Document] = {}
+        unknown: Document = {}
         for page in self._answers("execution_counts", "counts", {"by": by, **non_empty(query)}):
+            unknown = non_empty({"unknown_names": page.get("unknown_names")})
             for group in page["counts"]:
                 _add_group(groups, group)
         counts = sorted(groups.values(), key=lambda group: (-group["count"], group["value"]))
-        return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts)}
+        return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **unknown}
+
+    def unknown_execution_names(self, **query: Any) -> list[Document]:
+        """The names among the filters of an empty list of executions that nothing has, each with similar ones."""
+        answer = self._read("executions", {**non_empty(query), "limit": 1}, holding="executions")
+        return list(answer.get("unknown_names") or [])
 
     def execution_events(self, id: ExecutionId) -> Iterator[Document]:
         """What happened to an execution, oldest first, page by page."""
@@ -208,9 +235,11 @@ class ExecutionCalls(Calls):
         body = {"selector": dict(selector), **non_empty(options)}
         return self._write("POST", "executions/terminate", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
-    def redecide(self, selector: Mapping[str, Any], *, dry_run: bool = False) -> Document:
+    def redecide(
+        self, selector: Mapping[str, Any], *, claimed_by: str | None = None, dry_run: bool = False
+    ) -> Document:
         """Decide waiting executions again, with the current settings."""
-        body = {"selector": dict(selector)}
+        body = {"selector": dict(selector), **non_empty({"claimed_by": claimed_by})}
         return self._write("POST", "executions/redecide", body, dry_run=dry_run, more_seconds=_MANY_SECONDS)
 
     def simulate(self, changes: Sequence[Mapping[str, Any]], since: str, **options: Any) -> Document:
@@ -234,17 +263,26 @@ class ExecutionCalls(Calls):
         except NotFound:
             return False
 
-    def _create(self, path: str, request: Mapping[str, Any], key: str | None, dry_run: bool) -> Document:
-        body = dict(request)
+    def _create(
+        self, path: str, request: Mapping[str, Any], key: str | None, claimed_by: str | None, dry_run: bool
+    ) -> Document:
+        body = {**request, **non_empty({"claimed_by": claimed_by})}
         if body.get("name") or dry_run:
-            return self._write("POST", path, body, dry_run=dry_run)
+            return self._post_as_known(path, body, dry_run=dry_run)
         headers = {"Idempotency-Key": key or os.urandom(16).hex()}
         try:
-            answer = self._write("POST", path, body, headers=headers)
+            answer = self._post_as_known(path, body, headers=headers)
         except Unanswered:
-            answer = self._write("POST", path, body, headers=headers)
+            answer = self._post_as_known(path, body, headers=headers)
         # With a new key an existing execution can only come from the first sending of this request.
         return answer if key else {**answer, "created": True}
+
+    def _post_as_known(self, path: str, body: Document, **options: Any) -> Document:
+        """The answer to a creation; without the name of its creator, where an older admin refuses that by name."""
+        try:
+            return self._write("POST", path, body, **options)
+        except InvalidRequest as error:
+            return self._write("POST", path, without_refused(body, ["claimed_by"], error), **options)
 
 
 def _add_group(groups: dict[str, Document], group: Document) -> None:

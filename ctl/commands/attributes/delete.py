@@ -73,7 +73,7 @@ def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, fla
     session.printer.warnings(change.warnings)
     _answer(session, kind, scope, change.document)
     if flags["dry_run"]:
-        show_preview(session, change.document)
+        show_preview(session, change.document, is_dry_run=True)
         session.printer.note("Dry run: nothing was deleted.")
         return
     outcome = "Deleted" if change.changed else "Someone else already deleted"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctl.cli.output import Printer
-from ctl.cli.provenance import describe_revision
+from ctl.cli.provenance import as_of, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind, built_in
 from ctl.client.schemas import leaf_values, show, summary
-from ctl.client.scopes import BEYOND, Scope, describe_origin, describe_place
+from ctl.client.scopes import BEYOND, LEVEL_FLAGS, Scope, describe_origin, describe_place
+from ctl.client.words import count, listed
 
 
 def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) -> dict[str, Kind]:
@@ -19,6 +20,41 @@ def kinds_of(session: Session, chosen: Kind | None, values: Sequence[Document]) 
     if any(value["resource_type"] not in kinds for value in values):
         kinds |= {kind.name: kind for kind in session.client.kinds()}
     return kinds
+
+
+def opening(session: Session, scope: Scope, chosen: Kind | None, document: Document, *, is_assumed: bool) -> str:
+    """The answer in one sentence: what applies at a scope, and who set it; or which kinds have a value there."""
+    values, kinds = document["values"], kinds_of(session, chosen, document["values"])
+    end = f"{as_of(document)}{' and the given documents' if is_assumed else ''}."
+    if len(values) != 1:
+        nouns = [kinds[value["resource_type"]].noun for value in values if value["value"]]
+        which = f": {', '.join(nouns)}" if nouns else ""
+        has = "has" if len(nouns) == 1 else "have"
+        return f"{len(nouns)} of {count(len(values), 'kind')} {has} a value at {scope.describe()}{which}; {end}"
+    [value] = values
+    kind = kinds[value["resource_type"]]
+
+    def set_by(origins: Mapping[str, Document]) -> str:
+        revisions = document.get("revisions")
+        return listed(describe_setter(session.printer, origin, revisions) for origin in _distinct(origins))
+
+    if not value["value"]:
+        why = f"{set_by(value['unset'])} takes it away" if value["unset"] else "no level sets one"
+        return f"{kind.noun} has no value at {scope.describe()}: {why}; {end}"
+    what = summary(kind.schema, value["value"])
+    return f"{kind.noun} at {scope.describe()} is {what}, set by {set_by(value['origins'])}; {end}"
+
+
+def _distinct(origins: Mapping[str, Document]) -> list[Document]:
+    """The rows that the origins of some fields name, the most specific last; the configuration counts as one."""
+    places = {str(origin): origin for origin in origins.values()}
+    if sum(origin["level"] == "platform" for origin in places.values()) > 1:
+        places = {key: origin for key, origin in places.items() if origin["level"] != "platform"}
+        places["platform"] = {"level": "platform"}
+    return sorted(places.values(), key=lambda origin: _SPECIFICITY.get(origin["level"], len(_SPECIFICITY)))
+
+
+_SPECIFICITY = {level: number for number, level in enumerate(LEVEL_FLAGS)}
 
 
 def show_values(
@@ -33,15 +69,17 @@ def show_values(
     """
     What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given.
 
-    `nearest` are the rows of other scopes by the names of the kinds that have no value here.
+    Of a single kind at a scope, the opening sentence has its name. `nearest` are the rows of other scopes by the names
+    of the kinds that have no value at this one.
     """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
         effective, kind = Effective.from_document(entry), kinds[entry["resource_type"]]
         if index:
             printer.line()
-        printer.line(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
-        printer.line()
+        if scope is None or len(values) > 1:
+            printer.line(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
+            printer.line()
         steps = [_step_cells(printer, kind, step, revisions) for step in effective.trail]
         printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"], steps)
         printer.line()
@@ -55,12 +93,9 @@ def show_values(
         else:
             printer.line("No value: no level sets one.")
         if row := (nearest or {}).get(kind.name):
-            _show_nearest(printer, kind, row)
-
-
-def _show_nearest(printer: Printer, kind: Kind, row: Document) -> None:
-    printer.line(f"Nearest: {summary(kind.schema, row['value'])} at {describe_place(row)}.")
-    printer.line(f"To set the same here: {row['command']}")
+            place = describe_setter(printer, row, revisions)
+            printer.line(f"Nearest: {summary(kind.schema, row['value'])} at {place}.")
+            printer.line(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
 
 
 def _origin(origin: Document, scope: Scope | None) -> str:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from ctl.cli.lists import Listing, choose, typed_choice
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, Time
 from ctl.cli.provenance import show_name
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
@@ -58,7 +58,10 @@ def _columns(kind: Kind) -> Columns:
     }
 
 
-_WIDE: Columns = {"UPDATED": attrgetter("updated_at"), "BY": lambda row: show_name(row.updated_by, row.claimed_by)}
+_WIDE: Columns = {
+    "UPDATED": Time(attrgetter("updated_at")),
+    "BY": lambda row: show_name(row.updated_by, row.claimed_by),
+}
 
 
 def _watch(session: Session, kind: Kind, filters: Mapping[str, Any]) -> None:

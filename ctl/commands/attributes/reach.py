@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ctl.cli.output import Column
+from ctl.cli.provenance import as_of, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.kinds import Kind
@@ -26,19 +28,22 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     printer, scopes = session.printer, reach["scopes"]
     if printer.machine_output((Scope.from_document(place).name(kind.noun) for place in scopes), reach):
         return
-    row = reach["row"]
+    row, revisions = reach["row"], reach.get("revisions")
     payload = summary(kind.schema, row["attributes"][kind.payload_key])
-    printer.line(f"{kind.noun} at {scope.describe()} (version {row['version']}): {payload}")
     counts = reach["counts"]
     parts = [f"{counts[key]} {words[counts[key] != 1]}" for key, words in _RELATIONS.items()]
     first = "the first " if reach.get("token") else ""
     printer.line(
-        f"Of {first}{count(len(scopes), 'scope')} below: {', '.join(parts)}; as of revision {reach['revision']}."
+        f"{kind.noun} {payload}, set by {describe_setter(printer, row, revisions)}: "
+        f"of {first}{count(len(scopes), 'scope')} below {', '.join(parts)}; {as_of(reach)}."
     )
     shown = scopes if printer.is_wide else scopes[:SHOWN]
     if shown:
         printer.line()
-        printer.rows(shown, {"LEVEL": "level", "SCOPE": _place, "RELATION": _stands})
+        columns: dict[str, Column] = {"LEVEL": "level", "SCOPE": _place, "RELATION": _stands}
+        if any(place.get("version") for place in shown):
+            columns["SET BY"] = lambda place: describe_revision(printer, place.get("version"), revisions)
+        printer.rows(shown, columns)
     if len(shown) < len(scopes):
         printer.note(f"{len(scopes) - len(shown)} more: -o wide shows them.")
     if reach.get("token"):

@@ -115,7 +115,7 @@ class Update:
         labels = (f"version {row.version}" if row else "not set", "after this update")
         title = f"{place(self.kind, scope)} (level {scope.level})"
         show_difference(self.session, title, before, trial.payload, labels, is_asked=self.is_asked)
-        show_preview(self.session, trial.document)
+        show_preview(self.session, trial.document, is_dry_run=self.flags["dry_run"])
         if self.flags["dry_run"]:
             self._answer(scope, trial.document)
             self.printer.note("Dry run: nothing was written.")

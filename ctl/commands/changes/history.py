@@ -14,13 +14,14 @@ from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
+from ctl.cli.output import Time
 from ctl.cli.provenance import show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import DEFINED, find_noun, row_kind
-from ctl.client.times import parse_time, to_second
+from ctl.client.times import parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
@@ -137,13 +138,13 @@ def _check_cluster(session: Session, name: str) -> None:
 
 def _show_entries(session: Session, entries: list[Document]) -> None:
     if entries and session.printer.is_table:
-        session.printer.note(_summary(entries))
+        session.printer.note(_summary(session, entries))
     lines = [line for entry in entries for line in _lines(session, entry)]
     session.printer.show(
         (_name(entry) for entry in entries),
         lines,
         entries,
-        {"REVISION": "revision", "WHEN": "when", "WHO": "who", "WHAT": "what", "WHY": "message"},
+        {"REVISION": "revision", "WHEN": Time(_time), "WHO": "who", "WHAT": "what", "WHY": "message"},
         {"REQUEST": "request_id"},
         empty="Nothing matches.",
     )
@@ -158,17 +159,18 @@ _NAMES = {
 }
 
 
-def _summary(entries: list[Document]) -> str:
+def _summary(session: Session, entries: list[Document]) -> str:
     """How many entries of each kind there are, and since when."""
     counts = Counter(str(entry["source"]) for entry in entries)
     parts = [f"{number} {_NAMES[source][number != 1]}" for source in _SOURCES if (number := counts[source])]
-    return f"{listed(parts)} since {min(map(_when, entries))}, newest first."
+    oldest = min(time for entry in entries if (time := _time(entry)))
+    return f"{listed(parts)}, the oldest {session.printer.when(oldest)}, newest first."
 
 
 def _lines(session: Session, entry: Document) -> Iterator[Document]:
     """The lines of an entry in a table: of a revision one for each row that is shown."""
     first, *more = _what(session, entry)
-    yield {**entry, "when": _when(entry), "who": show_author(entry), "what": first}
+    yield {**entry, "who": show_author(entry), "what": first}
     for what in more:
         yield {"revision": entry["revision"], "what": what}
 
@@ -200,8 +202,8 @@ def _rolled_back(revision: Document) -> str:
     return f"rollback to revision {revision['restored']}: " if revision.get("restored") is not None else ""
 
 
-def _when(entry: Document) -> str:
-    return to_second(str(entry.get("created_at") or entry.get("at") or ""))
+def _time(entry: Document) -> str | None:
+    return entry.get("created_at") or entry.get("at")
 
 
 def _show_difference(session: Session, start: int, end: int) -> None:
@@ -220,7 +222,7 @@ def _show_one(session: Session, revision: Document) -> None:
         return
     changes = [RowChange.from_document(change) for change in revision["changes"]]
     printer.line(f"revision {revision['number']}")
-    printer.line(f"when  {_when(revision)}")
+    printer.line(f"when  {printer.when(_time(revision))}")
     printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
         printer.line(f"why   {revision['message']}")

@@ -56,8 +56,11 @@ def show_diff(row: RowChange, stream: IO[str]) -> None:
     print_diff(unified(row.before, row.after, labels), stream)
 
 
-def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = None) -> None:
-    """All of a dry run: the rows, their number by operation, and the effective values that change."""
+def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = None, is_dry_run: bool = True) -> None:
+    """All of a dry run: the rows, their number by operation, and the effective values that change.
+
+    `is_dry_run` where that is all that was asked for: then it also says what it would not do.
+    """
     show_rows(session, trial.rows, with_diffs=with_diffs)
     stream = session.printer.report_stream
     print(f"{counts(trial, planned=True)}.", file=stream)
@@ -66,7 +69,9 @@ def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = N
         if session.printer.is_wide:
             _show_effective(session, trial.effective)
     if trial.changed:
-        show_preview(session, trial.document)
+        show_preview(session, trial.document, is_dry_run=is_dry_run)
+    elif is_dry_run:
+        print("Nothing would change, and no execution would move or be ended.", file=stream)
 
 
 def counts(outcome: ChangeSet, *, planned: bool = False) -> str:
@@ -79,10 +84,18 @@ def counts(outcome: ChangeSet, *, planned: bool = False) -> str:
 def _effect(session: Session, effective: Document) -> str:
     number = int(effective.get("count") or 0)
     if not number:
-        return "No effective value changes at any known scope."
+        return f"No effective value changes at {_looked_at(effective)}."
     kinds = listed(f"{session.client.noun(name)} {of}" for name, of in (effective.get("by_kind") or {}).items())
     scopes = count(int(effective.get("scopes") or 0), "scope")
-    return f"{count(number, 'effective value')} at {scopes} {'changes' if number == 1 else 'change'}: {kinds}."
+    cut = "" if effective.get("complete", True) else f" Only {_looked_at(effective)} were looked at."
+    return f"{count(number, 'effective value')} at {scopes} {'changes' if number == 1 else 'change'}: {kinds}.{cut}"
+
+
+def _looked_at(effective: Document) -> str:
+    """`any known scope`, or how many were looked at where that was not all; an older admin looks at all."""
+    if effective.get("complete", True):
+        return "any known scope"
+    return f"the first {count(int(effective['examined']), 'scope')}"
 
 
 def _show_effective(session: Session, effective: Document) -> None:
@@ -136,7 +149,8 @@ def is_confirmed(
     """
     is_asked = asks(flags)
     if is_asked or not session.printer.is_quiet:
-        show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
+        with_diffs = True if flags["show_diff"] else None
+        show_plan(session, trial, with_diffs=with_diffs, is_dry_run=flags["dry_run"])
     if flags["dry_run"]:
         answer(session, trial)
         session.printer.note("Dry run: nothing was written.")

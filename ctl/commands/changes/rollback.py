@@ -12,10 +12,10 @@ from ctl.cli.options import (
     STRICT_WRITE,
     Option,
     kind_argument,
-    revision_number,
     write_options,
 )
 from ctl.cli.provenance import describe_provenance
+from ctl.cli.revisions import revision_number
 from ctl.cli.scopes import resolve_scope, typed_scope
 from ctl.cli.session import Session, reasons
 from ctl.client.answers import ChangeSet, RowChange

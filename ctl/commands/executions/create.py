@@ -9,7 +9,8 @@ import click
 
 from ctl.cli.groups import command
 from ctl.cli.options import Option, dry_run_option, option, require_text, text_option
-from ctl.cli.session import Session
+from ctl.cli.output import Printer
+from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import AlreadyCreated, InvalidInput, NotFound
 from ctl.client.executions import Execution, ExecutionId
@@ -124,14 +125,15 @@ def _repeats(flags: Mapping[str, Any]) -> str | None:
 
 def _repeat(session: Session, how: str, flags: Mapping[str, Any]) -> Document:
     request = build_repeat(flags, how, execution_id(session, flags[how]), RUN_FLAGS)
-    return session.client.repeat_execution(how, request, key=_key(request, flags), dry_run=flags["dry_run"])
+    options: Any = {"key": _key(request, flags), "claimed_by": local_user(), "dry_run": flags["dry_run"]}
+    return session.client.repeat_execution(how, request, **options)
 
 
 def _create(session: Session, request: Request, flags: Mapping[str, Any]) -> Document:
     key = _key(request.body, flags)
 
     def send(request: Request) -> Document:
-        return session.client.create_execution(request.body, key=key, dry_run=flags["dry_run"])
+        return session.client.create_execution(request.body, key=key, claimed_by=local_user(), dry_run=flags["dry_run"])
 
     return send_request(session, request, send)
 
@@ -150,14 +152,16 @@ def _report(session: Session, answer: Document, flags: Mapping[str, Any], *, is_
     session.printer.warnings(answer.get("warnings") or [])
     if not answer.get("created") and not flags["dry_run"]:
         print_execution(session, execution, answer)
-        raise AlreadyCreated(_exists(execution))
+        raise AlreadyCreated(_exists(printer, execution))
     if (flags["logs"] or (printer.is_table and flags["watch"])) and not flags["dry_run"]:
         printer.note(f"Created execution {id}.")
     else:
         print_execution(session, execution, answer)
     if flags["dry_run"]:
         is_there = is_named and _is_stored(session, id)
-        printer.note(f"Dry run: nothing was created. {_exists(execution) if is_there else 'This is what it would be.'}")
+        printer.note(
+            f"Dry run: nothing was created. {_exists(printer, execution) if is_there else 'This is what it would be.'}"
+        )
         return
     if flags["watch"]:
         from ctl.commands.executions.follow import check_success, watch_execution
@@ -180,8 +184,8 @@ def _is_stored(session: Session, id: ExecutionId) -> bool:
     return True
 
 
-def _exists(execution: Execution) -> str:
+def _exists(printer: Printer, execution: Execution) -> str:
     return (
-        f"Execution {execution.id} exists already: it is {execution.phase}, created {execution.created} by the same "
-        "request. Nothing was started."
+        f"Execution {execution.id} exists already: it is {execution.phase}, created "
+        f"{printer.when(execution.created_at)} by the same request. Nothing was started."
     )

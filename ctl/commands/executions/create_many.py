@@ -10,7 +10,7 @@ from typing import Any
 
 from ctl.cli.output import text_cells
 from ctl.cli.progress import counted
-from ctl.cli.session import Session
+from ctl.cli.session import Session, local_user
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document, warning_text
 from ctl.client.errors import (
@@ -116,7 +116,9 @@ class _Sending:
         self._may_have_arrived = False
         while True:
             try:
-                answer = self._session.client.create_executions(bodies, key=key, dry_run=self.dry_run)
+                answer = self._session.client.create_executions(
+                    bodies, key=key, claimed_by=local_user(), dry_run=self.dry_run
+                )
             except Unreachable as error:
                 self._may_have_arrived |= not _was_never_sent(error)
                 left = deadline - self._session.monotonic()

@@ -7,15 +7,16 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctl.cli.output import Columns, Printer
-from ctl.cli.provenance import describe_revision, when
+from ctl.cli.output import FOLDED_WIDTH, Columns, Printer, Time
+from ctl.cli.provenance import describe_revision, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
+from ctl.client.facts import NOT_BEGUN, OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
 from ctl.client.schemas import leaf_values, show
 from ctl.client.scopes import BEYOND
-from ctl.client.times import age, distance, to_second
+from ctl.client.times import age, distance, format_duration, to_second
 from ctl.client.words import count
 from ctl.commands.executions.options import execution_id
 from ctl.commands.executions.tables import reason_code, rung_origin
@@ -23,26 +24,18 @@ from ctl.commands.executions.tables import reason_code, rung_origin
 #: Flags of `explain` that are about settings, by their parameters.
 _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files": "--with", "at": "--at"}
 
-#: The filter whose verdict stands beside the weight itself.
-_WEIGHT = "weight"
-#: The filters that one column shows: what operators and the agent have made of a cluster.
-_STATE_FILTERS = ("enabled", "cordoned", "reachable", "expected")
 #: The headings of filters whose names say when a cluster does not pass.
 _HEADINGS = {"declined": "accepted"}
-
-
-#: The kinds of settings that a job itself may override.
-_OVERRIDABLE = ("TASK_RESOURCE", "WORKFLOW_EXECUTION_CONFIG")
 #: A time within a sentence of the admin.
 _TIME = re.compile(r"\b(?P<word>at|since|from) (?P<time>[0-9-]{10}T[0-9:]{8}Z)(?: on\b)?")
-#: The width that lines of the heading are folded to.
-_WIDTH = 100
 #: How many attempts and clusters are shown unless the output is wide.
 _MOST_ATTEMPTS, _MOST_NON_CANDIDATES = 5, 10
+#: More nodes of an attempt than these are counted only, unless the output is wide.
+_MOST_NODES = 3
 
 _HISTORY_COLUMNS: Columns = {
     "DECISION": "number",
-    "WHEN": lambda decision: to_second(str(decision.get("decided_at", ""))),
+    "WHEN": Time("decided_at"),
     "CLUSTER": "cluster",
     "REASON": reason_code,
     "BECAUSE": "because",
@@ -74,29 +67,45 @@ def print_explanation(session: Session, explanation: Document) -> None:
 
 
 def show_explanation(session: Session, explanation: Document) -> None:
-    """An explanation for people: the choice first, then how it came about."""
-    printer = session.printer
+    """An explanation for people: where it stands first, then how that came about."""
+    printer = session.printer.folded()
+    show_standing(printer, explanation)
     for entry in _heading(printer, explanation):
-        for line in _folded(entry):
+        for line in _folded(entry, " " * 10):
             printer.line(line)
     printer.line()
-    _show_rungs(session, explanation)
+    _show_rungs(printer, explanation)
     candidates = explanation.get("candidates") or []
     if candidates:
         printer.line()
-        _show_candidates(session, candidates)
-    _show_non_candidates(session, explanation.get("not_candidates") or [])
+        _show_candidates(printer, candidates)
+    _show_non_candidates(printer, explanation.get("not_candidates") or [])
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
         printer.rows(history, _HISTORY_COLUMNS)
-    _show_received(session, explanation)
-    _show_settings(session, explanation)
+    _show_received(printer, explanation)
+    _show_settings(session, printer, explanation)
 
 
-def _show_rungs(session: Session, explanation: Document) -> None:
+def show_standing(printer: Printer, document: Document) -> None:
+    """The sentence that says where an execution stands now and why, of its explanation or of itself."""
+    status, silence = document.get("status"), document.get("silence")
+    sentence = status["message"] if status else silence["message"] if isinstance(silence, dict) else ""
+    for line in _folded(_relative(printer, sentence), ""):
+        printer.line(line)
+
+
+def show_next(printer: Printer, document: Document) -> None:
+    """What decides about an execution next."""
+    for entry in _next(printer, document):
+        for line in _folded(entry, " " * 10):
+            printer.line(line)
+
+
+def _show_rungs(printer: Printer, explanation: Document) -> None:
     """The rungs that say something; the others too in wide output."""
-    printer, rungs = session.printer, explanation["rungs"]
+    rungs = explanation["rungs"]
     shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
 
     def said_by(rung: Document) -> str:
@@ -115,32 +124,58 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    lines = [f"execution {ExecutionId.from_document(id)}"]
-    lines += [*_standing(printer, explanation), *_attempts(printer, explanation), *_lease(printer, explanation)]
+    lines = [f"execution {ExecutionId.from_document(id)}", *_creation(printer, explanation)]
+    lines += [*_next(printer, explanation), *_times(explanation)]
+    lines += [*_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
         *([f"rule      {explanation['rule']}"] if explanation.get("rule") else []),
-        f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
+        _relative(
+            printer, f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}"
+        ),
     ]
     if explanation.get("decided_at"):
         because = f" ({explanation['because']})" if explanation.get("because") else ""
-        lines.append(f"decided   {when(printer, explanation['decided_at'])}{because}")
+        lines.append(f"decided   {printer.when(explanation['decided_at'])}{because}")
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
 
 
-def _folded(entry: str) -> list[str]:
-    """The lines of an entry of the heading, folded beneath its text."""
-    return textwrap.wrap(entry, _WIDTH, subsequent_indent=" " * 10, break_long_words=False, break_on_hyphens=False)
+def _creation(printer: Printer, explanation: Document) -> list[str]:
+    """When it was created, and by whom."""
+    if not explanation.get("created_at"):
+        return []
+    name = show_name(explanation.get("created_by"), explanation.get("claimed_by"))
+    return [f"created   {printer.when(explanation['created_at'])}{f', by {name}' if name else ''}"]
 
 
-def _standing(printer: Printer, explanation: Document) -> list[str]:
-    """Where it stands now, and what decides next."""
-    status, silence = explanation.get("status"), explanation.get("silence")
-    lines = [f"silence   {silence['message']}"] if silence else []
-    if status:
-        lines = [f"now       {status['message']}"] + ([f"next      {status['next']}"] if status.get("next") else [])
-    return [line if printer.is_wide else _TIME.sub(_distance, line) for line in lines]
+def _folded(entry: str, indent: str) -> list[str]:
+    """The lines of an entry, folded beneath its text."""
+    return textwrap.wrap(entry, FOLDED_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _next(printer: Printer, document: Document) -> list[str]:
+    step = (document.get("status") or {}).get("next")
+    return [f"next      {_relative(printer, step)}"] if step else []
+
+
+def _times(explanation: Document) -> list[str]:
+    """How the time since it was created was spent."""
+    times = (explanation.get("status") or {}).get("times")
+    if not times:
+        return []
+    waiting, run, total = (format_duration(times[f"{word}_seconds"]) for word in ("waiting", "run", "total"))
+    return [f"times     waited {waiting}, ran {run}, {total} in all"]
+
+
+def _relative(printer: Printer, text: str) -> str:
+    """A sentence of the admin with distances from now in place of times; wide output has times as tables have them."""
+    return _TIME.sub(_absolute if printer.is_wide else _distance, text)
+
+
+def _absolute(time: re.Match[str]) -> str:
+    """A time within a sentence as tables show it."""
+    return time[0].replace(time["time"], to_second(time["time"]))
 
 
 def _distance(time: re.Match[str]) -> str:
@@ -157,25 +192,44 @@ def _attempts(printer: Printer, explanation: Document) -> list[str]:
     hidden, unrecorded = len(attempts) - len(shown), explanation.get("unrecorded_attempts") or 0
     lines = [f"attempts  {count(unrecorded, 'earlier attempt')} not recorded"] if unrecorded else []
     lines += [f"attempts  {count(hidden, 'earlier attempt')}; `-o wide` shows them"] if hidden else []
-    return lines + [f"attempt {attempt['number']} {_attempt(printer, attempt)}" for attempt in shown]
+    return lines + [f"{_attempt_word(attempt):<9} {_attempt(printer, attempt)}" for attempt in shown]
+
+
+def _attempt_word(attempt: Document) -> str:
+    """`attempt 2`; `lease 3` for one that came to nothing before its attempt began."""
+    if attempt.get("phase") in NOT_BEGUN:
+        return f"lease {attempt['number']}"
+    return f"attempt {attempt.get('attempt_number') or attempt['number']}"
 
 
 def _attempt(printer: Printer, attempt: Document) -> str:
-    """`FAILED on east: exit 1; native id 4711, started 3m5s ago, ended 2m1s ago`."""
+    """`FAILED on east (n1, n2): exit 1; native id 4711, started 3 min 5 s ago, ended 2 min 1 s ago`."""
     where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
+    where += _nodes(printer, attempt.get("nodes") or [])
     by = f": {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
-    ended = f"ended {when(printer, attempt['ended_at'])}" if attempt.get("ended_at") else ""
+    ended = f"ended {printer.when(attempt['ended_at'])}" if attempt.get("ended_at") else ""
     if attempt.get("reported_at") and not ended and attempt.get("started_at"):
-        is_lost = reason_code(attempt) == "CLUSTER_LOST"
-        ended = "end not confirmed" if is_lost else f"end reported {when(printer, attempt['reported_at'])}"
+        ended = f"end reported {printer.when(attempt['reported_at'])}"
+        # An older admin has no `unconfirmed`.
+        if attempt.get("unconfirmed") or (reason_code(attempt) == "CLUSTER_LOST" and not attempt.get("confirmed_at")):
+            ended = "end not confirmed"
+    if attempt.get("confirmed_at"):
+        at = f"end confirmed {printer.when(attempt['confirmed_at'])}"
+        ended = f"{ended}, {at}" if attempt.get("ended_at") else at
     facts = [
         f"native id {attempt['native_id']}" if attempt.get("native_id") else "",
-        f"started {when(printer, attempt['started_at'])}" if attempt.get("started_at") else "",
+        f"started {printer.when(attempt['started_at'])}" if attempt.get("started_at") else "",
         ended,
     ]
     message = (attempt.get("reason") or {}).get("message") if printer.is_wide else ""
     parts = [f"{attempt.get('phase', '')}{where}{by}", ", ".join(fact for fact in facts if fact), message]
     return "; ".join(part for part in parts if part)
+
+
+def _nodes(printer: Printer, nodes: Sequence[str]) -> str:
+    shown = nodes if printer.is_wide else nodes[:_MOST_NODES]
+    more = [f"{len(nodes) - len(shown)} more"] if len(nodes) > len(shown) else []
+    return f" ({', '.join([*shown, *more])})" if nodes else ""
 
 
 def _lease(printer: Printer, explanation: Document) -> list[str]:
@@ -186,8 +240,8 @@ def _lease(printer: Printer, explanation: Document) -> list[str]:
     confirmed = "confirmed" if lease.get("confirmed") else "not confirmed by its agent yet"
     end = distance(lease["expires_at"])
     verb = "ends" if end.startswith("in ") else "ended"
-    end = f"{verb} {to_second(lease['expires_at']) if printer.is_wide else end}, {confirmed}"
-    heard = f"its agent was last heard {when(printer, lease['heard_at'])}" if lease.get("heard_at") else ""
+    end = f"{verb} {printer.when(lease['expires_at'], is_ahead=True)}, {confirmed}"
+    heard = f"its agent was last heard {printer.when(lease['heard_at'])}" if lease.get("heard_at") else ""
     health = f"the cluster is {lease['health']}" if lease.get("health") else ""
     return [f"lease     {'; '.join(part for part in (end, heard, health) if part)}"]
 
@@ -196,38 +250,37 @@ def _target(rung: Document) -> str:
     return " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
 
 
-def _show_candidates(session: Session, candidates: Sequence[Document]) -> None:
-    printer = session.printer
+def _show_candidates(printer: Printer, candidates: Sequence[Document]) -> None:
     words = dict.fromkeys(verdict["filter"] for candidate in candidates for verdict in candidate.get("verdicts") or [])
     # Why a cluster does not pass a filter stands beside it in any case.
-    filters = [word for word in words if word != _WEIGHT and word not in _STATE_FILTERS and printer.is_wide]
+    filters = [word for word in words if word != WEIGHT_FILTER and word not in STATE_FILTERS and printer.is_wide]
     headings = (_HEADINGS.get(word, word).upper() for word in filters)
     columns = ["CLUSTER", "WEIGHT", "STATE", *headings, "SCORE", "RANK"]
     columns += ["DRAW"] if printer.is_wide else []
-    rows = [_candidate_cells(candidate, filters, printer.is_wide) for candidate in candidates]
+    rows = [_candidate_cells(printer, candidate, filters) for candidate in candidates]
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
 
 
-def _show_non_candidates(session: Session, clusters: Sequence[Document]) -> None:
+def _show_non_candidates(printer: Printer, clusters: Sequence[Document]) -> None:
     """The clusters that were no candidates, of many the first ones."""
-    printer = session.printer
     if not clusters:
         return
     shown = clusters if printer.is_wide else clusters[:_MOST_NON_CANDIDATES]
     printer.line()
-    printer.rows(shown, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
+    rows = [{**entry, "why_not": _relative(printer, entry["why_not"])} for entry in shown]
+    printer.rows(rows, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
     if len(shown) < len(clusters):
         printer.line(f"{len(clusters) - len(shown)} more are no candidates; `-o wide` shows them.")
 
 
-def _candidate_cells(candidate: Document, filters: Sequence[str], is_wide: bool) -> list[str]:
+def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[str]) -> list[str]:
     verdicts = {verdict["filter"]: verdict for verdict in candidate.get("verdicts") or []}
     name = str(candidate.get("cluster", "")) + (" (expected)" if candidate.get("expected") else "")
-    is_weightless = _WEIGHT in verdicts and not verdicts[_WEIGHT].get("passed")
+    is_weightless = WEIGHT_FILTER in verdicts and not verdicts[WEIGHT_FILTER].get("passed")
     cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else ""), _state(verdicts)]
     cells += [_verdict(verdicts.get(word)) for word in filters]
-    cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if is_wide else []))]
-    return [*cells, "yes" if candidate.get("chosen") else "", _why_not(candidate, verdicts)]
+    cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if printer.is_wide else []))]
+    return [*cells, "yes" if candidate.get("chosen") else "", _relative(printer, _why_not(candidate, verdicts))]
 
 
 def _why_not(candidate: Document, verdicts: Mapping[str, Document]) -> str:
@@ -240,7 +293,7 @@ def _why_not(candidate: Document, verdicts: Mapping[str, Document]) -> str:
 
 def _state(verdicts: Mapping[str, Document]) -> str:
     """What keeps work away from a cluster, as in `get cluster`: `cordoned,lost`; `ok` where nothing does."""
-    failed = [verdicts[word] for word in _STATE_FILTERS if word in verdicts and not verdicts[word].get("passed")]
+    failed = [verdicts[word] for word in STATE_FILTERS if word in verdicts and not verdicts[word].get("passed")]
     reasons = [str(verdict.get("reason", verdict["filter"])).removeprefix("is ") for verdict in failed]
     return ",".join(reason.partition(" (")[0].partition(":")[0] for reason in reasons) or "ok"
 
@@ -255,9 +308,9 @@ def _number(value: Any) -> str:
     return "" if value is None else f"{value:g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _show_received(session: Session, explanation: Document) -> None:
+def _show_received(printer: Printer, explanation: Document) -> None:
     """What its job really gets, and where each part comes from."""
-    printer, received = session.printer, explanation.get("received") or []
+    received = explanation.get("received") or []
 
     def source(entry: Document) -> str:
         if entry.get("origin"):
@@ -277,11 +330,11 @@ def _place(printer: Printer, origin: Document, explanation: Document) -> str:
     return rung_origin(origin, describe_revision(printer, origin.get("version"), revisions))
 
 
-def _show_settings(session: Session, explanation: Document) -> None:
+def _show_settings(session: Session, printer: Printer, explanation: Document) -> None:
     """Every setting that reached it; in wide output with its trail, as `explain` shows settings."""
     from ctl.commands.attributes.explain import kinds_of, show_values
 
-    printer, settings = session.printer, explanation.get("settings") or []
+    settings = explanation.get("settings") or []
     if printer.is_wide and settings:
         printer.line()
         show_values(session, None, settings, revisions=explanation.get("revisions"))
@@ -291,10 +344,11 @@ def _show_settings(session: Session, explanation: Document) -> None:
         kind = kinds_of(session, None, [value])[value["resource_type"]]
         for path, leaf in leaf_values(kind.schema, value.get("value") or {}):
             place = _place(printer, (value.get("origins") or {}).get(path, {}), explanation)
-            is_overridden = path in overridden and kind.name in _OVERRIDABLE
+            is_overridden = path in overridden and kind.name in OVERRIDABLE_KINDS
             rows.append([path, show(leaf), f"{place}; the job itself overrides it" if is_overridden else place])
     if rows:
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)
         for version in explanation.get("revisions") or {}:
-            printer.line(describe_revision(printer, int(version), explanation["revisions"]))
+            for line in _folded(describe_revision(printer, int(version), explanation["revisions"]), " " * 2):
+                printer.line(line)

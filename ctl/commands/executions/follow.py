@@ -16,6 +16,7 @@ from ctl.client.executions import Execution, ExecutionId
 from ctl.client.times import to_second
 
 _WAIT_SECONDS = 30
+#: Times are absolute: each line stays on the screen while others follow.
 _COLUMNS: Columns = {
     "WHEN": lambda execution: to_second(str((execution.document.get("closure") or {}).get("updated_at", ""))),
     "PHASE": attrgetter("phase"),

@@ -24,6 +24,7 @@ from ctl.client.times import parse_time
 from ctl.client.words import listed
 from ctl.commands.executions.options import (
     EXECUTION_PARAMETERS,
+    SCOPE_FORMS,
     SELECTOR,
     execution_id,
     name_argument,
@@ -44,6 +45,9 @@ _POLL_SECONDS = 2.0
 #: Formats that show which rung decided where an execution went, which costs the admin more.
 _WITH_ORIGIN = ("wide", "json", "yaml")
 
+#: What executions can be counted by, as it is typed.
+GROUP_WORDS = [group.replace("_", "-") for group in GROUPS]
+
 _HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
 
 -p and -d select the executions of a project or domain; without them, and without a context, all are shown. Archived
@@ -54,8 +58,11 @@ ones are left out unless --state selects them.
 --watch shows changes as they happen: with NAME until the execution is finished, otherwise until Ctrl-C. --details
 shows everything about one execution: the request, the job, the settings and the events.
 
---by counts the executions instead, the most frequent first: by {listed(GROUPS, "or")}. NEXT ATTEMPT is when the first
-of those in back-off may start again.
+--by counts the executions instead, the most frequent first: by {listed([*GROUP_WORDS, "labels.KEY"], "or")}. NEXT
+ATTEMPT is when the first of those in back-off may start again.
+
+What still runs counts in duration>1h and the like with the time until now. Times are shown as how long ago;
+-o wide shows them in UTC.
 """
 
 
@@ -71,7 +78,15 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
     text_option("version", metavar="VERSION", help="Of this version."),
     text_option("origin", metavar="RUNG[,RUNG]", help=f"Placed by one of these: {listed(ORIGINS, 'or')}."),
-    text_option("createdBy", parameter="created_by", metavar="NAME", help="Created by this caller."),
+    text_option(
+        "originScope", parameter="origin_scope", metavar="SCOPE", help=f"Placed by what this scope says: {SCOPE_FORMS}."
+    ),
+    text_option(
+        "limitScope", parameter="limit_scope", metavar="SCOPE", help="Ended by a limit that this scope sets; also job."
+    ),
+    text_option(
+        "createdBy", parameter="created_by", metavar="NAME", help="Created by this caller, verified or claimed."
+    ),
     text_option("state", metavar="STATE", help="ACTIVE, the default, ARCHIVED, or ALL."),
     text_option("since", metavar="TIME", help="Created since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
     *list_options(SORT_FIELDS, selector="See above.", limit=PAGE),
@@ -100,6 +115,8 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
         "rainbowctl get execution -A --phase QUEUED --by reason",
         "rainbowctl get execution -A --origin request,launch-plan --since 1h -o wide",
         "rainbowctl get execution -p flytesnacks --since 24h --by cause -o json",
+        "rainbowctl get execution -A --since 7d --originScope -/production --by labels.team",
+        "rainbowctl get execution -A --cause limit --by limit-scope",
     ],
 )
 def get_execution(session: Session, name: str | None, **flags: Any) -> None:
@@ -129,11 +146,25 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
 
         watch_execution(session, id)
         return
-    execution = Execution.from_document(session.client.execution(id))
+    execution = Execution.from_document(session.client.execution(id, with_status=True))
     if flags["details"]:
         _details(session, execution)
+    elif session.printer.is_table:
+        _show_standing(session, execution)
     else:
         print_execution(session, execution)
+
+
+def _show_standing(session: Session, execution: Execution) -> None:
+    """Where one execution stands, as `explain` says it, and its row of a list."""
+    from ctl.commands.executions.explain import show_next, show_standing
+
+    printer = session.printer.folded()
+    if execution.document.get("status") and printer.has_headers:
+        show_standing(printer, execution.document)
+        show_next(printer, execution.document)
+        printer.line()
+    show_executions(session, [execution], with_place=False, is_folded=True)
 
 
 def _choosing_flags(flags: Mapping[str, Any]) -> list[str]:
@@ -149,6 +180,8 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
     query: Document = {**where}
     for key in ("reason", "cluster", "pool", "label", "workflow", "launch_plan", "version", "created_by"):
         query[key] = flags[key]
+    for key in ("origin_scope", "limit_scope"):
+        query[key] = flags[key]
     if flags["phase"]:
         query["phase"] = ",".join(parse_phase(word.strip(), "--phase") for word in flags["phase"].split(","))
     if flags["cause"]:
@@ -161,7 +194,7 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
         query["created_after"] = parse_time(flags["since"], "--since", now=now)
     if flags["selector"]:
         terms = parse_selector(flags["selector"], "--filter.fieldSelector", now=now)
-        query["filters"] = filters(terms)
+        query["filters"] = filters(terms, "--filter.fieldSelector")
         if any(term.field == "state" for term in terms):
             query.setdefault("state", "ALL")
     if flags["sort_by"]:
@@ -191,8 +224,21 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
     _print(session, executions, where)
     if has_more:
         session.printer.note(more_note(flags["page"] or 1, flags["limit"] or PAGE))
-    elif not executions and session.printer.is_table:
-        session.printer.note("No executions match." if _choosing_flags(flags) else "No executions yet.")
+    elif not executions:
+        _explain_absence(session, flags, where)
+
+
+def _explain_absence(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> None:
+    """Why a list is empty, as far as a name is the reason."""
+    if not _choosing_flags(flags):
+        if session.printer.is_table:
+            session.printer.note("No executions yet.")
+        return
+    if session.printer.is_table:
+        session.printer.note("No executions match.")
+    if not (flags["page"] or 1) > 1:
+        for name in session.client.unknown_execution_names(**_query(session, flags, where)):
+            session.printer.note(str(name["message"]))
 
 
 def _print(session: Session, executions: Sequence[Execution], where: Mapping[str, str]) -> None:

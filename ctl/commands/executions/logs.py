@@ -124,7 +124,7 @@ def _prefixes(ids: Sequence[ExecutionId]) -> list[str]:
 
 
 def _show(session: Session, execution: Execution, selection: _Selection) -> None:
-    id, number = execution.id, selection.attempt or execution.attempt
+    id, number = execution.id, _lease_number(session, execution, selection.attempt) or execution.attempt
     streams = [selection.open(session.client, id, name, number) for name in selection.streams]
     has_text = False
     for stream in streams:
@@ -138,6 +138,20 @@ def _show(session: Session, execution: Execution, selection: _Selection) -> None
         yet = "" if all(stream.is_complete for stream in streams) else " yet"
         since = f" since {selection.since}" if selection.since else ""
         session.printer.note(f"Execution {id} has printed nothing{since or yet}: it is {execution.summary()}.")
+
+
+def _lease_number(session: Session, execution: Execution, attempt: int | None) -> int | None:
+    """
+    The lease of an attempt, by which logs are stored; None where no attempt is named.
+
+    The two differ where leases came to nothing before they began.
+    """
+    leases_before = execution.attempt - execution.attempt_number
+    if attempt is None or not leases_before:
+        return attempt
+    attempts = session.client.explain_execution(execution.id).get("attempts") or []
+    numbers = {entry.get("attempt_number"): int(entry["number"]) for entry in attempts}
+    return numbers.get(attempt, attempt + leases_before)
 
 
 def _follow_all(session: Session, chosen: dict[ExecutionId, _Selection]) -> None:
@@ -177,7 +191,7 @@ def follow_logs(session: Session, id: ExecutionId, *, start: int | None = None) 
 
 def _follow(session: Session, id: ExecutionId, selection: _Selection, start: int | None = None) -> Execution:
     execution = Execution.from_document(session.client.execution(id))
-    number = selection.attempt or start or execution.attempt
+    number = _lease_number(session, execution, selection.attempt) or start or execution.attempt
     if execution.phase == "QUEUED":
         session.printer.note(f"{selection.prefix}Execution {id} is {execution.summary()}.")
     while True:
@@ -188,7 +202,8 @@ def _follow(session: Session, id: ExecutionId, selection: _Selection, start: int
         if execution.attempt > number:
             number += 1
             selection = replace(selection, tail=None, since=None)
-            session.printer.note(f"{selection.prefix}Attempt {number}:")
+            shown = execution.attempt_number if number == execution.attempt else number
+            session.printer.note(f"{selection.prefix}Attempt {shown}:")
 
 
 def _follow_attempt(session: Session, id: ExecutionId, selection: _Selection, number: int) -> None:

@@ -26,9 +26,11 @@ from ctl.client.words import count, listed
 #: In the help of every command that takes a selector.
 SELECTOR = f"""A selector is a list of terms separated by commas, which must all match: FIELD=VALUE, or with
 !=, >, >=, <, <=, contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)};
-labels.KEY is a label of the execution. Flyte's names of fields are taken too: {listed(SELECTOR_ALIASES)}.
-Times are written 24h (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s or 5m. Put a backslash before an
-operator or comma in a value."""
+labels.KEY is a label of the execution. Other names of fields are taken too: {listed(SELECTOR_ALIASES)}.
+Times are written 24h, 7d, 2w or 1y (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s, 5m or 2d. Put a backslash
+before an operator or comma in a value."""
+#: How a scope is named in a flag.
+SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform"
 
 
 def name_argument(
@@ -108,4 +110,5 @@ def selector_document(session: Session, flags: Mapping[str, Any]) -> Document:
     from ctl.client.selectors import filters, parse_selector
 
     where = selected_scope(session, flags, is_needed=True)
-    return {**where, "filters": filters(parse_selector(flags["selector"], "--selector", now=datetime.now(UTC)))}
+    terms = parse_selector(flags["selector"], "--selector", now=datetime.now(UTC))
+    return {**where, "filters": filters(terms, "--selector")}

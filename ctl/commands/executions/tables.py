@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from operator import attrgetter
 
 from ctl.cli.lists import Listing
-from ctl.cli.output import Column, Columns, id_part
+from ctl.cli.output import Columns, Field, Time, id_part
 from ctl.cli.provenance import show_author, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import Execution
 from ctl.client.scopes import Scope
-from ctl.client.times import to_second
 from ctl.client.words import count
 
 #: Of a row with the id of an execution.
@@ -28,7 +27,7 @@ def reason_code(row: Document) -> str | None:
     return (row.get("reason") or {}).get("code")
 
 
-def _field(key: str) -> Column:
+def _field(key: str) -> Field:
     return lambda execution: execution.document.get(key)
 
 
@@ -59,7 +58,8 @@ def _cause(execution: Execution) -> str:
     failure = execution.document.get("last_failure") or {}
     if execution.cause or not failure:
         return execution.cause
-    return f"{failure.get('cause', '')} (attempt {failure.get('attempt', '')}: {failure.get('ended_by', '')})"
+    number = failure.get("attempt_number") or failure.get("attempt", "")
+    return f"{failure.get('cause', '')} (attempt {number}: {failure.get('ended_by', '')})"
 
 
 def _aborted_by(execution: Execution) -> str:
@@ -77,20 +77,20 @@ _COLUMNS: Columns = {
     "CLUSTER": attrgetter("cluster"),
     "POOL": attrgetter("pool"),
     "LABEL": attrgetter("label"),
-    "CREATED": attrgetter("created"),
+    "CREATED": Time(attrgetter("created_at")),
     "ELAPSED": lambda execution: execution.elapsed(datetime.now(UTC)),
 }
 _WIDE: Columns = {
     "STATE": attrgetter("state"),
     "MODE": _field("mode"),
     "CREATED BY": lambda execution: show_name(
-        execution.document.get("created_by"), execution.document.get("principal")
+        execution.document.get("created_by"), execution.document.get("claimed_by")
     ),
     "PRINCIPAL": _field("principal"),
     "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
-    "ATTEMPT": _field("attempt"),
-    "NEXT ATTEMPT": lambda execution: to_second(execution.document.get("not_before") or ""),
+    "ATTEMPT": attrgetter("attempt_number"),
+    "NEXT ATTEMPT": Time(_field("not_before"), is_ahead=True),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
     "EXIT CODE": _field("exit_code"),
@@ -109,12 +109,13 @@ def _event_message(event: Document) -> str | None:
 
 _EVENT_COLUMNS: Columns = {
     "NUMBER": "number",
-    "WHEN": lambda event: to_second(str(event.get("at", ""))),
+    "WHEN": Time("at"),
     "EVENT": "type",
     "PHASE": "phase",
     "CLUSTER": "cluster",
     "REASON": reason_code,
     "MESSAGE": _event_message,
+    "BY": lambda event: show_author(event, "by"),
 }
 EVENT_LISTING = Listing(
     fields={
@@ -133,9 +134,11 @@ def show_executions(
     with_place: bool,
     with_origin: bool = False,
     has_headers: bool = True,
+    is_folded: bool = False,
 ) -> None:
     """A table of executions; `with_place` where they may be of several projects and domains."""
     printer = session.printer if has_headers else session.printer.without_headers()
+    printer = printer.folded() if is_folded else printer
     wide = {**(_ORIGIN if with_origin else {}), **_WIDE}
     printer.rows(executions, {**(_PLACE if with_place else {}), **_COLUMNS}, wide)
 
@@ -151,19 +154,21 @@ def show_counts(session: Session, answer: Document) -> None:
     """How many executions there are of each group, in the format asked for."""
     printer, by = session.printer, answer["by"]
     columns: Columns = {
-        by.upper(): lambda group: group["value"] or "(none)",
+        by if by.startswith("labels.") else by.upper().replace("_", " "): lambda group: group["value"] or "(none)",
         "COUNT": "count",
-        "NEXT ATTEMPT": lambda group: to_second(group.get("not_before") or ""),
+        "NEXT ATTEMPT": Time("not_before", is_ahead=True),
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])
     printer.show(names, answer["counts"], answer, columns, empty="No executions match.")
+    for unknown in answer.get("unknown_names") or []:
+        printer.note(str(unknown["message"]))
     if answer["counts"] and printer.is_table:
         printer.note(f"{count(answer['total'], 'execution')}.")
 
 
 def show_events(session: Session, events: Sequence[Document]) -> None:
     """A table of what happened to an execution."""
-    session.printer.rows(events, _EVENT_COLUMNS, {"BY": lambda event: show_author(event, "by")})
+    session.printer.rows(events, _EVENT_COLUMNS)
 
 
 def note_pruned_events(session: Session, events: Sequence[Document]) -> None:

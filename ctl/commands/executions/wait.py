@@ -95,7 +95,7 @@ def wait_execution(session: Session, name: str, goal: str, limit: str | None) ->
         _passed_through(session, id, parsed, last)
         return
     print_execution(session, last)
-    waited = f"{seconds:g}s" if seconds and seconds < 60 else format_duration(seconds or 0)
+    waited = f"{seconds:g} s" if seconds and seconds < 60 else format_duration(seconds or 0)
     raise EndedOtherwise(f"Execution {id} was not {parsed.words} within {waited}: it is {last.summary()}.")
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, Printer, Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import ExecutionId
-from ctl.client.times import age, to_second
 from ctl.files.fleet import show_amounts
-
-When = Callable[[str | None], str]  #: how a time is shown; empty where there is none
 
 #: Nodes are shared: one that is not free may have room for more.
 _SHOWN = {"nodes": "nodes (free: idle)"}
@@ -21,12 +18,8 @@ _AMOUNTS = ("capacity", "reported_free", "assigned", "free")
 def show_details(session: Session, cluster: Document, state: str, switched_by: str, defined_by: str) -> None:
     """Print a cluster; with `-o wide` times are shown as they are."""
     printer = session.printer
-
-    def when(moment: str | None) -> str:
-        return to_second(moment) if moment and printer.is_wide else age(moment)
-
     printer.line(str(cluster.get("summary") or f"cluster {cluster['name']}"))
-    for name, text in _lines(cluster, state, switched_by, defined_by, when):
+    for name, text in _lines(printer, cluster, state, switched_by, defined_by):
         if text:
             printer.line(f"{name:<14}{text}")
     resources = list(dict.fromkeys(name for key in _AMOUNTS for name in cluster.get(key) or {}))
@@ -48,14 +41,21 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
             {
                 "EXECUTION": lambda execution: str(ExecutionId.from_document(execution["id"])),
                 "PHASE": "phase",
-                "SINCE": lambda execution: when(execution.get("started_at") or execution.get("created_at")),
-                "ATTEMPT": "attempt",
-                "LEASE UNTIL": lambda execution: to_second(execution.get("lease_expires_at") or ""),
+                "SINCE": Time(
+                    lambda execution: (
+                        execution.get("phase_since") or execution.get("started_at") or execution.get("created_at")
+                    )
+                ),
+                "ATTEMPT": lambda execution: execution.get("attempt_number") or execution.get("attempt"),
+                "LEASE UNTIL": Time("lease_expires_at", is_ahead=True),
             },
         )
 
 
-def _lines(cluster: Document, state: str, switched_by: str, defined_by: str, when: When) -> Iterator[tuple[str, str]]:
+def _lines(
+    printer: Printer, cluster: Document, state: str, switched_by: str, defined_by: str
+) -> Iterator[tuple[str, str]]:
+    when = printer.when
     yield "state", state
     yield "silent since", when(cluster.get("unreachable_since"))
     yield "", str(cluster.get("unreachable_reason") or "")
@@ -73,7 +73,7 @@ def _lines(cluster: Document, state: str, switched_by: str, defined_by: str, whe
     yield "reported", when(cluster.get("reported_at"))
     yield "eta", str(cluster.get("eta") or "")
     yield "switched by", switched_by
-    yield "drains until", str(cluster.get("drain_deadline") or "")
+    yield "drains until", when(cluster.get("drain_deadline"), is_ahead=True)
     yield "labels", ", ".join(cluster.get("labels") or [])
     yield "cost", str(cluster.get("cost") if cluster.get("cost") is not None else "")
     yield "endpoint", str(cluster.get("endpoint") or "")

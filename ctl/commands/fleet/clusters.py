@@ -8,13 +8,12 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
-from ctl.cli.output import Columns, text_cells
+from ctl.cli.output import Columns, Time, text_cells
 from ctl.cli.provenance import show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
-from ctl.client.times import age
 from ctl.client.words import count, listed
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
@@ -89,7 +88,7 @@ def _amounts(amounts: Document | None) -> str:
 _COLUMNS: Columns = {
     "NAME": "name",
     "STATE": state_words,
-    "LAST SYNC": lambda cluster: age(cluster.get("last_sync_at")),
+    "LAST SYNC": Time("last_sync_at"),
     "POOLS": lambda cluster: ", ".join(cluster.get("pools") or []),
     "CAPACITY": lambda cluster: _amounts(cluster.get("capacity")),
     "FREE": lambda cluster: _amounts(cluster.get("free")),
@@ -102,7 +101,7 @@ _WIDE_COLUMNS: Columns = {
     "ENGINE VERSION": "engine_version",
     "AGENT": lambda cluster: (cluster.get("agent") or "")[:_SHOWN_ID],
     "AGENT HOST": "agent_host",
-    "AGENT SINCE": lambda cluster: age(cluster.get("agent_since")),
+    "AGENT SINCE": Time("agent_since"),
     "AGENT VERSION": lambda cluster: cluster.get("agent_version") or (cluster.get("agent") and "unknown"),
     "UNREACHABLE": "unreachable_reason",
     "RUNNING": "running",
@@ -110,11 +109,11 @@ _WIDE_COLUMNS: Columns = {
     "ASSIGNED": lambda cluster: _amounts(cluster.get("assigned")),
     "LABELS": lambda cluster: ", ".join(cluster.get("labels") or []),
     "CORDON REASON": "cordon_reason",
-    "DRAIN DEADLINE": "drain_deadline",
+    "DRAIN DEADLINE": Time("drain_deadline", is_ahead=True),
     "COST": "cost",
     "ETA": "eta",
     "ENDPOINT": "endpoint",
-    "REPORTED AT": "reported_at",
+    "REPORTED AT": Time("reported_at"),
     "VERSION": "version",
     "DESCRIPTION": "description",
 }
@@ -212,7 +211,7 @@ def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
         events,
-        {"AT": "at", "EVENT": "type", "REASON": "reason", "BY": show_author},
+        {"AT": Time("at"), "EVENT": "type", "REASON": "reason", "BY": show_author},
         empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
     )
 

@@ -12,7 +12,7 @@ from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import Conflict
 from ctl.client.nouns import plural
-from ctl.client.words import count, listed
+from ctl.client.words import count, did_you_mean, listed
 from ctl.commands.fleet.definitions import FleetNoun
 from ctl.commands.previews import show_preview
 
@@ -32,9 +32,7 @@ def delete_definition(noun: FleetNoun) -> Command:
         names = tuple(dict.fromkeys(names))
         trials = _tried(session, noun, names, is_forced=flags["force"])
         existing = [name for name, trial in trials.items() if trial.get("changed")]
-        for name in names:
-            if name not in existing:
-                session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.")
+        _note_missing(session, noun, [name for name in names if name not in existing])
         if flags["dry_run"] or not existing:
             _report(session, noun, trials)
             for name in existing if flags["dry_run"] else []:
@@ -66,6 +64,14 @@ def delete_definition(noun: FleetNoun) -> Command:
         ],
         examples=noun.examples["delete"],
     )
+
+
+def _note_missing(session: Session, noun: FleetNoun, names: Sequence[str]) -> None:
+    """Say which names there are not, each with the nearest that there is."""
+    known = [str(definition["name"]) for definition in session.client.definitions(noun.name)] if names else []
+    for name in names:
+        hint = did_you_mean(name, known)
+        session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.{hint}")
 
 
 def _tried(session: Session, noun: FleetNoun, names: Sequence[str], *, is_forced: bool) -> dict[str, Document]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from ctl.cli.output import Columns
 from ctl.cli.session import Session
 from ctl.client.answers import Document
-from ctl.client.times import parse_time, to_second
+from ctl.client.times import parse_time
 
 #: How executions come to a cluster by other routes.
 _ROUTES = {"cluster": "named", "label": "by label", "pool": "by another pool", "any": "by no name"}
@@ -24,12 +24,12 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
     if printer.machine_output([f"pool/{name}"], shares):
         return
     printer.line(str(shares.get("summary") or f"pool {name}, strategy {shares.get('strategy')}"))
-    printer.line(f"created   {to_second(shares['after'])} to {to_second(shares['before'])}")
+    printer.line(f"created   {printer.when(shares['after'])} to {printer.when(shares['before'])}")
     unplaced = f", {shares['unplaced']} that no cluster could take yet" if shares.get("unplaced") else ""
     printer.line(f"placed    {shares['placed']}{unplaced}")
     if not shares.get("complete"):
         printer.line(f"counted   the newest {shares['examined']} of {shares['total']}")
-        printer.line(f"          since {to_second(shares['examined_since'])}")
+        printer.line(f"          since {printer.when(shares['examined_since'])}")
     printer.line()
     printer.rows(shares["clusters"], _COLUMNS)
     if any(cluster.get("why") for cluster in shares["clusters"]):

@@ -12,7 +12,6 @@ from ctl.cli.options import Argument, Option, definition_completer, dry_run_opti
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.times import to_second
 from ctl.client.words import count
 from ctl.commands.previews import show_effects, show_notes, summary
 
@@ -76,7 +75,7 @@ def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
             if dry_run:
                 continue
             if answer.get("changed"):
-                session.printer.note(f"{switch.done} cluster {name}{_remaining_work(verb, answer)}.")
+                session.printer.note(f"{switch.done} cluster {name}{_remaining_work(session, verb, answer)}.")
             else:
                 session.printer.note(f"No changes: cluster {name} is {switch.state} already.")
         document = answers[0] if len(answers) == 1 else answers
@@ -118,12 +117,13 @@ def _show_preview(session: Session, action: str, state: str, answer: Document) -
     session.printer.note(f"Would {action}: {summary(session, answer)} Dry run: nothing was changed.")
 
 
-def _remaining_work(verb: str, answer: Document) -> str:
+def _remaining_work(session: Session, verb: str, answer: Document) -> str:
     """How many executions a drained cluster still runs, and until when."""
     cluster = answer.get("cluster") or {}
     number = int(cluster.get("leases") or 0) if verb == "drain" else 0
-    until = f" until {to_second(str(cluster['drain_deadline']))}" if cluster.get("drain_deadline") else ""
-    return f": {count(number, 'execution')} may finish there{until}" if number else ""
+    deadline = session.printer.when(cluster.get("drain_deadline"), is_ahead=True)
+    rest = f", and what is left is ended {deadline}" if deadline else ""
+    return f": {count(number, 'execution')} may finish there{rest}" if number else ""
 
 
 def _names(verb: str, words: Sequence[str]) -> list[str]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, typed_choice
 from ctl.cli.options import Argument, definition_completer, force_option, text_option
+from ctl.cli.output import Time
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.times import to_second
 
 _GET_HELP = """Show the tokens of a cluster, newest first; never their secrets.
 
@@ -53,17 +52,13 @@ def get_token(session: Session, cluster: str, **flags: Any) -> None:
         {
             "PREFIX": "prefix",
             "STATE": "state",
-            "CREATED": _second("created_at"),
-            "LAST USED": _second("last_used_at"),
-            "EXPIRES": _second("expires_at"),
-            "REVOKED": _second("revoked_at"),
+            "CREATED": Time("created_at"),
+            "LAST USED": Time("last_used_at"),
+            "EXPIRES": Time("expires_at", is_ahead=True),
+            "REVOKED": Time("revoked_at"),
         },
         empty=empty,
     )
-
-
-def _second(key: str) -> Callable[[Document], str]:
-    return lambda token: to_second(str(token.get(key) or ""))
 
 
 @command(

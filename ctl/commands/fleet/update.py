@@ -59,7 +59,7 @@ def update_definition(noun: FleetNoun) -> Command:
         before, after = (in_order(noun.name, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
         show_difference(session, f"{noun.name} {name}", before, after, labels, is_asked=is_asked)
-        show_preview(session, trial)
+        show_preview(session, trial, is_dry_run=flags["dry_run"])
         if is_asked:
             confirm_write()
         if flags["dry_run"]:

@@ -15,7 +15,7 @@ from ctl.cli.lists import Listing, choose
 from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
-from ctl.client.times import parse_time, to_second
+from ctl.client.times import parse_time
 from ctl.client.words import count
 from ctl.commands.executions.options import SINCE, scope_options, selected_scope
 
@@ -67,7 +67,7 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
         printer.table([by.upper(), "COUNT", "SHARE", ""], _rows(by, counts, int(answer.get("total") or 0)))
     scope = ", ".join(f"{key} {name}" for key, name in where.items())
     total = count(int(answer.get("total") or 0), "execution")
-    printer.note(f"{total} since {to_second(since)}{f' of {scope}' if scope else ''}.")
+    printer.note(f"{total} since {printer.when(since)}{f' of {scope}' if scope else ''}.")
 
 
 def _rows(by: str, counts: Sequence[Document], total: int) -> list[list[str]]:

@@ -9,6 +9,7 @@ from ctl.cli.options import assumed_files_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
+from ctl.client.executions import ExecutionId
 from ctl.commands.changes.documents import read
 from ctl.commands.executions.explain import print_explanation
 from ctl.commands.executions.requests import RUN_PARAMETERS, RunCommand, requests_from_flags, send_request
@@ -51,4 +52,18 @@ def place(session: Session, files: tuple[str, ...], **flags: Any) -> None:
         except InvalidRequest as error:
             raise proposal.locate(error) from None
 
-    print_explanation(session, send_request(session, request, send))
+    explanation = send_request(session, request, send)
+    if session.printer.is_table:
+        session.printer.line(_opening(explanation, is_assumed=bool(files)))
+        session.printer.line()
+    print_explanation(session, explanation)
+
+
+def _opening(explanation: Document, *, is_assumed: bool) -> str:
+    """The answer in one sentence: where it would run, by which rule, and as of which revision."""
+    id, cluster = ExecutionId.from_document(explanation["id"]), explanation.get("cluster")
+    would = f"would run on {cluster}" if cluster else "would wait"
+    rule = explanation.get("rule") if cluster else (explanation.get("reason") or {}).get("message")
+    why = f": {str(rule).rstrip('.')}" if rule else ""
+    documents = " and the given documents" if is_assumed else ""
+    return f"{id} {would}{why}; as of revision {explanation.get('revision', '')}{documents}."

@@ -7,7 +7,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option
 from ctl.cli.prompts import confirm_many
-from ctl.cli.session import Session
+from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
@@ -49,7 +49,7 @@ def redecide(session: Session, **flags: Any) -> None:
         session.printer.note(f"{_summary(trial)} {end}")
         return
     confirm_many(flags, _summary(trial), "Decide them again?", "decided", lambda: _print(session, trial))
-    outcome = session.client.redecide(selector)
+    outcome = session.client.redecide(selector, claimed_by=local_user())
     _print(session, outcome)
     changed = int(outcome.get("changed") or 0)
     moved = int(outcome.get("moved", changed))

@@ -16,7 +16,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.executions import ExecutionId
-from ctl.client.times import parse_time, to_second
+from ctl.client.times import parse_time
 from ctl.client.words import count
 from ctl.commands.changes.documents import DOCUMENTS, read
 from ctl.commands.executions.options import SINCE, scope_options, selected_scope
@@ -74,19 +74,19 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     executions = answer["executions"]
     if printer.machine_output((ExecutionId.from_document(move["id"]).resource for move in executions), answer):
         return
+    printer.line(_summary(session.printer, answer, since, where))
+    if answer.get("fleet"):
+        printer.line(_assumed(printer, answer["fleet"]))
     if executions:
+        printer.line()
         columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
         printer.table(columns, [_cells(move) for move in executions])
-        printer.line()
     clusters: Mapping[str, Document] = answer.get("by_cluster") or {}
     if clusters:
+        printer.line()
         printer.table(
             ["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*entry) for entry in sorted(clusters.items())]
         )
-        printer.line()
-    printer.line(_summary(answer, since, where))
-    if answer.get("fleet"):
-        printer.line(_assumed(printer, answer["fleet"]))
     if len(executions) < int(answer.get("moved") or 0):
         printer.note(f"These are the first {len(executions)}; --limit N lists more.")
 
@@ -109,19 +109,18 @@ def _sums(cluster: str, numbers: Document) -> list[str]:
     return [cluster or "(none)", str(before), str(after), f"{after - before:+d}" if after != before else ""]
 
 
-def _summary(answer: Document, since: str, where: Mapping[str, str]) -> str:
+def _summary(printer: Printer, answer: Document, since: str, where: Mapping[str, str]) -> str:
     scope = ", ".join(f"{key} {name}" for key, name in where.items())
     compared = count(int(answer.get("compared") or 0), "execution")
-    text = f"Compared {compared} since {to_second(since)}{f' of {scope}' if scope else ''}: "
+    text = f"Compared {compared} since {printer.when(since)}{f' of {scope}' if scope else ''}: "
     text += f"{answer.get('moved') or 0} would go elsewhere"
     return f"{text}; {answer['refused']} of these would be refused." if answer.get("refused") else f"{text}."
 
 
 def _assumed(printer: Printer, fleet: Document) -> str:
     """Which state of the fleet the answer is about."""
-    from ctl.client.times import age
 
-    at = to_second(str(fleet["at"])) if printer.is_wide else age(str(fleet["at"]))
+    at = printer.when(str(fleet["at"]))
     off = fleet.get("off") or {}
     names = [f"{name} ({reason})" for name, reason in list(off.items())[:_MOST_OFF]]
     more = f" and {len(off) - _MOST_OFF} more" if len(off) > _MOST_OFF else ""

@@ -9,7 +9,7 @@ import click
 
 from ctl.cli.options import MESSAGE, Argument, Option, completer, force_option, option, project_option
 from ctl.cli.options import dry_run_option as dry_run
-from ctl.cli.output import Columns
+from ctl.cli.output import Columns, Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
@@ -126,6 +126,6 @@ _COLUMNS: Columns = {"ID": "id", "NAME": "name", "DESCRIPTION": "description", "
 _WIDE: Columns = {
     "LABELS": _labels,
     "DOMAINS": lambda project: ",".join(str(domain["id"]) for domain in project.get("domains") or []),
-    "CREATED": "created_at",
-    "UPDATED": "updated_at",
+    "CREATED": Time("created_at"),
+    "UPDATED": Time("updated_at"),
 }

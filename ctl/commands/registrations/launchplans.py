@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.diffs import show_difference
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, Option, domain_option, dry_run_option, force_option, project_option
-from ctl.cli.output import Columns, id_part
+from ctl.cli.output import Columns, Time, id_part
 from ctl.cli.prompts import asks, confirm_write
 from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
@@ -79,7 +79,7 @@ def _inputs(launch_plan: Document) -> str:
 
 
 _COLUMNS: Columns = {"VERSION": id_part("version"), "NAME": id_part("name"), "WORKFLOW": _workflow, "STATE": "state"}
-_VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, "CREATED AT": "created_at"}
+_VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, "CREATED AT": Time("created_at")}
 _LISTING = version_listing(
     "launch_plan",
     workflow=lambda launch_plan: _workflow_id(launch_plan).get("name"),
@@ -91,7 +91,7 @@ _READING = Reading(
     noun=LAUNCH_PLAN,
     word="launchplan",
     title="launch plan",
-    columns={**_COLUMNS, "CREATED AT": "created_at"},
+    columns={**_COLUMNS, "CREATED AT": Time("created_at")},
     version_columns=_VERSION_COLUMNS,
     single_columns=_VERSION_COLUMNS,
     read=_read,

@@ -11,7 +11,7 @@ import click
 
 from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, domain_option, force_option, option, project_option
-from ctl.cli.output import Column, Columns, id_part
+from ctl.cli.output import Columns, Field, id_part
 from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -104,9 +104,9 @@ class Reading:
         session.printer.show(names, rows, document, columns, wide, empty=empty)
 
 
-def version_listing(*nouns: str, **fields: Column) -> Listing:
+def version_listing(*nouns: str, **fields: Field) -> Listing:
     """What versions can be selected by, and what `fields` adds; the nouns may stand before a field."""
-    own: dict[str, Column] = {name: id_part(name) for name in ("project", "domain", "name", "version")}
+    own: dict[str, Field] = {name: id_part(name) for name in ("project", "domain", "name", "version")}
     own |= {"description": lambda row: row["spec"].get("description"), "created_at": "created_at", **fields}
     return Listing(fields=own, prefixes=nouns, states=("INACTIVE", "ACTIVE"))
 

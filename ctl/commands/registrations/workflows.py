@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import Command
-from ctl.cli.output import id_part
+from ctl.cli.output import Time, id_part
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import WORKFLOW, Identifier
@@ -58,12 +58,12 @@ def _get(noun: str, about: str) -> Command:
             "VERSION": id_part("version"),
             "DESCRIPTION": lambda workflow: workflow["spec"].get("description"),
         },
-        version_columns={**_NAMES, "CREATED AT": "created_at"},
+        version_columns={**_NAMES, "CREATED AT": Time("created_at")},
         single_columns={
             **_NAMES,
             "INPUTS": lambda workflow: show_inputs(_inputs(workflow)),
             "OUTPUTS": _outputs,
-            "CREATED AT": "created_at",
+            "CREATED AT": Time("created_at"),
         },
         read=_read,
         sample=_sample,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import Config, ConfigError, default_config_file, load_config
+from agent.main import main
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -118,3 +119,12 @@ def test_the_default_file_of_the_user_is_found(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "rainbow").mkdir()
     (tmp_path / "rainbow/agent.yaml").write_text("cluster: a")
     assert default_config_file() == tmp_path / "rainbow/agent.yaml"
+
+
+def test_the_variable_of_rainbowctls_token_does_not_name_the_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAINBOW_TOKEN_FILE", "operator.token")
+    for name in ("run", "register", "rotate"):
+        context = main.commands[name].make_context(name, ["--cluster", "alpha"])
+        assert context.params["tokenFile"] is None
+    monkeypatch.setenv("RAINBOW_AGENT_TOKEN_FILE", "alpha.token")
+    assert main.commands["run"].make_context("run", ["--cluster", "alpha"]).params["tokenFile"] == "alpha.token"

@@ -290,3 +290,21 @@ def test_everything_is_kept_for_ever_unless_retention_is_set(tmp_path: Path) -> 
         "retention.logs",
         "retention.revisions",
     ]
+
+
+def test_every_value_in_force_says_where_it_comes_from_and_no_password(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        "server: {port: 1, workers: 3}\ndatabase: {url: 'postgresql://u:secret@host/d?sslpassword=secret'}\n"
+        "task_resources: {limits: {}}\ndomains: [production]\n",
+        {"RAINBOW_SERVER_WORKERS": "4"},
+        server={"port": 2},
+    )
+    values, sources = settings.shown_values, settings.sources
+    assert (values["server.port"], sources["server.port"]) == (2, "command line")
+    assert (values["server.workers"], sources["server.workers"]) == (4, "environment")
+    assert (sources["domains"], sources["database.url"]) == ("file", "file")
+    assert "server.host" not in sources
+    assert "secret" not in str(values)
+    assert load_settings().shown_values["database.url"].startswith("sqlite:///")
+    assert load_settings().sources == {}

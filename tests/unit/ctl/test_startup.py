@@ -79,7 +79,7 @@ def test_help_is_the_parser_and_nothing_else(tmp_path: Path) -> None:
     assert "Exit status:" in out
     assert not modules & (HEAVY | FOREIGN | WIRE | {"json", "email", "difflib"})
     assert ours(modules) == {
-        *("main", "cli", "cli.groups", "cli.options", "cli.output", "cli.session"),
+        *("main", "cli", "cli.groups", "cli.options", "cli.output", "cli.revisions", "cli.session"),
         *("client", "client.errors", "client.formats", "client.words"),
     }
 

@@ -46,6 +46,7 @@ class LeasedExecution:
     native_id: str | None = "77"
     content: Mapping[str, Any] = field(default_factory=lambda: {"quality_of_service": {}})
     avoid: list[str] = field(default_factory=list)
+    nodes: list[str] | None = field(default_factory=lambda: ["n1"])
 
 
 def leased(
@@ -275,7 +276,7 @@ def test_what_is_aborted_at_a_silent_cluster_stays_so_until_it_is_given_up() -> 
     silent, given_up = judged(execution), judged(execution, is_given_up=True)
     assert (silent.kind, set(silent.values)) == ("SILENT", {"silent_since"})
     assert given_up.values["phase"] == "ABORTED"
-    unconfirmed = "enough. Nobody has confirmed that its job has ended. Cluster 'a' has been silent for too long."
+    unconfirmed = "enough. Cluster 'a' has been silent for too long. Nobody has confirmed that its job has ended."
     assert given_up.values["reason_message"] == unconfirmed
 
 
@@ -293,7 +294,18 @@ def test_what_had_not_started_is_decided_again_and_does_not_count_as_an_attempt(
     assert changed(leased(Phase.QUEUED), "DECLINED").values["unstarted"] == 1
     second_start = leased(Phase.RUNNING, attempt=3, unstarted=2, **policy(attempts=2, on_lost="retry"))
     assert judged(second_start).kind == "RETRY"
-    assert changed(second_start, "FAILED").kind == "RETRY"
+    again = changed(second_start, "FAILED")
+    assert again.kind == "RETRY"
+    assert again.values["reason_message"].startswith("Attempt 1 ended FAILED ")
+
+
+def test_the_record_of_an_attempt_has_its_number_its_nodes_and_whether_its_end_is_confirmed() -> None:
+    execution = leased(Phase.RUNNING, attempt=3, unstarted=2, **policy(attempts=2, on_lost="retry"))
+    lost, failed, returned = judged(execution), changed(execution, "FAILED"), changed(leased(Phase.QUEUED), "DECLINED")
+    records = [change.attempt for change in (lost, failed, returned) if change.attempt is not None]
+    assert [(record.number, record.shown_number) for record in records] == [(3, 1), (3, 1), (2, None)]
+    assert [record.unconfirmed for record in records] == [True, None, None]
+    assert [record.nodes for record in records] == [["n1"], ["n1"], None]
 
 
 def test_what_is_heard_again_has_the_reason_of_its_phase() -> None:

@@ -114,8 +114,39 @@ def test_what_the_definition_of_a_launch_plan_says(kind: Kind, payload: Any, def
 )
 def test_what_a_job_says_itself(kind: Kind, payload: Any, expected: list[str]) -> None:
     job = {"command": ["true"], "environment": {"A": "1"}, "resources": {"requests": {"cpu": "2"}}}
-    around = replace(AROUND, job=job)
+    around = replace(AROUND, jobs=[job])
     assert codes(kind, payload, PLAN, around) == [("ignored_by_job", field) for field in expected]
+
+
+def test_what_one_of_the_jobs_that_run_does_not_say_itself_has_an_effect() -> None:
+    jobs = [{"resources": {"requests": {"cpu": "2"}}}, {"resources": {"requests": {"memory": "1Gi"}}}]
+    both = {"defaults": {"cpu": "1", "memory": "1Gi"}}
+    assert codes(TASK_RESOURCE, both, PLAN, replace(AROUND, jobs=jobs)) == []
+    assert codes(TASK_RESOURCE, both, PLAN, replace(AROUND, jobs=jobs[:1])) == [("ignored_by_job", "defaults.cpu")]
+    assert codes(TASK_RESOURCE, both, PLAN, AROUND) == []
+
+
+@pytest.mark.parametrize("value", ["nowhere", "hollow", "a"])
+def test_each_field_has_one_reason_and_it_is_the_one_that_decides(value: str) -> None:
+    label = {"value": value}
+    outranked = replace(AROUND, pool="p")
+    assert codes(EXECUTION_CLUSTER_LABEL, label, PLAN, outranked) == [("pool_wins", "value")]
+    overridden = replace(outranked, overridden=[("value",)])
+    assert codes(EXECUTION_CLUSTER_LABEL, label, PLAN, overridden) == [("overridden", "value")]
+    defined = replace(overridden, definition={"execution_cluster_label": {"value": "a"}})
+    assert codes(EXECUTION_CLUSTER_LABEL, label, PLAN, defined) == [("launch_plan_says", "value")]
+    archived = replace(defined, is_archived=True)
+    assert codes(EXECUTION_CLUSTER_LABEL, label, PLAN, archived) == [("archived_project", "project")]
+
+
+def test_fields_of_one_row_may_have_different_reasons() -> None:
+    payload = {"defaults": {"cpu": "1", "storage": "1Gi"}, "limits": {"cpu": "4"}}
+    around = replace(AROUND, overridden=[("limits", "cpu")], jobs=[{"resources": {"requests": {"cpu": "2"}}}])
+    assert codes(TASK_RESOURCE, payload, PLAN, around) == [
+        ("overridden", "limits.cpu"),
+        ("ignored_by_job", "defaults.cpu"),
+        ("unread_field", "defaults.storage"),
+    ]
 
 
 DOMAINS = ("d", "e")

@@ -144,4 +144,4 @@ def test_a_job_that_no_cluster_could_ever_run_is_refused_with_what_is_missing() 
     plan = run_plan(job={"command": ["x"], "resources": {"requests": {"gpu": "1"}}})
     error, field, reason = refused(plan, fleet)
     assert (error, field) == ("no_cluster_large_enough", "spec.job.resources")
-    assert "1 gpu wanted, it has 0" in reason
+    assert "0 gpu in all, 1 wanted" in reason

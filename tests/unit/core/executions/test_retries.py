@@ -85,3 +85,18 @@ def test_an_invalid_policy_is_refused_by_field(payload: dict[str, Any], field: s
     problems: list[Problem] = []
     RETRY.read(payload, (), problems)
     assert problems[0].field.startswith(field)
+
+
+@pytest.mark.parametrize(
+    ("payload", "attempt", "outcome", "why"),
+    [
+        (None, 1, "FAILED", "no retries were asked for"),
+        ({"attempts": 3}, 1, "FAILED", ""),
+        ({"attempts": 3}, 3, "FAILED", "its 3 attempts are used up"),
+        ({"attempts": 3}, 1, CLUSTER_LOST, "CLUSTER_LOST is not retried (retry_on: FAILED, TIMED_OUT)"),
+        ({"on_lost": "retry"}, 1, "FAILED", "FAILED is not retried (retry_on: nothing)"),
+        ({"on_lost": "retry"}, 1, CLUSTER_LOST, ""),
+    ],
+)
+def test_why_no_other_attempt_follows(payload: dict[str, Any] | None, attempt: int, outcome: str, why: str) -> None:
+    assert Retries.of(payload).why_no_other(attempt, outcome) == why

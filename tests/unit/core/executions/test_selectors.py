@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +10,11 @@ import pytest
 from admin.core.executions.selectors import check_group, check_sort_field, parse_filters
 from admin.core.problems import Invalid
 
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
 
 def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
-    return [(condition.function, condition.field, condition.values) for condition in parse_filters(text)]
+    return [(condition.function, condition.field, condition.values) for condition in parse_filters(text, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -31,8 +33,43 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("eq(created_by,anonymous)", [("eq", "created_by", ("anonymous",))]),
         ("value_in(cause,LIMIT;CANCELLED)", [("value_in", "cause", ("LIMIT", "CANCELLED"))]),
         ("gt(attempt,1)", [("gt", "attempt", (1,))]),
+        ("gt(attempt_number,1)", [("gt", "attempt", (1,))]),
         ("eq(abort_principal,ada)", [("eq", "abort_principal", ("ada",))]),
         ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
+        ("gt(duration,1h30m)+lt(duration,2w)", [("gt", "duration", (5400.0,)), ("lt", "duration", (1209600.0,))]),
+        ("gt(created_at,7d)", [("gt", "created_at", (NOW - timedelta(days=7),))]),
+        ("lt(started_at,100y)", [("lt", "started_at", (NOW - timedelta(days=36500),))]),
+        ("ne(created_by,anonymous (says x))", [("ne", "created_by", ("anonymous (says x)",))]),
+        (
+            "ne(created_by,anonymous (says x))+value_in(created_by,a (b (c));d) eq(pool,gpu)",
+            [
+                ("ne", "created_by", ("anonymous (says x)",)),
+                ("value_in", "created_by", ("a (b (c))", "d")),
+                ("eq", "pool", ("gpu",)),
+            ],
+        ),
+        (
+            r'value_in(labels.x,"a;b)";c;"d \"e\"")+eq(labels.y,"(")',
+            [("value_in", "labels.x", ("a;b)", "c", 'd "e"')), ("eq", "labels.y", ("(",))],
+        ),
+        (
+            "value_in(origin-scope,-/production;flytesnacks;p/d;p/d/w;domain production;request)",
+            [
+                (
+                    "value_in",
+                    "origin_scope",
+                    (
+                        "domain production",
+                        "project flytesnacks",
+                        "project-domain p/d",
+                        "workflow p/d/w",
+                        "domain production",
+                        "request",
+                    ),
+                )
+            ],
+        ),
+        ("eq(limit_scope,launch-plan p/d/w/l)", [("eq", "limit_scope", ("launch-plan p/d/w/l",))]),
         ("lt(created_at,2026-01-02)", [("lt", "created_at", (datetime(2026, 1, 2, tzinfo=UTC),))]),
     ],
 )
@@ -45,6 +82,11 @@ def test_filters_are_read_as_flytes_users_write_them(text: str, conditions: list
     [
         ("", "is empty"),
         ("+", "form function(field,value)"),
+        ("eq(phase,QUEUED)eq(pool,gpu)", "form function(field,value)"),
+        ("eq(phase,QUEUED)+", "form function(field,value)"),
+        ("eq(created_by,anonymous (says x)", "form function(field,value)"),
+        ("gt(duration,nan)", "number"),
+        ("gt(created_at,99999y)", "calendar"),
         ("phase=QUEUED", "form function(field,value)"),
         ("eq(phase)", "form function(field,value)"),
         ("eqq(phase,QUEUED)", "eq"),
@@ -63,7 +105,7 @@ def test_filters_are_read_as_flytes_users_write_them(text: str, conditions: list
 )
 def test_a_wrong_filter_is_refused_with_what_is_allowed(text: str, word: str) -> None:
     with pytest.raises(Invalid) as caught:
-        parse_filters(text)
+        parse_filters(text, NOW)
     [problem] = caught.value.problems
     assert problem.field == "filters"
     assert word in problem.reason
@@ -85,6 +127,6 @@ def test_an_unknown_group_is_refused_with_the_closest_one() -> None:
 
 def test_an_unknown_cause_is_refused_with_the_closest_one() -> None:
     with pytest.raises(Invalid) as caught:
-        parse_filters("eq(cause,LIMITS)")
+        parse_filters("eq(cause,LIMITS)", NOW)
     [problem] = caught.value.problems
     assert (problem.field, problem.closest) == ("cause", ("LIMIT",))

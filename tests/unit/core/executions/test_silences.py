@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from admin.core.executions.silences import Silence
+from admin.core.executions.silences import UNCONFIRMED, Silence, confirmed, unconfirmed
 
 SINCE = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LEASE, LOST, GIVE_UP = (SINCE + timedelta(seconds=seconds) for seconds in (60, 300, 86400))
@@ -46,16 +46,23 @@ REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
         (
             replace(WAITS, on_lost="fail"),
             LOST,
-            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z, if its engine guards "
-            "leases (on_lost: fail); it ends FAILED "
+            "Its lease was over at 2026-03-01T12:01:00Z: its node has ended its job, if its engine guards leases "
+            "(on_lost: fail); it ends FAILED "
             f"(CLUSTER_LOST) at 2026-03-01T12:05:00Z, when the cluster is lost. {REMEDY}, and records who asked.",
         ),
         (
             replace(WAITS, on_lost="retry", is_retried=True, lost_at=NOW),
             NOW,
-            "Its job is ended on its node before its lease is over at 2026-03-01T12:01:00Z, if its engine guards "
-            "leases (on_lost: retry); another "
+            "Its lease was over at 2026-03-01T12:01:00Z: its node has ended its job, if its engine guards leases "
+            "(on_lost: retry); another "
             f"attempt follows any moment now, when the cluster is lost. {REMEDY}, and records who asked.",
+        ),
+        (
+            replace(WAITS, on_lost="retry", lease_expires_at=NOW + timedelta(seconds=20)),
+            LOST,
+            "Its job is ended on its node when its lease is over at 2026-03-01T12:02:00Z, if its engine guards leases "
+            "(on_lost: retry); it ends FAILED (CLUSTER_LOST), for its attempts are used up, at 2026-03-01T12:05:00Z, "
+            f"when the cluster is lost. {REMEDY} from 2026-03-01T12:02:00Z on, and records who asked.",
         ),
         (
             replace(WAITS, has_started=False),
@@ -71,5 +78,20 @@ REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
 )
 def test_what_silence_means_goes_by_the_policy(silence: Silence, next_at: datetime | None, message: str) -> None:
     assert silence.next_at == next_at
-    unconfirmed = "Nobody has confirmed that it has ended. " if silence.is_aborting else ""
+    unconfirmed = f"{UNCONFIRMED} " if silence.is_aborting else ""
+    assert silence.note == f"{unconfirmed}{START}"
     assert silence.describe(NOW) == f"{unconfirmed}{START} {message}"
+
+
+def test_a_cluster_that_was_deleted_is_said_to_be() -> None:
+    deleted = replace(WAITS, deleted="revision 4, ana, 3 d ago, 'old'").describe(NOW)
+    assert deleted.startswith(f"{START} It was deleted by revision 4, ana, 3 d ago, 'old'. Its job may still run")
+
+
+def test_a_message_has_no_doubt_any_more_once_the_end_is_confirmed() -> None:
+    message = unconfirmed("enough")
+    assert message == "enough. Nobody has confirmed that its job has ended."
+    assert (
+        confirmed(message, "a", NOW) == "enough. Cluster 'a' confirmed at 2026-03-01T12:01:40Z that its job has ended."
+    )
+    assert confirmed("It exited with 1.", "a", NOW) == "It exited with 1."

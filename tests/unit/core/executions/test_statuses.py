@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.statuses import Circumstances, describe_limit
+from admin.core.executions.limits import Limits
+from admin.core.executions.statuses import Circumstances, Drain
 from admin.core.placement.filters import Verdict
 from admin.core.times import show_duration
 
@@ -26,8 +28,10 @@ WAITS = Circumstances(
     route="pool 'std' at domain d decides",
     position=3,
 )
-FULL = Verdict("room", False, "is full: 1 cpu wanted, free are 0")
+FULL = Verdict("room", False, "is full: 8 of 8 cpu assigned")
 NO_CLUSTER = replace(WAITS, cluster=None, position=None, reason="CLUSTERS_FULL", reason_message="None is able.")
+UNABLE = "No cluster of pool 'std' is able: 'birch' is draining, event 7, ana, 3 min ago."
+DRAIN = Drain(deadline=NOW + timedelta(minutes=2), by="event 7, ana, 3 min ago", is_retried=True)
 EXIT_1 = AttemptRecord(number=1, outcome="FAILED", reason="FAILED", exit_code=1)
 RUNS = replace(
     WAITS,
@@ -48,7 +52,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (replace(WAITS, position=1), "QUEUED for 12 min, next at birch: pool 'std' at domain d decides."),
         (
             replace(WAITS, position=112, obstacle=FULL),
-            "QUEUED for 12 min, number 112 in line at birch: birch is full: 1 cpu wanted, free are 0; pool 'std' at "
+            "QUEUED for 12 min, number 112 in line at birch: birch is full: 8 of 8 cpu assigned; pool 'std' at "
             "domain d decides.",
         ),
         (
@@ -63,8 +67,8 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         ),
         (
             replace(WAITS, silence="It is silent.", attempt=2, attempts=3, not_before=LATER, failure=EXIT_1),
-            "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s. The agent of birch is "
-            "silent.",
+            "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s. "
+            "The agent of birch is silent.",
         ),
         (
             replace(WAITS, attempt=2, attempts=3, not_before=LATER, reason_message="Attempt 1 ended FAILED."),
@@ -75,6 +79,19 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s.",
         ),
         (
+            replace(WAITS, attempt=2, attempts=3, not_before=LATER, failure=EXIT_1, obstacles=UNABLE),
+            "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s. "
+            "No cluster of pool 'std' would "
+            "take the next attempt: 'birch' is draining, event 7, ana, 3 min ago.",
+        ),
+        (
+            replace(WAITS, attempt=2, attempts=3, not_before=LATER, failure=EXIT_1, obstacles="The pool is gone."),
+            "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s. "
+            "No cluster would take the next "
+            "attempt: the pool is gone.",
+        ),
+        (replace(NO_CLUSTER, obstacles=UNABLE), f"QUEUED for 12 min: {UNABLE}"),
+        (
             replace(RUNS, failure=EXIT_1),
             "RUNNING on birch for 4 min (attempt 2 of 3, after exit 1): pool 'std' at domain d decides.",
         ),
@@ -83,6 +100,20 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (
             replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by="ana"),
             "ABORTING on birch for 4 min, by anonymous (says ana): Too late.",
+        ),
+        (
+            replace(RUNS, phase=Phase.ABORTING, reason_message="Too late", silence="It is silent."),
+            "ABORTING on birch for 4 min: Too late. It is silent.",
+        ),
+        (
+            replace(RUNS, phase=Phase.ABORTING, reason="DRAINED", reason_message="It was drained.", drain=DRAIN),
+            "ABORTING on birch for 4 min: It was drained (event 7, ana, 3 min ago).",
+        ),
+        (
+            replace(FAILED, no_other="its 3 attempts are used up, as the request says"),
+            "FAILED on birch 4 min ago (attempt 2 of 3): It exited with 1. No other attempt "
+            "follows: its 3 attempts are "
+            "used up, as the request says.",
         ),
         (replace(RUNS, phase=Phase.ABORTED, reason_message="Too late."), "ABORTED on birch 4 min ago: Too late."),
         (
@@ -134,6 +165,36 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         (RUNS, "It ends by itself; it has no time limit.", None),
         (replace(RUNS, ends_at=LATER), "It ends by itself, or for its time limit at 2026-03-01T12:04:10Z.", LATER),
         (
+            replace(RUNS, ends_at=LATER, time_limit="90s, set by the job itself"),
+            "It ends by itself, or for its time limit at 2026-03-01T12:04:10Z (90s, set by the job itself).",
+            LATER,
+        ),
+        (
+            replace(RUNS, drain=DRAIN),
+            "It ends by itself, or is ended at 2026-03-01T12:02:00Z by the drain of birch "
+            "(event 7, ana, 3 min ago), and "
+            "another attempt follows then; it has no time limit.",
+            DRAIN.deadline,
+        ),
+        (
+            replace(RUNS, ends_at=LATER, drain=replace(DRAIN, is_retried=False)),
+            "It ends by itself, or for its time limit at 2026-03-01T12:04:10Z, or is ended at 2026-03-01T12:02:00Z by "
+            "the drain of birch (event 7, ana, 3 min ago), and no other attempt follows then.",
+            DRAIN.deadline,
+        ),
+        (replace(RUNS, drain=replace(DRAIN, deadline=None)), "It ends by itself; it has no time limit.", None),
+        (
+            replace(WAITS, queue_deadline=LATER, queueing_budget="5m, set at domain d"),
+            "The agent of birch takes it when it has room. It is TIMED_OUT if it still waits at 2026-03-01T12:04:10Z "
+            "(its queueing budget is 5m, set at domain d).",
+            LATER,
+        ),
+        (
+            replace(WAITS, not_before=LATER, obstacles=UNABLE),
+            "Its next attempt may start at 2026-03-01T12:04:10Z, if some cluster takes it by then.",
+            LATER,
+        ),
+        (
             replace(RUNS, silence="Silent.", judged_at=LATER),
             "It is judged at 2026-03-01T12:04:10Z if the agent that has it stays away.",
             LATER,
@@ -173,7 +234,40 @@ def test_a_duration_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert show_duration(seconds) == text
 
 
+def limits(quality: dict[str, str] | None = None, origins: dict[str, Any] | None = None, **job: Any) -> Limits:
+    """The limits of a job that a workflow gave."""
+    service = {"resource_type": "QUALITY_OF_SERVICE_SPECIFICATION", "value": {}, "origins": origins or {}}
+    return Limits(
+        job={"resources": job},
+        requested=None,
+        workflow={"name": "fit", "version": "v1"},
+        quality=quality or {},
+        settings=[service],
+        provenance={},
+    )
+
+
 def test_the_limit_of_a_workflow_is_named_without_who_set_it() -> None:
-    job = {"resources": {"limits": {"memory": "1Gi"}}}
-    assert describe_limit("OUT_OF_MEMORY", job, None, [], {}, NOW) == "Its limit is 1Gi."
-    assert describe_limit("EXIT_CODE", job, None, [], {}, NOW) == ""
+    memory = limits(limits={"memory": "1Gi"})
+    assert memory.describe("OUT_OF_MEMORY", NOW) == "Its limit is 1Gi."
+    assert memory.describe("EXIT_CODE", NOW) == ""
+    assert limits().describe("OUT_OF_MEMORY", NOW) == limits().describe("TIME_LIMIT", NOW) == ""
+
+
+def test_a_time_limit_says_who_set_it() -> None:
+    timed = limits(duration="90s")
+    assert timed.describe("TIME_LIMIT", NOW) == "Its time limit is 90s, set by workflow 'fit', version v1."
+    assert replace(timed, requested={}).time_limit == "90s, set by the job itself"
+
+
+def test_a_queueing_budget_says_where_it_was_set() -> None:
+    assert limits().queueing_budget(NOW) == ""
+    place = {"level": "domain", "domain": "d", "version": 4}
+    spec = limits({"queueing_budget": "600s"}, {"spec.queueing_budget": place})
+    assert spec.queueing_budget(NOW) == "600s, set at domain d (revision 4)"
+    budget = "Its queueing budget is 600s, set at domain d (revision 4)."
+    assert spec.describe("QUEUEING_BUDGET_EXCEEDED", NOW) == budget
+    tier = limits({"queueing_budget": "60s", "tier": "HIGH"}, {"tier": place})
+    key = "qualityOfService.tierExecutionValues.HIGH.queueingBudget"
+    assert tier.queueing_budget(NOW) == f"60s, set in configuration ({key}); the tier is set at domain d (revision 4)"
+    assert replace(tier, settings=limits().settings).queueing_budget(NOW) == f"60s, set in configuration ({key})"

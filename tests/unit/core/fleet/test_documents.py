@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.documents import read_definition
+from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Invalid
 from tests.support.small_fleets import group
@@ -108,3 +108,20 @@ def test_a_normal_form_is_read_as_itself() -> None:
     normal = read_definition(FleetKind.POOL, "p", payload)
     assert normal == {"members": [{"id": "a", "weight": 1}, {"id": "b", "weight": 0.7}], "strategy": "spill"}
     assert read_definition(FleetKind.POOL, "p", normal) == normal
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "expected"),
+    [
+        ({"strategy": "weighted"}, {}, {"strategy": "weighted"}),
+        ({}, {"strategy": "weighted"}, {}),
+        ({"strategy": "spill"}, {}, {}),
+        ({"strategy": "spill"}, {"strategy": "weighted"}, {"strategy": "weighted"}),
+        ({"strategy": "weighted"}, {"strategy": "spill"}, {"strategy": "spill"}),
+        ({}, {}, {}),
+    ],
+)
+def test_a_pool_names_the_default_strategy_as_the_stored_one_does(stored: Any, given: Any, expected: Any) -> None:
+    members = {"members": [{"id": "a", "weight": 1}]}
+    assert in_terms_of(FleetKind.POOL, {**members, **stored}, {**members, **given}) == {**members, **expected}
+    assert in_terms_of(FleetKind.LABEL, {**members, **stored}, dict(members)) == members

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.fleet.clusters import Cluster, Health, describe_silence
+from admin.core.fleet.clusters import Cluster, Health, why_unreachable
 from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
 from tests.support.small_fleets import pool_fleet
 
@@ -46,8 +46,8 @@ def test_a_pool_adds_up_what_is_free_on_the_members_that_may_get_work() -> None:
 
 def test_a_silent_cluster_says_why_as_far_as_that_is_known() -> None:
     silent = cluster_of({}, health="lost", agent_host="node-1")
-    assert describe_silence(cluster_of({}, health="ready"), has_token=False) is None
-    assert describe_silence(silent, has_token=True) == (
+    assert why_unreachable(cluster_of({}, health="ready"), has_token=False) is None
+    assert why_unreachable(silent, has_token=True) == (
         "Its agent on node-1 does not sync: it has ended, or cannot reach the admin."
     )
-    assert "`rainbowctl rotate token a`" in (describe_silence(silent, has_token=False) or "")
+    assert "`rainbowctl rotate token a`" in (why_unreachable(silent, has_token=False) or "")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
-from admin.core.placement.non_candidates import render_non_candidates, switched_off
+from admin.core.changes import RowChange
+from admin.core.placement.non_candidates import GroupHistory, membership_changes, render_non_candidates, switched_off
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
+from admin.core.settings.scopes import PLATFORM
 from tests.support.small_fleets import group, small_fleet
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
@@ -14,6 +17,9 @@ REVISION = Provenance(
     revision=7, author="anonymous", claimed_by="ana", at=datetime(2026, 3, 1, tzinfo=UTC), message=None
 )
 EVENT = Provenance(event=9, author="anonymous", claimed_by=None, at=datetime(2026, 3, 3, tzinfo=UTC), message="disks")
+LEFT = Provenance(
+    revision=5, author="anonymous", claimed_by="otto", at=datetime(2026, 3, 2, tzinfo=UTC), message="too slow"
+)
 FLEET = small_fleet(
     clusters={"a": {}, "b": {}, "c": {"enabled": False}, "d": {}},
     pools={"gpu": group(["a", "d"])},
@@ -23,16 +29,17 @@ FLEET = small_fleet(
 
 def why_not(kind: RouteKind, name: str, *candidates: str) -> dict[str, str]:
     route = Route(kind=kind, name=name, rungs=())
-    entries = render_non_candidates(route, FLEET, candidates, {"c": {"disabled": EVENT}}, REVISION, NOW)
+    history = GroupHistory(defined_by=REVISION, deleted_by=EVENT, changed_by={"b": LEFT})
+    entries = render_non_candidates(route, FLEET, candidates, {"c": {"disabled": EVENT}}, history, NOW)
     return {entry["cluster"]: entry["why_not"] for entry in entries}
 
 
 def test_each_says_why_the_route_does_not_lead_to_it_those_first_that_are_switched_off() -> None:
-    by = "revision 7, anonymous (says ana), 3 days ago"
+    by = "revision 7, anonymous (says ana), 3 d ago"
     reasons = why_not(RouteKind.POOL, "gpu", "a")
     assert list(reasons) == ["c", "b", "d"]
-    assert reasons["c"] == f"is disabled, event 9, anonymous, 1 day ago, 'disks'; is not in pool 'gpu', {by}"
-    assert reasons["b"] == f"is not in pool 'gpu', {by}"
+    assert reasons["c"] == f"is disabled, event 9, anonymous, 1 d ago, 'disks'; is not in pool 'gpu' as defined, {by}"
+    assert reasons["b"] == "left pool 'gpu', revision 5, anonymous (says otto), 2 d ago, 'too slow'"
     assert reasons["d"] == f"came into pool 'gpu' after this was decided, {by}"
 
 
@@ -45,3 +52,24 @@ def test_a_label_and_a_named_cluster_have_words_of_their_own() -> None:
 def test_those_that_operators_keep_from_work_are_found() -> None:
     assert [cluster.name for cluster in switched_off(FLEET, {"a"})] == ["c"]
     assert switched_off(FLEET, {"c"}) == []
+
+
+def test_a_pool_that_was_deleted_is_why_nothing_is_in_it() -> None:
+    assert (
+        why_not(RouteKind.POOL, "gone")["a"]
+        == "pool 'gone' is gone from the fleet, event 9, anonymous, 1 d ago, 'disks'"
+    )
+
+
+def test_the_last_coming_or_leaving_of_each_cluster_counts() -> None:
+    def change(revision: int, before: dict[str, Any] | None, after: dict[str, Any] | None) -> RowChange:
+        return RowChange(kind="POOL", name="gpu", scope=PLATFORM, before=before, after=after, revision=revision)
+
+    changes = [
+        change(9, group(["a", "b"]), None),
+        change(8, group(["a"]), group(["a", "b"])),
+        change(7, group(["a", "c"], strategy="spill"), group(["a"])),
+        change(6, None, group(["a", "c"])),
+    ]
+    assert membership_changes(changes) == {"a": 9, "b": 9, "c": 7}
+    assert membership_changes(changes[1:]) == {"a": 6, "b": 8, "c": 7}

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ctl.cli.diffs import unified
-from ctl.cli.output import Printer, plain_table, print_error, stacked_table
+from ctl.cli.diffs import one_line, unified
+from ctl.cli.output import Printer, Time, plain_table, print_error, stacked_table
 from ctl.client.answers import Attribute
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import printable
@@ -123,3 +124,49 @@ def test_json_controls_no_terminal_and_stays_the_same_document(capsys: pytest.Ca
     text = capsys.readouterr().out
     assert text.replace("\n", "").isprintable()
     assert (json.loads(text), "é" in text) == (document, True)
+
+
+def test_times_are_shown_by_their_distance_and_in_wide_output_as_they_are() -> None:
+    moment = datetime.now(UTC)
+    past, future = (moment + timedelta(seconds=seconds) for seconds in (-3700, 7300))
+    assert Printer().when(past.isoformat()) == "1 h 1 min ago"
+    assert Printer().when(future.isoformat(), is_ahead=True).startswith("in 2 h")
+    assert Printer().when(past.isoformat(), is_ahead=True) == "1 h 1 min ago"
+    assert Printer().when(future.isoformat()) == "0 s ago", "clocks differ"
+    assert Printer(format="wide").when("2026-11-17T12:00:05.123+00:00") == "2026-11-17 12:00:05Z"
+    assert (Printer().when(None), Printer(format="wide").when("")) == ("", "")
+
+
+def test_a_column_of_times_is_shown_by_the_printer(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"at": "2026-11-17T12:00:05Z"}, {}]
+    Printer(format="wide").rows(rows, {"AT": Time("at")})
+    assert capsys.readouterr().out == "AT\n2026-11-17 12:00:05Z\n-\n"
+
+
+def test_what_changed_in_a_list_is_told_entry_by_entry() -> None:
+    before = {"members": [{"id": "east", "weight": 1}, {"id": "west", "weight": 1}], "tags": ["a"]}
+    after = {"members": [{"id": "east", "weight": 3}, {"id": "north", "weight": 1}], "tags": ["a", "b"]}
+    assert one_line(before, after, most=9) == (
+        "members.east.weight: 1 → 3, members.west.weight: 1 → -, tags: a → a, b, members.north.weight: - → 1"
+    )
+    assert one_line(None, {"value": "a"}) == "value: - → a"
+
+
+def test_columns_without_anything_are_left_out_before_others_are_stacked() -> None:
+    header, rows = ["NAME", "POOL", "REASON", "LABEL"], [["a" * 10, "", "b" * 10, ""], ["c", "", "", ""]]
+    assert stacked_table(header, rows, 24) == "NAME        REASON\naaaaaaaaaa  bbbbbbbbbb\nc           -\n"
+    assert stacked_table(header, rows, 28).splitlines()[0] == "NAME        POOL  REASON"
+
+
+def test_an_answer_about_one_thing_is_folded_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"name": "east", "why": "word " * 30}
+    columns = {"NAME": "name", "WHY NOT": "why"}
+    Printer().folded().rows([row], columns)
+    folded = capsys.readouterr().out.splitlines()
+    assert max(map(len, folded)) <= 100
+    assert folded[0] == "NAME  WHY NOT"
+    assert [line[:10] for line in folded[1:]] == ["east  word", "      word"]
+    Printer().folded().rows([{**row, "more": "x" * 70}], {"NAME": "name", "MORE": "more", "WHY NOT": "why"})
+    assert "  WHY NOT: word" in capsys.readouterr().out  # the others leave too little room beside them
+    Printer(format="wide").folded().rows([row], columns)
+    assert len(capsys.readouterr().out.splitlines()) == 2

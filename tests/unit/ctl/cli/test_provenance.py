@@ -42,9 +42,9 @@ def test_a_revision_is_shown_with_its_age_and_in_wide_output_with_its_time() -> 
     recent = (datetime.now(UTC) - timedelta(days=3, hours=4)).isoformat()
     revisions = {"41": {**REVISION, "at": recent, "message": "cap\nmemory"}}
     shown = describe_revision(Printer(), 41, revisions)
-    assert shown == "revision 41, anonymous (says ana), 3d4h ago, 'cap memory'"
+    assert shown == "revision 41, anonymous (says ana), 3 d 4 h ago, 'cap memory'"
     shown = describe_revision(Printer(format="wide"), 41, {"41": REVISION})
-    assert shown == "revision 41, anonymous (says ana), 2026-03-04T12:00:00Z"
+    assert shown == "revision 41, anonymous (says ana), 2026-03-04 12:00:00Z"
 
 
 def test_of_a_revision_that_the_answer_does_not_have_the_number_is_shown() -> None:

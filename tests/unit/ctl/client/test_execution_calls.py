@@ -153,3 +153,18 @@ def test_an_older_admin_that_refuses_origins_lists_without_them() -> None:
     queries = [call["query"] for _method, _path, call in admin.calls]
     assert [query.get("with_origin") for query in queries] == ["true", None, None]
     assert {query["phase"] for query in queries} == {"QUEUED"}
+
+
+def test_the_name_of_the_creator_goes_along_and_an_older_admin_is_asked_without_it() -> None:
+    client, admin = make({"id": ID.document(), "created": True})
+    client.create_execution({**JOB, "name": "a1"}, claimed_by="otto")
+    client.repeat_execution("recover", {"id": ID.document(), "name": "b"}, claimed_by="otto")
+    assert [call["body"]["claimed_by"] for _method, _path, call in admin.calls] == ["otto", "otto"]
+    older = InvalidRequest("claimed_by: unknown field.", details=[{"field": "claimed_by", "reason": "unknown field."}])
+    client, admin = make(older, {"results": [{"id": ID.document()}]})
+    assert client.create_executions([JOB], claimed_by="otto")["results"]
+    assert ["claimed_by" in call["body"] for _method, _path, call in admin.calls] == [True, False]
+    client, admin = make(InvalidRequest("name: is wrong.", details=[{"field": "name", "reason": "is wrong."}]))
+    with pytest.raises(InvalidRequest):
+        client.create_execution({**JOB, "name": "A"}, claimed_by="otto")
+    assert len(admin.calls) == 1

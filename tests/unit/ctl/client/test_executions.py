@@ -67,11 +67,11 @@ def execution(**closure: Any) -> Execution:
 @pytest.mark.parametrize(
     ("closure", "expected"),
     [
-        ({"phase": "QUEUED"}, "1h"),
-        ({"phase": "RUNNING", "started_at": "2026-03-02T11:57:30Z"}, "2m30s"),
-        ({"phase": "SUCCEEDED", "started_at": "2026-03-02T11:57:30Z", "duration": 12.7}, "12s"),
-        ({"phase": "ABORTED", "finished_at": "2026-03-02T11:00:05Z"}, "5s"),
-        ({"phase": "QUEUED", "created_at": "2026-03-02T12:00:09Z"}, "0s"),
+        ({"phase": "QUEUED"}, "1 h"),
+        ({"phase": "RUNNING", "started_at": "2026-03-02T11:57:30Z"}, "2 min 30 s"),
+        ({"phase": "SUCCEEDED", "started_at": "2026-03-02T11:57:30Z", "duration": 12.7}, "12 s"),
+        ({"phase": "ABORTED", "finished_at": "2026-03-02T11:00:05Z"}, "5 s"),
+        ({"phase": "QUEUED", "created_at": "2026-03-02T12:00:09Z"}, "0 s"),
         ({"phase": "QUEUED", "created_at": ""}, ""),
     ],
 )
@@ -94,3 +94,23 @@ def test_a_summary_is_the_phase_where_and_why() -> None:
     )
     assert queued.summary() == "QUEUED on a (ASSIGNED: Waits for its cluster)"
     assert execution(phase="SUCCEEDED").summary() == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(
+    ("message", "silence", "shown"),
+    [
+        ("enough", "", "enough"),
+        ("enough", "It is silent.", "enough. It is silent."),
+        ("enough!", "It is silent.", "enough! It is silent."),
+        ("It is silent. Wait.", "It is silent.", "It is silent. Wait."),
+        ("", "It is silent.", "It is silent."),
+    ],
+)
+def test_a_message_says_once_that_the_cluster_is_silent(message: str, silence: str, shown: str) -> None:
+    document = {"id": ID.document(), "closure": {"reason": {"message": message}}, "silence": silence}
+    assert Execution.from_document(document).message == shown
+
+
+def test_an_older_admin_counts_leases_alone() -> None:
+    assert Execution.from_document({"id": ID.document(), "attempt": 3}).attempt_number == 3
+    assert Execution.from_document({"id": ID.document(), "attempt": 3, "attempt_number": 1}).attempt_number == 1

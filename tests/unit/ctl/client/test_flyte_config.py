@@ -109,3 +109,23 @@ def test_a_named_file_that_cannot_be_read_is_an_error(environ: dict[str, str], c
     with pytest.raises(InvalidInput, match=f"FLYTECTL_CONFIG names {path}, which cannot be read: "):
         load_settings({}, environ)
     assert load_settings({"endpoint": "http://x"}, environ).flyte is None
+
+
+def test_the_section_of_flytectls_own_flags_is_read_with_a_word_of_what_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "flyte.yaml"
+    path.write_text(
+        "admin: {endpoint: localhost:1, insecure: true}\n"
+        "root: {project: flytesnacks, domain: staging, output: JSON, interactive: true, storage: {type: s3}}\n"
+        "task: {project: other, domain: production}\n"
+    )
+    settings = load_settings({}, {"FLYTECTL_CONFIG": str(path), "XDG_CONFIG_HOME": str(tmp_path)})
+    assert (settings.project.value, settings.domain.value) == ("flytesnacks", "staging")
+    assert settings.output == Setting(value="json", origin=str(path))
+    assert settings.flyte is not None
+    assert "project flytesnacks, domain staging and output json. Not taken of its section root: interactive." in (
+        settings.flyte.note
+    )
+    path.write_text("root: {output: DOT}\n")
+    config = read_flyte_config({"FLYTECTL_CONFIG": str(path)})
+    assert config is not None
+    assert (config.values, config.remarks) == ({}, ("Not taken of its section root: output",))

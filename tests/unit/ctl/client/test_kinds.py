@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ctl.client.kinds import built_in, by_word
-from ctl.client.schemas import fields, leaf_values, summary
+from ctl.client.schemas import fields, leaf_values, parts_of, show, summary
 from tests.unit.ctl.kinds import PRIORITY, kind
 
 
@@ -66,6 +66,39 @@ def test_entries_of_a_keyed_list_are_leaves_by_their_key() -> None:
 def test_a_payload_is_told_in_one_line() -> None:
     payload = {"limits": {"cpu": "1", "gpu": None}}
     assert summary(kind("task-resource-attribute").schema, payload) == "limits.cpu=1, limits.gpu=(unset)"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "(unset)"),
+        ("a", "a"),
+        (2, "2"),
+        (True, "true"),
+        ([], "[]"),
+        (["a", "b"], "a, b"),
+        ([1, 2.5], "1, 2.5"),
+        ({"plugin_id": ["a", "b"], "optional": False}, "plugin_id=a, b, optional=false"),
+        ([{"id": "east", "weight": 2}, {"id": "west"}], "id=east, weight=2; id=west"),
+    ],
+)
+def test_a_value_is_shown_without_json(value: object, shown: str) -> None:
+    assert show(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ("a", {"": "a"}),
+        (["a", "b"], {"": "a, b"}),
+        ({"a": {"b": 1}, "c": []}, {"a.b": "1", "c": "[]"}),
+        ({"members": [{"id": "e", "weight": 2}, {"id": "w"}]}, {"members.e.weight": "2", "members.w": "w"}),
+        ([{"weight": 2}, {"weight": 3}], {"": "weight=2; weight=3"}),
+        ([{"id": "e", "weight": 2}, {"id": "e", "weight": 3}], {"": "id=e, weight=2; id=e, weight=3"}),
+    ],
+)
+def test_a_value_is_taken_apart_field_by_field(value: object, parts: dict[str, str]) -> None:
+    assert parts_of(value) == parts
 
 
 def test_parts_of_an_object_that_is_one_leaf_belong_to_that_leaf() -> None:

@@ -47,6 +47,10 @@ def sent(text: str) -> str:
         (r"workflow=a\,b", "eq(workflow,a,b)"),
         (r"workflow=a\=b\\c", "eq(workflow,a=b\\c)"),
         ("name=in", "eq(name,in)"),
+        ("created_by!=anonymous (says ann)", "ne(created_by,anonymous (says ann))"),
+        (r"labels.x=\(", 'eq(labels.x,"(")'),
+        ("origin-scope=-/prod,limitScope in (p;job)", "eq(origin_scope,-/prod)+value_in(limit_scope,p;job)"),
+        ("duration>2d,created_at>1y", "gt(duration,172800)+gt(created_at,2025-03-02T12:00:00Z)"),
         ("name contains not in", "contains(name,not in)"),
     ],
 )
@@ -86,6 +90,7 @@ def test_a_selector_becomes_filters_of_the_api(typed: str, expected: str) -> Non
         ("created_at>yesterday", "must be a span such as"),
         ("duration>long", "must be a duration such as"),
         ("insecure (a)", "has no operator"),
+        (",".join(["cluster=a"] * 1000), "has 1000 terms; the most is 50"),
     ],
 )
 def test_what_cannot_be_understood_is_refused_by_name(typed: str, message: str) -> None:
@@ -103,3 +108,9 @@ def test_lists_are_sorted_by_some_of_the_fields(word: str, field: str) -> None:
 def test_other_fields_to_sort_by_are_refused() -> None:
     with pytest.raises(InvalidInput, match="there is no field 'duration': choose created_at"):
         find_field("duration", SORT_FIELDS, "--filter.sortBy")
+
+
+def test_a_selector_longer_than_the_api_takes_is_refused() -> None:
+    terms = parse_selector(f"name in ({';'.join(['a' * 60] * 80)})", "--selector", now=NOW)
+    with pytest.raises(InvalidInput, match="--selector is 4894 characters long; the most is 4000"):
+        filters(terms, "--selector")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctl.cli.session import Session
+from ctl.cli.session import Session, local_user
 from ctl.client import Client, Transport
 from ctl.client.errors import ClientError, Conflict, Forbidden, InvalidRequest, ServerError, Unanswered, Unreachable
 from ctl.commands.executions.batches import batches
@@ -168,7 +168,8 @@ def test_a_list_in_json_counts_as_that_many_documents(admin: Admin, create: Rain
 
 def test_one_document_is_sent_as_a_request_for_one(admin: Admin, create: Rainbowctl) -> None:
     assert create(documents("x", names="a"))[0] == 0
-    assert admin.single == [{"project": "p", "domain": "d", "name": "a", "spec": {"job": {"command": ["x"]}}}]
+    spec = {"job": {"command": ["x"]}}
+    assert admin.single == [{"project": "p", "domain": "d", "name": "a", "spec": spec, "claimed_by": local_user()}]
 
 
 def test_a_failure_names_its_place_and_does_not_stop_the_others(admin: Admin, create: Rainbowctl) -> None:

@@ -24,14 +24,14 @@ def test_a_state_says_what_an_operator_decided_too(cluster: dict[str, Any], expe
 
 def test_the_last_sync_is_shown_by_its_age() -> None:
     assert age(None) == ""
-    assert age((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3m")
+    assert age((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3 min")
     # Clocks differ.
-    assert age((datetime.now(UTC) + timedelta(minutes=3)).isoformat()) == "0s ago"
+    assert age((datetime.now(UTC) + timedelta(minutes=3)).isoformat()) == "0 s ago"
 
 
 def test_what_is_to_come_is_shown_by_its_distance() -> None:
-    assert distance((datetime.now(UTC) + timedelta(minutes=3, seconds=5)).isoformat()).startswith("in 3m")
-    assert distance((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3m")
+    assert distance((datetime.now(UTC) + timedelta(minutes=3, seconds=5)).isoformat()).startswith("in 3 min")
+    assert distance((datetime.now(UTC) - timedelta(minutes=3, seconds=5)).isoformat()).startswith("3 min")
 
 
 def listed(name: str, *because: str) -> dict[str, Any]:

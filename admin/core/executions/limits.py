@@ -1,0 +1,79 @@
+"""Limits: how much memory, time and waiting an execution is allowed, and where each was set, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from admin.core.executions.received import setting_of, source_of_amount
+from admin.core.provenance import Provenance
+from admin.core.settings import trails
+from admin.core.settings.builtin_kinds import QUALITY_OF_SERVICE
+
+#: The resource whose limit ends an execution for a reason.
+LIMITED = {"OUT_OF_MEMORY": "memory"}
+#: The reasons of executions that their time limit ends.
+TIME_LIMITS = ("TIME_LIMIT", "DEADLINE")
+#: The reason of executions that wait longer than they may.
+QUEUEING_BUDGET_EXCEEDED = "QUEUEING_BUDGET_EXCEEDED"
+_BUDGET = "spec.queueing_budget"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What limits an execution, and what that follows from."""
+
+    job: Mapping[str, Any]  #: as it runs
+    requested: Mapping[str, Any] | None  #: as an ad hoc request gave it; None where a workflow or jobspec did
+    workflow: Mapping[str, Any] | None = None  #: the id of the one that gave it
+    quality: Mapping[str, Any]  #: of service: tier and queueing budget
+    settings: Sequence[Mapping[str, Any]]  #: the effective values that it was decided by
+    provenance: Mapping[int, Provenance]  #: of their revisions
+
+    def describe(self, reason: str, now: datetime) -> str:
+        """Where the limit was set that ended an execution for a reason, and by whom; "" where none did."""
+        if reason in LIMITED:
+            return self._of_resource(LIMITED[reason], now)
+        if reason in TIME_LIMITS and self.time_limit:
+            return f"Its time limit is {self.time_limit}."
+        if reason == QUEUEING_BUDGET_EXCEEDED and self.queueing_budget(now):
+            return f"Its queueing budget is {self.queueing_budget(now)}."
+        return ""
+
+    def _of_resource(self, resource: str, now: datetime) -> str:
+        limit = self.job.get("resources", {}).get("limits", {}).get(resource)
+        if limit is None:
+            return ""
+        if self.requested is None:
+            return f"Its limit is {limit}."
+        source = source_of_amount(resource, limit, self.requested, self.settings)
+        if source is None:
+            return f"Its limit {limit} is set by the job itself."
+        word = "default" if source.setting.startswith("defaults.") else "limit"
+        return f"Its limit {limit} is the {word} set {trails.describe_origin(source.origin, self.provenance, now)}."
+
+    @property
+    def time_limit(self) -> str:
+        """How long it may run, and who says so: `90s, set by the job itself`; "" for as long as it takes."""
+        duration = self.job.get("resources", {}).get("duration")
+        if not duration:
+            return ""
+        if self.requested is None and self.workflow is not None:
+            return f"{duration}, set by workflow '{self.workflow['name']}', version {self.workflow['version']}"
+        return f"{duration}, set by the job itself"
+
+    def queueing_budget(self, now: datetime) -> str:
+        """How long it may wait, and where that was set; "" for as long as it takes."""
+        budget = self.quality.get("queueing_budget")
+        if budget is None:
+            return ""
+        origins = setting_of(self.settings, QUALITY_OF_SERVICE.name)["origins"]
+        if _BUDGET in origins:
+            return f"{budget}, set {trails.describe_origin(origins[_BUDGET], self.provenance, now)}"
+        key = f"qualityOfService.tierExecutionValues.{self.quality.get('tier')}.queueingBudget"
+        tier = f"{budget}, set in configuration ({key})"
+        if "tier" not in origins:
+            return tier
+        return f"{tier}; the tier is set {trails.describe_origin(origins['tier'], self.provenance, now)}"

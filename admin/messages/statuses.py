@@ -1,0 +1,75 @@
+"""Statuses: where an execution stands now, and how the attempt before ended."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin.core.executions.attempt_records import AttemptRecord
+from admin.core.executions.causes import Cause
+from admin.core.executions.statuses import Status, Times
+from admin.messages.shared import Answer, Time, one_of
+
+
+class FailureAnswer(Answer):
+    """How the last attempt ended that another one follows."""
+
+    attempt: Annotated[int, Meta(description="Of its lease.")]
+    attempt_number: Annotated[int | None, Meta(description="Which attempt it was.")] = None
+    phase: str
+    reason: str
+    cause: Annotated[str, one_of(*(cause.value for cause in Cause))] | None = None
+    ended_by: Annotated[str, Meta(description="In words, such as `exit 1`.")]
+    exit_code: int | None = None
+    signal: int | None = None
+    ended_at: Annotated[Time | None, Meta(description="Of the native job, by the agent's clock.")] = None
+
+    @classmethod
+    def from_record(cls, record: AttemptRecord) -> FailureAnswer:
+        cause = record.cause
+        return cls.from_attributes(
+            record,
+            attempt=record.number,
+            attempt_number=record.shown_number,
+            phase=record.outcome,
+            cause=None if cause is None else cause.value,
+        )
+
+
+class TimesAnswer(Answer):
+    """How the time since an execution was created was spent."""
+
+    waiting_seconds: Annotated[float, Meta(description="In the queue, in back-off and until its cluster started it.")]
+    run_seconds: Annotated[float, Meta(description="Of all its attempts.")]
+    total_seconds: Annotated[float, Meta(description="Until it ended, or until now.")]
+
+    @classmethod
+    def from_times(cls, times: Times) -> TimesAnswer:
+        return cls(waiting_seconds=times.waiting, run_seconds=times.running, total_seconds=times.total)
+
+
+class ExecutionStatusAnswer(Answer):
+    """Where an execution stands now."""
+
+    phase: str
+    since: Annotated[Time, Meta(description="When it came to this phase.")]
+    attempt: Annotated[int, Meta(description="Attempts that came to nothing before they began do not count.")]
+    attempts: Annotated[int, Meta(description="How many attempts there may be.")]
+    message: str
+    next: Annotated[str | None, Meta(description="What decides about it next.")] = None
+    next_at: Time | None = None
+    last_failure: Annotated[
+        FailureAnswer | None, Meta(description="While it waits or runs again after an attempt that failed.")
+    ] = None
+
+    times: Annotated[TimesAnswer | None, Meta(description="Where all its attempts are recorded.")] = None
+
+    @classmethod
+    def from_status(cls, status: Status) -> ExecutionStatusAnswer:
+        failure = status.last_failure
+        return cls.from_attributes(
+            status,
+            last_failure=failure and FailureAnswer.from_record(failure),
+            times=status.times and TimesAnswer.from_times(status.times),
+        )

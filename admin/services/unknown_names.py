@@ -1,0 +1,109 @@
+"""Unknown names: why a list of executions is empty, where nothing has a name that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from admin.core.executions.selectors import Condition, equals
+from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.provenance import show_name
+from admin.core.settings.kinds import NameList
+from admin.services.context import Context
+from admin.services.definitions import current_fleet, names_known_at
+from admin.store import decision_basis, derived_fields, execution_lists
+from admin.store.executions import ListedExecution
+
+#: The newest executions that are looked at, the most names that a wrong one is compared with, and the most of those.
+_NEWEST, _MOST_COMPARED, _MOST_ASKED = 1000, 5000, 10
+_LISTS = {
+    "pool": NameList.POOL,
+    "label": NameList.LABEL,
+    "workflow": NameList.WORKFLOW,
+    "launch_plan": NameList.LAUNCH_PLAN,
+}
+#: What the newest executions are searched for, in words.
+_VERBS = {"created_by": "was created by", "origin_scope": "was placed by", "limit_scope": "was ended by a limit of"}
+
+
+class UnknownName(NamedTuple):
+    """A name that nothing has."""
+
+    field: str
+    value: str
+    message: str
+    closest: tuple[str, ...]
+
+
+def find_unknown(context: Context, connection: Connection, conditions: Iterable[Condition]) -> list[UnknownName]:
+    """The names among exact conditions that nothing has, each with the closest ones that something has."""
+    asked = [
+        (condition.field, value)
+        for condition in conditions
+        if condition.function in ("eq", "value_in") and condition.field in (*_LISTS, *_VERBS, "cluster")
+        for value in condition.values
+        if value != ""
+    ]
+    examined = list(dict.fromkeys(asked))[:_MOST_ASKED]
+    known = {field: _known(context, connection, field) for field, _ in examined}
+    unknown = (_unknown(connection, field, value, known[field]) for field, value in examined)
+    return [name for name in unknown if name is not None]
+
+
+def _unknown(connection: Connection, field: str, value: str, known: Collection[str]) -> UnknownName | None:
+    """A name, unless something is called so or an execution has it; those may be older than what is known now."""
+    if value in known or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
+        return None
+    near = closest(value, islice(_alike_first(value, known), _MOST_COMPARED))
+    start = f"No {field.replace('_', ' ')} is called"
+    if field in _VERBS:
+        start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
+    return UnknownName(field, value, f"{start} '{shorten(value)}'.{did_you_mean(near)}", near)
+
+
+def _known(context: Context, connection: Connection, field: str) -> Collection[str]:
+    if field in _VERBS:
+        return _known_of_executions(connection, field)
+    return _known_names(context, connection, field)
+
+
+def _known_names(context: Context, connection: Connection, field: str) -> Collection[str]:
+    if field == "cluster":
+        return current_fleet(context, connection).clusters
+    return names_known_at(context, connection, decision_basis.read(connection))[_LISTS[field]]
+
+
+def _known_of_executions(connection: Connection, field: str) -> set[str]:
+    """The values of a field of the newest executions."""
+    if field == "created_by":
+        listed = _newest(connection, [], _NEWEST)
+        return {name for execution in listed for name in _creator_names(execution)}
+    limited = [equals("cause", "LIMIT")] if field == "limit_scope" else []
+    listed = _newest(connection, limited, _NEWEST)
+    return derived_fields.values_of(connection, field, [execution.id for execution in listed])
+
+
+def _creator_names(execution: ListedExecution) -> Iterator[str]:
+    """The names by which the creator of an execution is found."""
+    yield execution.created_by
+    if execution.claimed_by:
+        yield execution.claimed_by
+        yield show_name(execution.created_by, execution.claimed_by)
+
+
+def _newest(connection: Connection, conditions: Sequence[Condition], limit: int) -> list[ListedExecution]:
+    page = execution_lists.page(
+        connection, conditions, ListedExecution, sort_by="created_at", descending=True, after=None, limit=limit
+    )
+    return page.executions
+
+
+def _alike_first(value: str, known: Iterable[str]) -> Iterator[str]:
+    """Names in an order that has those with the same first letter before the others."""
+    first = value[:1].lower()
+    names = sorted(known)
+    yield from (name for name in names if name[:1].lower() == first)
+    yield from (name for name in names if name[:1].lower() != first)

@@ -1,0 +1,89 @@
+"""Counts of executions by what they share, of a limited number of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, and_, case, func, select
+
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import Condition
+from admin.store import derived_fields
+from admin.store.derived_fields import Check
+from admin.store.execution_fields import stored_columns, value_of
+from admin.store.execution_lists import LIST_LIMITS, ListLimits, Order, Place, Walk, find_path
+from admin.store.execution_tables import executions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Executions that have the same value."""
+
+    value: str  #: "" for none
+    count: int
+    not_before: datetime | None  #: when the first of those in back-off may start
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountPage:
+    """The groups among some executions."""
+
+    groups: list[Group]
+    last: Place | None  #: what the next page begins after; None for the last page
+
+
+def count_page(
+    connection: Connection,
+    conditions: Iterable[Condition],
+    *,
+    by: str,
+    now: datetime,
+    after: Place | None,
+    limits: ListLimits = LIST_LIMITS,
+) -> CountPage:
+    """How many executions have each value of a field, of a limited number of them from after a place on."""
+    stored, derived = derived_fields.split(conditions)
+    path = find_path(connection, stored, "created_at")
+    if not path.branches:
+        return CountPage(groups=[], last=None)
+    walk = Walk(connection, path, Order(field="created_at", descending=True), limits)
+    check = Check(derived)
+    field = derived_fields.FIELDS.get(by)
+    columns = stored_columns(by) if field is None else field.columns
+    names = ("id", "created_at", "phase", "not_before", *columns, *path.fields, *check.columns())
+    columns_examined = [executions.c[name] for name in dict.fromkeys(names)]
+    examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
+    value = func.coalesce(value_of(examined, by), "") if field is None else field.key(examined)
+    is_backing_off = and_(examined.c.phase == Phase.QUEUED.value, examined.c.not_before > now)
+    next_attempt = case((is_backing_off, examined.c.not_before))
+    # Grouped once more outside: PostgreSQL groups by no subquery that it selects.
+    rows = (
+        select(value.label("value"), next_attempt.label("next_attempt"), *check.keys(examined))
+        .where(*path.remaining(examined))
+        .subquery("counted")
+    )
+    keys = [column for column in rows.c if column.name not in ("value", "next_attempt")]
+    query = select(rows.c.value, func.count(), func.min(rows.c.next_attempt), *keys).group_by(rows.c.value, *keys)
+    counted = check.fitting(connection, connection.execute(query).all())
+    values = None if field is None else derived_fields.read(connection, by, (row[0] for row in counted))
+    groups = [
+        Group(value=row[0] if values is None else values[row[0]], count=row[1], not_before=row[2]) for row in counted
+    ]
+    return CountPage(groups=_merged(groups), last=walk.end(after, limits.counted))
+
+
+def _merged(groups: Sequence[Group]) -> list[Group]:
+    """Groups of which those with the same value are one."""
+    by_value: dict[str, list[Group]] = {}
+    for group in groups:
+        by_value.setdefault(group.value, []).append(group)
+    return [
+        Group(
+            value=value,
+            count=sum(group.count for group in same),
+            not_before=min((group.not_before for group in same if group.not_before), default=None),
+        )
+        for value, same in by_value.items()
+    ]

@@ -1,0 +1,116 @@
+"""Fields of executions: the columns that each is read from, and what a condition on it asks of them."""
+
+from __future__ import annotations
+
+import operator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, and_, case, func, or_
+
+from admin.core.changes import ANONYMOUS
+from admin.core.executions.causes import CAUSE_RULES
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import LABEL_PREFIX, Condition
+from admin.core.provenance import CLAIM
+from admin.store.execution_tables import executions
+from admin.store.sql_types import AnyColumn
+
+COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
+#: Fields that are no column of their own, and the columns that they are read from.
+_COLUMNS = {
+    "attempt": ("attempt", "unstarted"),
+    "cause": ("phase", "reason"),
+    "created_by": ("created_by", "claimed_by"),
+    "duration": ("duration", "phase", "started_at"),
+}
+_RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
+#: A start that is earlier than any other.
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+def stored_columns(field: str) -> tuple[str, ...]:
+    """The columns that a field is read from."""
+    return ("labels",) if field.startswith(LABEL_PREFIX) else _COLUMNS.get(field, (field,))
+
+
+def value_of(table: FromClause, field: str) -> AnyColumn:
+    """A field as it is shown: a column, the value of a label, the cause, who somebody is, or the number of attempts."""
+    if field == "attempt":  # leases that came to nothing before they began are left out
+        number: AnyColumn = table.c.attempt - table.c.unstarted
+        return number
+    if field == "cause":
+        return _cause(table)
+    if field == "created_by":
+        return _with_claim(table.c.created_by, table.c.claimed_by)
+    if field == "abort_principal":
+        name = table.c.abort_principal
+        return case((name == ANONYMOUS, name), else_=ANONYMOUS + CLAIM[0] + name + CLAIM[1])
+    if field.startswith(LABEL_PREFIX):
+        labels: Any = table.c.labels  # the operators of JSON have no types
+        value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
+        return value
+    return table.c[field]
+
+
+def _with_claim(author: AnyColumn, claimed_by: AnyColumn) -> AnyColumn:
+    """Who somebody is, as `show_name` writes it."""
+    return case((claimed_by.is_(None), author), else_=author + CLAIM[0] + claimed_by + CLAIM[1])
+
+
+def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[bool]:
+    """Whether an execution of a table fits a condition."""
+    if condition.function in ("eq", "value_in"):
+        return _is_one_of(condition, table)
+    if condition.function in ("ne", "value_not_in"):
+        return ~_is_one_of(condition, table)
+    column, value = value_of(table, condition.field), condition.values[0]
+    if condition.function == "contains":
+        return func.replace(column, value, "") != column  # case-sensitive on every database
+    comparison: ColumnElement[bool] = COMPARISONS[condition.function](column, value)
+    if condition.field == "duration" and condition.asked_at is not None:
+        return or_(comparison, _runs_for(condition.function, value, condition.asked_at, table))
+    return comparison
+
+
+def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -> ColumnElement[bool]:
+    """Whether an execution that still runs does so for a time; its start is compared, which is stored."""
+    try:
+        start = now - timedelta(seconds=seconds)
+    except OverflowError:
+        start = _EARLIEST if seconds > 0 else now
+    reverse = {"gt": operator.lt, "gte": operator.le, "lt": operator.gt, "lte": operator.ge}[function]
+    is_running = (table.c.phase.in_(_RUNNING), table.c.duration.is_(None), table.c.started_at.is_not(None))
+    return and_(*is_running, reverse(table.c.started_at, start))
+
+
+def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
+    """Whether a field has one of some values; who somebody is also fits by the author or the claimed name alone."""
+    shown = _is_in(value_of(table, condition.field), condition.values)
+    names = tuple(value for value in condition.values if value != "")
+    match condition.field:
+        case "created_by":
+            return or_(shown, _is_in(table.c.created_by, names), _is_in(table.c.claimed_by, names))
+        case "abort_principal":
+            is_anybody = table.c.abort_principal.is_not(None) if ANONYMOUS in names else None
+            parts = (shown, _is_in(table.c.abort_principal, names), is_anybody)
+            return or_(*(part for part in parts if part is not None))
+    return shown
+
+
+def _cause(table: FromClause) -> AnyColumn:
+    """The cause of an execution that ended without success; "" for any other."""
+    rules = [
+        (
+            and_(table.c.phase == rule.phase.value, *([table.c.reason.in_(rule.reasons)] if rule.reasons else [])),
+            rule.cause.value,
+        )
+        for rule in CAUSE_RULES
+    ]
+    return case(*rules, else_="")
+
+
+def _is_in(column: AnyColumn, values: tuple[object, ...]) -> ColumnElement[bool]:
+    """An empty value stands for having none."""
+    is_named = column.in_([value for value in values if value != ""])
+    return or_(is_named, column.is_(None), column == "") if "" in values else and_(is_named, column.is_not(None))

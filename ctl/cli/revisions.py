@@ -1,0 +1,57 @@
+"""Revisions as flags take them: a number, or a time whose revision is looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from ctl.cli.session import Session
+from ctl.client.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class RevisionTime:
+    """A time that stands for the revision in force then."""
+
+    flag: str
+    time: str  #: in RFC 3339
+
+    def number(self, session: Session) -> int:
+        """The number of the last revision before it; 0 where that is before the first."""
+        number, oldest = session.client.revision_before(self.time)
+        if number is None and oldest > 1:
+            raise InvalidInput(f"{self.flag}: revisions before {oldest} are no longer kept.")
+        session.printer.note(f"{self.flag}: revision {number or 0} was in force {session.printer.when(self.time)}.")
+        return number or 0
+
+
+def revision_number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """The number of a revision, as a flag takes it; 0 is before the first."""
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdecimal()):
+        reason = (
+            f"{value!r} is not the number of a revision, as `rainbowctl history` shows them; `rainbowctl history "
+            "--until TIME` begins with the one of a time."
+        )
+        raise click.BadParameter(reason, ctx, param)
+    return int(value)
+
+
+def revision_or_time(ctx: click.Context, param: click.Parameter, value: str | None) -> int | RevisionTime | None:
+    """The number of a revision, or a time, whose revision is looked up before the command runs."""
+    if value is None or (value.isascii() and value.isdecimal()):
+        return revision_number(ctx, param, value)
+    from datetime import UTC, datetime
+
+    from ctl.client.times import parse_time
+
+    try:
+        return RevisionTime(param.opts[0], parse_time(value, param.opts[0], now=datetime.now(UTC), is_end=True))
+    except InvalidInput:
+        reason = (
+            f"{value!r} is neither the number of a revision, as `rainbowctl history` shows them, nor a time such as "
+            "2h, 7d, 2026-03-01 or 2026-03-01T12:00; `rainbowctl history --until TIME` begins with the one of a time."
+        )
+        raise click.BadParameter(reason, ctx, param) from None

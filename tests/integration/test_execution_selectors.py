@@ -1,0 +1,264 @@
+"""Which executions: by creator, by the scopes that decide, by how long they run; and names that nothing has."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from tests.support.agents import Clock, PlayedAgent, add, names, played_agent
+from tests.support.placing import (
+    API,
+    asked,
+    created,
+    execution,
+    explanation,
+    get,
+    ok,
+    pool,
+    put_attribute,
+    put_pool,
+    refused,
+    register_workflow,
+)
+
+
+def creator(api: FlaskClient, name: str, project: str, claimed_by: str | None, **spec: Any) -> Any:
+    """An execution that somebody creates, under the name that they give."""
+    body = asked(name, project=project, **spec) | ({"claimed_by": claimed_by} if claimed_by else {})
+    return ok(api.post(f"{API}/executions", json=body))["execution"]
+
+
+def listed(api: FlaskClient, project: str, **query: str) -> list[str]:
+    parts = "&".join(f"{key}={quote(text)}" for key, text in query.items())
+    return sorted(names(get(api, f"executions?project={project}&{parts}")["executions"]))
+
+
+def counted(api: FlaskClient, project: str, by: str, **query: str) -> dict[str, int]:
+    parts = "".join(f"&{key}={quote(text)}" for key, text in query.items())
+    answer = get(api, f"execution_counts?by={by}&project={project}{parts}")
+    assert answer["by"] == by.replace("-", "_") or by.startswith("labels.")
+    return {group["value"]: group["count"] for group in answer["counts"]}
+
+
+@pytest.fixture
+def created_by_many(shared: FlaskClient, project: str) -> str:
+    creator(shared, "by-nobody", project, None)
+    creator(shared, "by-otto", project, "otto")
+    creator(shared, "by-ann", project, "ann (admin")
+    return project
+
+
+def test_the_claimed_name_of_a_creator_is_kept_and_shown(shared: FlaskClient, created_by_many: str) -> None:
+    project = created_by_many
+    answer = execution(shared, "by-otto", project)
+    assert (answer["created_by"], answer["claimed_by"]) == ("anonymous", "otto")
+    assert "claimed_by" not in execution(shared, "by-nobody", project)
+    explained = explanation(shared, "by-otto", project=project)
+    assert (explained["created_by"], explained["claimed_by"]) == ("anonymous", "otto")
+    assert explained["created_at"] == answer["closure"]["created_at"]
+    [first, *_] = get(shared, f"executions/{project}/development/by-otto/events")["events"]
+    assert (first["type"], first["author"], first["claimed_by"], first["by"]) == (
+        "CREATED",
+        "anonymous",
+        "otto",
+        "otto",
+    )
+    again = ok(
+        shared.post(
+            f"{API}/executions/relaunch",
+            json={"id": {"project": project, "domain": "development", "name": "by-otto"}, "claimed_by": "eve"},
+        )
+    )["execution"]
+    assert again["claimed_by"] == "eve"
+
+
+def test_the_same_request_of_another_name_creates_nothing(shared: FlaskClient, project: str) -> None:
+    creator(shared, "one", project, "otto")
+    answer = ok(shared.post(f"{API}/executions", json=asked("one", project=project) | {"claimed_by": "ann"}))
+    assert (answer["created"], answer["execution"]["claimed_by"]) == (False, "otto")
+
+
+def test_many_at_once_have_the_name_beside_them_unless_they_have_their_own(shared: FlaskClient, project: str) -> None:
+    requests = [asked("a", project=project), asked("b", project=project) | {"claimed_by": "ann"}]
+    body = {"executions": requests, "claimed_by": "otto"}
+    assert ok(shared.post(f"{API}/executions", json=body))["created"] == 2
+    assert [execution(shared, name, project)["claimed_by"] for name in ("a", "b")] == ["otto", "ann"]
+    refused(
+        shared.post(f"{API}/executions", json=asked("c", project=project) | {"claimed_by": "a\nb"}),
+        400,
+        "invalid_request",
+        "claimed_by",
+    )
+
+
+def test_executions_are_found_by_any_name_of_their_creator(shared: FlaskClient, created_by_many: str) -> None:
+    project = created_by_many
+    everybody = ["by-ann", "by-nobody", "by-otto"]
+    assert listed(shared, project, created_by="otto") == ["by-otto"]
+    assert listed(shared, project, created_by="anonymous (says otto)") == ["by-otto"]
+    assert listed(shared, project, created_by="anonymous") == everybody
+    assert listed(shared, project, filters="ne(created_by,anonymous (says otto))") == ["by-ann", "by-nobody"]
+    assert listed(shared, project, filters='eq(created_by,"ann (admin")') == ["by-ann"]
+    assert listed(shared, project, filters="value_not_in(created_by,otto;nobody)") == ["by-ann", "by-nobody"]
+    assert listed(shared, project, filters='contains(created_by,"(says")') == ["by-ann", "by-otto"]
+    assert counted(shared, project, "creator") == {
+        "anonymous": 1,
+        "anonymous (says otto)": 1,
+        "anonymous (says ann (admin)": 1,
+    }
+
+
+def test_who_ended_executions_is_selected_and_counted_as_it_is_shown(shared: FlaskClient, project: str) -> None:
+    for name, body in (("a", {"claimed_by": "ada"}), ("b", {}), ("c", {"claimed_by": "ada"})):
+        created(shared, name, project=project)
+        ok(shared.delete(f"{API}/executions/{project}/development/{name}", json=body))
+    created(shared, "d", project=project)
+    assert counted(shared, project, "aborted-by") == {"anonymous (says ada)": 2, "anonymous": 1, "": 1}
+    assert listed(shared, project, abort_principal="ada") == ["a", "c"]
+    assert listed(shared, project, abort_principal="anonymous (says ada)") == ["a", "c"]
+    assert listed(shared, project, abort_principal="anonymous") == ["a", "b", "c"]
+    assert listed(shared, project, filters="ne(abort_principal,ada)") == ["b", "d"]
+
+
+def test_executions_are_selected_by_the_scope_that_said_where_they_go(shared: FlaskClient, project: str) -> None:
+    put_pool(shared, f"p-{project}", [f"c-{project}"])
+    created(shared, "everywhere", project=project)
+    put_attribute(
+        shared, "project-domain", "cluster_assignment", {"cluster_pool_name": f"p-{project}"}, project=project
+    )
+    created(shared, "by-setting", project=project)
+    created(shared, "by-request", project=project, **pool(f"p-{project}"))
+    scope = f"project-domain {project}/development"
+    assert counted(shared, project, "origin-scope") == {"everywhere": 1, scope: 1, "request": 1}
+    assert counted(shared, project, "origin_scope", phase="RUNNING") == {}
+    for word in (scope, f"{project}/development"):
+        assert listed(shared, project, origin_scope=word) == ["by-setting"]
+    assert listed(shared, project, filters=f"value_in(origin-scope,{project}/development;request)") == [
+        "by-request",
+        "by-setting",
+    ]
+    assert listed(shared, project, filters="ne(origin_scope,request)", **{"sort_by.key": "updated_at"}) == [
+        "by-setting",
+        "everywhere",
+    ]
+    assert counted(shared, project, "pool", origin_scope="request") == {f"p-{project}": 1}
+    assert counted(shared, project, "origin", origin_scope="request") == {"request": 1}
+    answer = refused(shared.get(f"{API}/executions?origin_scope=a/b/c/d/e"), 400, "invalid_request", "origin_scope")
+    assert "PROJECT/DOMAIN" in answer["message"]
+
+
+def test_executions_are_selected_by_the_scope_whose_limit_ended_them(
+    shared: FlaskClient, shared_context: Context, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    put_attribute(shared, "project", "task_resource_attributes", {"defaults": {"memory": "64Mi"}}, project=project)
+    job = {"command": ["true"], "resources": {"limits": {"memory": "1Gi"}}}
+    for name, spec, phase, reason in (
+        ("swells", {}, "FAILED", "OUT_OF_MEMORY"),
+        ("asked-for-it", {"job": job}, "FAILED", "OUT_OF_MEMORY"),
+        ("lasts", {}, "TIMED_OUT", "TIME_LIMIT"),
+        ("exits", {}, "FAILED", "FAILED"),
+    ):
+        add(agent, name, **spec)
+        agent.finish(agent.start(), phase, reason=reason)
+    assert counted(shared, project, "limit-scope") == {"job": 2, f"project {project}": 1, "": 1}
+    assert listed(shared, project, limit_scope=project) == ["swells"]
+    assert listed(shared, project, limit_scope="job") == ["asked-for-it", "lasts"]
+    assert listed(shared, project, filters="value_not_in(limit_scope,job;)") == ["swells"]
+    assert counted(shared, project, "reason", limit_scope="job") == {"OUT_OF_MEMORY": 1, "TIME_LIMIT": 1}
+
+
+def test_executions_are_counted_by_a_label(shared: FlaskClient, project: str) -> None:
+    for name, labels in (("a", {"team": "ml"}), ("b", {"team": "ml"}), ("c", {"team": "search"}), ("d", {})):
+        created(shared, name, project=project, job={"command": ["true"], "labels": labels})
+    assert counted(shared, project, "labels.team") == {"ml": 2, "search": 1, "": 1}
+    refused(shared.get(f"{API}/execution_counts?by=labels.-"), 400, "invalid_request", "by")
+
+
+def test_what_still_runs_has_run_until_now(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str
+) -> None:
+    agent: PlayedAgent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    add(agent, "ended")
+    held = agent.start()
+    clock.advance(10)
+    agent.finish(held)
+    add(agent, "runs")
+    agent.start()
+    add(agent, "waits")
+    clock.advance(20)
+    assert listed(shared, project, filters="gt(duration,5)") == ["ended", "runs"]
+    assert listed(shared, project, filters="gte(duration,20s)") == ["runs"]
+    assert listed(shared, project, filters="lt(duration,15)") == ["ended"]
+    assert listed(shared, project, filters="gt(duration,1h)") == []
+    assert listed(shared, project, filters="lt(duration,100y)") == ["ended", "runs"]
+    assert counted(shared, project, "phase", filters="gt(duration,5)") == {"SUCCEEDED": 1, "RUNNING": 1}
+
+
+def unknown(api: FlaskClient, path: str) -> list[tuple[str, str, list[str]]]:
+    answer = get(api, path)
+    assert all(name["message"].startswith("No") for name in answer.get("unknown_names", []))
+    return [(name["field"], name["value"], name["closest"]) for name in answer.get("unknown_names", [])]
+
+
+def test_an_empty_list_says_which_names_nothing_has(shared: FlaskClient, project: str) -> None:
+    put_pool(shared, f"gpu-{project}", [f"c-{project}"])
+    ok(register_workflow(shared, f"train-{project}", project=project))
+    creator(shared, "e", project, f"otto-{project}")
+    path = f"executions?project={project}"
+    for query, expected in (
+        (f"pool=gup-{project}", [("pool", f"gup-{project}", f"gpu-{project}")]),
+        (f"filters=eq(cluster,x-{project})", [("cluster", f"x-{project}", f"c-{project}")]),
+        (f"workflow=trian-{project}", [("workflow", f"trian-{project}", f"train-{project}")]),
+        (f"created_by=oto-{project}", [("created_by", f"oto-{project}", f"otto-{project}")]),
+        ("origin_scope=requst", []),
+        (f"pool=gpu-{project}", []),
+        ("filters=ne(pool,gup)%2Beq(phase,RUNNING)", []),
+        ("phase=RUNNING", []),
+    ):
+        found = unknown(shared, f"{path}&{query}")
+        if query.startswith("origin_scope"):
+            assert [name[:2] for name in found] == [("origin_scope", "project requst")]
+            continue
+        assert [(field, value) for field, value, _ in found] == [(field, value) for field, value, _ in expected]
+        for (_, _, near), (_, _, closest) in zip(found, expected, strict=True):
+            assert closest in near, (query, near)
+        assert unknown(shared, f"execution_counts?by=phase&project={project}&{query}") == found
+    message = get(shared, f"{path}&pool=gup-{project}")["unknown_names"][0]["message"]
+    assert message == f"No pool is called 'gup-{project}'. Did you mean 'gpu-{project}'?"
+
+
+def test_an_agent_is_told_no_names_that_it_may_not_read(
+    shared: FlaskClient, shared_context: Context, project: str
+) -> None:
+    put_pool(shared, f"gpu-{project}", [f"c-{project}"])
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    headers = {"Authorization": f"Bearer {agent.token}"}
+    for path in ("executions?", "execution_counts?by=phase&"):
+        answer = ok(shared.get(f"{API}/{path}project={project}&pool=gup-{project}", headers=headers))
+        assert "unknown_names" not in answer
+
+
+@pytest.mark.parametrize("since", ["100y", "2w", "7d", "1y6h"])
+def test_long_windows_are_taken_everywhere(shared: FlaskClient, project: str, since: str) -> None:
+    created(shared, "e", project=project)
+    assert listed(shared, project, created_after=since) == ["e"]
+    assert listed(shared, project, filters=f"gt(created_at,{since})") == ["e"]
+    assert counted(shared, project, "phase", created_after=since) == {"QUEUED": 1}
+    assert get(shared, f"placement_counts?by=phase&since={since}&project={project}")["total"] == 1
+    for path in ("revisions?", "timeline?"):
+        assert get(shared, f"{path}after={since}&project={project}")
+
+
+def test_what_is_no_time_is_refused_with_what_is(shared: FlaskClient) -> None:
+    for query, field in (
+        ("executions?created_after=99999y", "created_after"),
+        ("executions?filters=gt(created_at,99999y)", "filters"),
+        ("revisions?after=soon", "after"),
+        ("executions?filters=" + "%2B".join(["eq(phase,QUEUED)"] * 60), "filters"),
+    ):
+        refused(shared.get(f"{API}/{query}"), 400, "invalid_request", field)
