@@ -284,7 +284,7 @@ def test_retries_are_set_by_flags_files_and_launch_plans(shell: Shell, agent: Ht
 def test_wide_and_details_show_where_and_how_it_ran(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "where")
     agent.report(lease, "SUCCEEDED", exit_code=0)
-    header, row = shell.ok(f"rainbowctl get execution where {HERE} -o wide").splitlines()
+    *_, header, row = shell.ok(f"rainbowctl get execution where {HERE} -o wide").splitlines()
     for column, value in (("ATTEMPT", "1"), ("NATIVE ID", "job-where"), ("NODES", "n1,n2,n3,+2"), ("EXIT CODE", "0")):
         start = header.index(column)
         assert row[start:].startswith(value), (column, row)
