@@ -115,7 +115,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    lines = [f"execution {ExecutionId.from_document(id)}", *_creation(printer, explanation)]
+    lines = [f"execution {ExecutionId.from_document(id)}"]
     lines += [*_standing(printer, explanation), *_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
@@ -126,6 +126,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
         because = f" ({explanation['because']})" if explanation.get("because") else ""
         lines.append(f"decided   {printer.when(explanation['decided_at'])}{because}")
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
+    lines += _creation(printer, explanation)
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
 
 
