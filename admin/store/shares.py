@@ -15,6 +15,7 @@ from admin.store.dialects import is_sqlite
 from admin.store.execution_tables import executions
 
 _columns = executions.c
+_NEWEST_FIRST = (_columns.created_at.desc(), _columns.id.desc())
 
 
 class Window(NamedTuple):
@@ -46,7 +47,7 @@ def placed_by(connection: Connection, pool: str, window: Window, limit: int) -> 
         select(*(_columns[name] for name in PlacedExecution._fields[:-1]), decisions.c.placement_trail)
         .join_from(executions, decisions, is_last)
         .where(_columns.pool == pool, *_within(window))
-        .order_by(_columns.created_at.desc(), _columns.id.desc())
+        .order_by(*_NEWEST_FIRST)
         .limit(limit)
     )
     return list(map(PlacedExecution._make, connection.execute(query)))
@@ -54,8 +55,9 @@ def placed_by(connection: Connection, pool: str, window: Window, limit: int) -> 
 
 def count_placed_by(connection: Connection, pool: str, window: Window, most: int) -> int:
     """How many executions a pool has, up to a number."""
-    counted = select(_columns.id).where(_columns.pool == pool, *_within(window)).limit(most).subquery()
-    return int(connection.execute(select(func.count()).select_from(counted)).scalar_one())
+    # The order makes PostgreSQL follow the index of pools; without one it may read the table from its start.
+    newest = select(_columns.id).where(_columns.pool == pool, *_within(window)).order_by(*_NEWEST_FIRST).limit(most)
+    return int(connection.execute(select(func.count()).select_from(newest.subquery())).scalar_one())
 
 
 def placed_otherwise(
@@ -83,7 +85,7 @@ def _newest(cluster: ColumnElement[str]) -> Select[tuple[str, str | None]]:
             _columns.created_at >= bindparam("after"),
             _columns.created_at < bindparam("before"),
         )
-        .order_by(_columns.created_at.desc(), _columns.id.desc())
+        .order_by(*_NEWEST_FIRST)
         .limit(bindparam("most"))
     )
 

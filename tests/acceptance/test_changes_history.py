@@ -34,7 +34,7 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     shell.ok(f"{PRIORITY} -d staging --priority 1 -m first", LOGNAME="ann")
     shell.ok("rainbowctl create project --id search", LOGNAME="bob")
     shell.ok("rainbowctl apply -f -", stdin="kind: project\nid: a\n---\nkind: project\nid: b\n", LOGNAME="bob")
-    when = r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+    when = r"\d+ s ago"
     lines = shell.ok("rainbowctl history").splitlines()
     assert lines[0].split() == ["REVISION", "WHEN", "WHO", "WHAT", "WHY"]
     assert re.fullmatch(rf"3 +{when}  anonymous \(says bob\)  create project a: name: - → a.* +-", lines[1])

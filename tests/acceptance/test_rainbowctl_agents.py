@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import pytest
 
+from ctl.client.times import to_second
 from tests.acceptance.test_rainbowctl_fleet import cells
 from tests.support.admins import running_admin
 from tests.support.http_agents import HttpAgent, output, write_configuration
@@ -284,7 +285,7 @@ def test_retries_are_set_by_flags_files_and_launch_plans(shell: Shell, agent: Ht
 def test_wide_and_details_show_where_and_how_it_ran(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "where")
     agent.report(lease, "SUCCEEDED", exit_code=0)
-    header, row = shell.ok(f"rainbowctl get execution where {HERE} -o wide").splitlines()
+    *_, header, row = shell.ok(f"rainbowctl get execution where {HERE} -o wide").splitlines()
     for column, value in (("ATTEMPT", "1"), ("NATIVE ID", "job-where"), ("NODES", "n1,n2,n3,+2"), ("EXIT CODE", "0")):
         start = header.index(column)
         assert row[start:].startswith(value), (column, row)
@@ -316,13 +317,13 @@ def test_counts_are_the_same_in_text_json_and_over_rest(shell: Shell, agent: Htt
     ):
         answer = shell.rest("GET", f"execution_counts?by={by}&project=counted{query}")
         assert json.loads(shell.ok(f"{get} --by {by} {flags} -o json")) == answer
-        header, *rows = cells(shell.ok(f"{get} --by {by} {flags}"))
+        header, *rows = cells(shell.ok(f"{get} --by {by} {flags} -o wide"))
         assert header == [by.upper(), "COUNT", "NEXT ATTEMPT"]
         assert rows == [
             [
                 group["value"] or "(none)",
                 str(group["count"]),
-                group["not_before"].partition(".")[0].removesuffix("Z") + "Z" if "not_before" in group else "-",
+                to_second(group["not_before"]) if "not_before" in group else "-",
             ]
             for group in answer["counts"]
         ]
@@ -331,7 +332,7 @@ def test_counts_are_the_same_in_text_json_and_over_rest(shell: Shell, agent: Htt
     for column, value in (("ORIGIN", "everywhere"), ("CAUSE", "LIMIT"), ("ABORTED BY", "-")):
         assert row[headings.index(column) :].startswith(value), (column, row)
     assert "4 executions." in shell.run(f"{get} --by cluster").err
-    assert shell.run(f"{get} --by pool --cluster none").err == "No executions match.\n"
+    assert shell.run(f"{get} --by pool --cluster none").err == ("No executions match.\nNo cluster is called 'none'.\n")
     assert "Did you mean cluster?" in shell.refused(2, f"{get} --by clusters")
     assert "Did you mean LIMIT?" in shell.refused(2, f"{get} --cause limits")
     assert "leave out --filter.limit" in shell.refused(2, f"{get} --by pool --filter.limit 3")

@@ -65,7 +65,7 @@ def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(sh
     assert re.search(
         r"\nlease     ends in \d+ s, confirmed; its agent was last heard \d+ s ago; the cluster is ready", plain
     )
-    assert re.search(r"\nlease     ends 20[0-9TZ:-]+, confirmed; its agent was last heard 20[0-9TZ:-]+; ", wide)
+    assert re.search(r"\nlease     ends 20[0-9 Z:-]+, confirmed; its agent was last heard 20[0-9 Z:-]+; ", wide)
     assert answer["lease"].keys() == {"expires_at", "confirmed", "heard_at", "health"}
     ended = "2026-03-01T12:00:00Z"
     agent.report(lease, "FAILED", native_id="job-1", exit_code=3, started_at="2026-03-01T11:00:00Z", finished_at=ended)

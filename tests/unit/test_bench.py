@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import __main__ as bench
-from bench import attributes, ceilings, changes, commands, creations, effective, load, report, results
+from bench import answers, attributes, ceilings, changes, commands, creations, effective, load, report, results
 from bench.figures import Figure, Figures
 from bench.load import Call, Pace, Rate, measure_in_turns
 from bench.promises import judged
@@ -225,3 +225,17 @@ def test_a_run_does_not_wait_for_a_quiet_machine_for_ever() -> None:
 def test_processor_times_are_those_of_this_machine() -> None:
     wanted, stolen = processor_times()
     assert 0 <= stolen < wanted
+
+
+def test_every_answer_to_an_operator_is_promised_within_a_second_on_both_databases() -> None:
+    names = [question.what for question in answers.QUESTIONS]
+    assert len(set(names)) == len(names) > 20
+    figures = Figures(
+        Figure(bench=answers.NAME, what=what, database=database, value=value, unit="ms")
+        for what in names
+        for database, value in (("sqlite", 999.0), ("postgresql", 1001.0))
+    )
+    kept = {promise.promise: promise.kept for promise in judged(figures) if promise.kept is not None}
+    assert len(kept) == 2 * len(names)
+    assert {is_kept for promise, is_kept in kept.items() if "PostgreSQL" in promise} == {False}
+    assert {is_kept for promise, is_kept in kept.items() if "SQLite" in promise} == {True}

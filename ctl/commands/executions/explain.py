@@ -124,8 +124,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    lines = [f"execution {ExecutionId.from_document(id)}", *_creation(printer, explanation)]
-    lines += [*_next(printer, explanation), *_times(explanation)]
+    lines = [f"execution {ExecutionId.from_document(id)}", *_next(printer, explanation), *_times(explanation)]
     lines += [*_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
@@ -138,6 +137,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
         because = f" ({explanation['because']})" if explanation.get("because") else ""
         lines.append(f"decided   {printer.when(explanation['decided_at'])}{because}")
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
+    lines += _creation(printer, explanation)
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
 
 
