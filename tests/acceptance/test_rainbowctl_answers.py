@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from ctl.cli.output import Printer
 from tests.support.admins import running_admin
 from tests.support.shells import Shell
 
 LABEL = "execution_cluster_label"
+WIDE = Printer(format="wide")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def set_by(answer: Any, entry: Any) -> str:
     if revision is None:
         return ""
     claim = f" (says {revision['claimed_by']})" if "claimed_by" in revision else ""
-    return f"revision {revision['revision']}, {revision['author']}{claim}, {revision['at'].partition('.')[0]}Z"
+    return f"revision {revision['revision']}, {revision['author']}{claim}, {WIDE.when(revision['at'])}"
 
 
 def place_of(entry: dict[str, str]) -> str:

@@ -100,7 +100,7 @@ def test_a_change_while_the_question_waits_is_not_overwritten(shell: Shell, was_
         terminal.type("y\n")
         done = terminal.finish()
     assert done.status == 5
-    assert f"at version {theirs}." in done.err
+    assert f"at version {theirs} (revision {theirs}, anonymous" in done.err
     assert shell.values("3", f"project={name}") == [{"value": "theirs"}]
 
 
