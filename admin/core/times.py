@@ -14,7 +14,7 @@ def show_time(time: datetime) -> str:
 
 
 def show_duration(seconds: float) -> str:
-    """How long, in its two largest units, as `rainbowctl` shows it too: `0s`, `4 min 10 s`, `2 h 5 min`, `3d`."""
+    """How long, in its two largest units, as `rainbowctl` shows it too: `0 s`, `4 min 10 s`, `2 h 5 min`, `3 d`."""
     rest = max(0, int(seconds))
     for (unit, size), (smaller, smaller_size) in itertools.pairwise(_UNITS):
         if rest >= size:
@@ -22,8 +22,3 @@ def show_duration(seconds: float) -> str:
             part = remainder // smaller_size
             return f"{number} {unit} {part} {smaller}" if part else f"{number} {unit}"
     return f"{rest} s"
-
-
-def show_age(seconds: float) -> str:
-    """How long ago: `0 s ago`, `3 d 4 h ago`."""
-    return f"{show_duration(seconds)} ago"
