@@ -53,7 +53,7 @@ def test_a_teams_week(shell: Shell) -> None:
     assert [revision.get("message") for revision in revisions] == ["quick fix", "More memory for development", None]
     bad = revisions[0]["number"]
     table = shell.ok("rainbowctl history --since 24h")
-    assert re.search(rf"^{bad} .* update task-resource-attribute at domain development +quick fix$", table, re.M)
+    assert re.search(rf"^{bad} .* update task-resource-attribute at domain development: .* +quick fix$", table, re.M)
     output = shell.ok(f"rainbowctl history {bad}")
     assert "-  memory: 4Gi\n+  memory: 4Mi\n" in output
     shell.ok(f"rainbowctl rollback {bad} -m 'Executions ran out of memory'")

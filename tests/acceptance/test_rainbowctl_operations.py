@@ -250,22 +250,26 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
     stored = shell.rest("GET", f"pools/both/shares?after={shares['after']}&before={until}")
     assert shares == stored
     text = shell.ok(f"rainbowctl get pool both --shares --since 36500d --until {until}")
-    assert "pool both, strategy weighted\n" in text
+    assert text.startswith("Pool 'both' (weighted) placed 6 executions; ")
     assert "placed    6\n" in text
-    header, *rows = cells(text.partition("\n\n")[2])
+    _, table, why = text.split("\n\n")
+    header, *rows = cells(table)
     assert header == [
-        *("CLUSTER", "WEIGHT", "PROMISED", "PLACED", "SHARE", "BY STRATEGY", "INSTEAD OF", "BESIDE THE POOL"),
+        *("CLUSTER", "WEIGHT", "PROMISED", "PLACED", "EXPECTED", "SHARE", "BY STRATEGY", "INSTEAD OF"),
+        "BESIDE THE POOL",
     ]
     [instead] = shares["clusters"][1]["instead_of"]
     assert instead == {"cluster": "east", "reason": "cordoned", "count": 6 - shares["clusters"][1]["by_strategy"]}
     assert rows == [
-        ["east", "3", "75.0%", "0", "0.0%", "0", "-", "-"],
+        ["east", "3", "75.0%", "0", "2 to 6", "0.0%", "0", "-", "-"],
         [
-            *("local", "1", "25.0%", "6", "100.0%", str(6 - instead["count"])),
+            *("local", "1", "25.0%", "6", "0 to 4", "100.0%", str(6 - instead["count"])),
             f"east cordoned: {instead['count']}",
             "named: 1",
         ],
     ]
+    assert [line.partition(":")[0] for line in why.splitlines()[:2]] == ["east", "local"]
+    assert f"{instead['count']} of them went elsewhere since it was cordoned" in why
     assert "'both'" in shell.refused(3, "rainbowctl get pool boht --shares")
     assert "Which pool?" in shell.refused(2, "rainbowctl get pool --shares")
     assert "add it" in shell.refused(2, "rainbowctl get pool both --since 1h")

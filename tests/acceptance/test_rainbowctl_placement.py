@@ -38,11 +38,11 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     id, following, times, decision, *_ = rest.splitlines()
     assert id == f"{project}/development/why"
     assert re.fullmatch(
-        r"QUEUED for \d+s, .* at east: east is expected: .*; pool 'first' in the request "
+        r"QUEUED for \d+ s, .* at east: east is expected: .*; pool 'first' in the request "
         rf"outranks label 'arctic' at project-domain {project}/development\.",
         now.replace("\n", " "),
     )
-    assert re.fullmatch(r"times     waited \d+s, ran 0s, \d+s in all", times)
+    assert re.fullmatch(r"times     waited \d+ s, ran 0 s, \d+ s in all", times)
     assert following == "next      It is decided again when the fleet changes."
     assert decision == "decision  cluster east (pool first, strategy spill)"
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in rungs.splitlines()]

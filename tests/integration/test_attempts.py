@@ -135,7 +135,7 @@ def test_who_gave_it_up_is_said_and_that_nobody_has_confirmed(
     judge_health(context)
     standing = explained(agent, "gone")["status"]
     assert standing["message"].startswith(
-        f"ABORTING on {agent.cluster} for 40s, by anonymous (says ana): x. Nobody has "
+        f"ABORTING on {agent.cluster} for 40 s, by anonymous (says ana): x. Nobody has "
     )
     assert "silent since" in standing["message"]
     path = f"executions/{agent.project}/{DOMAIN}"
@@ -297,7 +297,7 @@ def test_a_deleted_pool_is_named_with_who_deleted_it(agent: PlayedAgent, context
     decide_waiting(context)
     deleted = f"revision {number}, anonymous (says ana), 0 s ago, 'no longer needed'"
     message = explained(agent, "waits")["status"]["message"]
-    assert message == f"QUEUED for 0s: The pool '{name}' is gone from the fleet, deleted by {deleted}."
+    assert message == f"QUEUED for 0 s: The pool '{name}' is gone from the fleet, deleted by {deleted}."
     others = explained(agent, "waits")["not_candidates"]
     assert {entry["why_not"].partition("; ")[0] for entry in others if entry["cluster"] == agent.cluster} == {
         f"pool '{name}' is gone from the fleet, {deleted}"

@@ -67,19 +67,19 @@ def message(agent: PlayedAgent, name: str) -> str:
 def test_a_run_is_followed_from_the_queue_to_its_end(agent: PlayedAgent, clock: Clock) -> None:
     add(agent, "first", "second", "third")
     clock.advance(5)
-    assert message(agent, "first") == "QUEUED for 5s, next at birch: cluster 'birch' in the request decides."
-    assert message(agent, "third").startswith("QUEUED for 5s, third in line at birch: ")
+    assert message(agent, "first") == "QUEUED for 5 s, next at birch: cluster 'birch' in the request decides."
+    assert message(agent, "third").startswith("QUEUED for 5 s, third in line at birch: ")
     agent.take()
-    assert message(agent, "first") == "QUEUED for 5s: the agent of birch has it, and has not said that it runs."
-    assert message(agent, "third").startswith("QUEUED for 5s, second in line at birch: ")
+    assert message(agent, "first") == "QUEUED for 5 s: the agent of birch has it, and has not said that it runs."
+    assert message(agent, "third").startswith("QUEUED for 5 s, second in line at birch: ")
     agent.report("first", "RUNNING")
     clock.advance(4)
-    assert message(agent, "first") == "RUNNING on birch for 4s: cluster 'birch' in the request decides."
+    assert message(agent, "first") == "RUNNING on birch for 4 s: cluster 'birch' in the request decides."
     assert status(agent, "first")["next"] == "It ends by itself; it has no time limit."
     agent.finish(["first"])
     clock.advance(3)
     last = status(agent, "first")
-    assert message(agent, "first").startswith("SUCCEEDED on birch 3 s ago after 4s: cluster 'birch' in the request")
+    assert message(agent, "first").startswith("SUCCEEDED on birch 3 s ago after 4 s: cluster 'birch' in the request")
     assert last["since"] == execution(agent.client, "first", agent.project)["closure"]["finished_at"]
     assert last.keys() == {"phase", "since", "attempt", "attempts", "message", "times"}
 
@@ -115,7 +115,7 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     agent.sync()
     assert message(agent, "again").startswith("QUEUED for 4 min 11 s, next at birch (attempt 2 of 3, after exit 1): ")
     agent.start()
-    assert message(agent, "again").startswith("RUNNING on birch for 0s (attempt 2 of 3, after exit 1): ")
+    assert message(agent, "again").startswith("RUNNING on birch for 0 s (attempt 2 of 3, after exit 1): ")
     agent.finish(["again"], "FAILED", signal=9)
     assert status(agent, "again")["last_failure"]["ended_by"] == "signal 9"
     add(agent, "wordless")
@@ -165,7 +165,7 @@ def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Co
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
     decide_waiting(context)
     by = f"event {event}, anonymous (says otto), 0 s ago"
-    assert message(agent, "waits") == f"QUEUED for 0s: Cluster 'birch' is cordoned (repair), {by}."
+    assert message(agent, "waits") == f"QUEUED for 0 s: Cluster 'birch' is cordoned (repair), {by}."
     assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
 
 
@@ -216,7 +216,7 @@ def test_an_abort_says_who_asked_for_it(agent: PlayedAgent, clock: Clock) -> Non
     clock.advance(7)
     body = {"cause": "Wrong input.", "claimed_by": "ana"}
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/stopped", json=body))
-    assert message(agent, "stopped") == "ABORTING on birch for 0s, by anonymous (says ana): Wrong input."
+    assert message(agent, "stopped") == "ABORTING on birch for 0 s, by anonymous (says ana): Wrong input."
     agent.finish(["stopped"], "ABORTED")
     assert message(agent, "stopped") == "ABORTED on birch 0 s ago, by anonymous (says ana): Wrong input."
 
@@ -274,7 +274,7 @@ def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, cont
     clock.advance(20)
     judge_health(context)
     text = message(agent, "alone")
-    assert text.startswith("RUNNING on birch for 20s: Cluster 'birch' has been silent since ")
+    assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
     current = status(agent, "alone")
     assert re.fullmatch(r"It is judged at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"])
     assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]
@@ -286,11 +286,11 @@ def test_back_off_says_that_no_cluster_would_take_the_next_attempt(agent: Played
     created(agent.client, "again", project=agent.project, retry=retry, **pool(f"std-{agent.project}"))
     agent.start()
     agent.finish(["again"], "FAILED", exit_code=1)
-    assert message(agent, "again").endswith("next attempt in 1h.")
+    assert message(agent, "again").endswith("next attempt in 1 h.")
     switch(agent.client, agent.cluster, "drain", reason="new disks", claimed_by="otto", deadline="60s")
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
     nowhere = (
-        "next attempt in 1h. No cluster of pool 'std-p' would take the next attempt: 'birch' is draining (new disks), "
+        "next attempt in 1 h. No cluster of pool 'std-p' would take the next attempt: 'birch' is draining (new disks), "
         f"event {event}, anonymous (says otto), 0 s ago."
     )
     assert message(agent, "again").endswith(nowhere)
@@ -299,7 +299,7 @@ def test_back_off_says_that_no_cluster_would_take_the_next_attempt(agent: Played
     assert status(agent, "again")["next"].endswith(", if some cluster takes it by then.")
     switch(agent.client, agent.cluster, "uncordon")
     decide_waiting(context)
-    assert message(agent, "again").endswith("next attempt in 1h.")
+    assert message(agent, "again").endswith("next attempt in 1 h.")
 
 
 def test_what_runs_on_a_draining_cluster_says_when_the_drain_ends_it(agent: PlayedAgent, clock: Clock) -> None:
@@ -328,7 +328,7 @@ def test_it_is_in_the_queue_since_it_came_back_to_it(agent: PlayedAgent, clock: 
     clock.advance(5)
     agent.sync()
     since = status(agent, "again")["since"]
-    assert message(agent, "again").startswith("QUEUED for 5s, next at birch ")
+    assert message(agent, "again").startswith("QUEUED for 5 s, next at birch ")
     assert since > created_at
     assert execution(agent.client, "again", agent.project)["phase_since"] == since
     [waits] = get(agent.client, f"clusters/{agent.cluster}")["next_executions"]
