@@ -47,7 +47,7 @@ from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options
 from admin.store.dialects import TimeLimits
-from admin.store.executions import last_event
+from admin.store.execution_events import last_event
 from admin.store.group_commit import GroupCommit
 from admin.store.revisions import head
 from admin.store.write_probe import WriteProbe

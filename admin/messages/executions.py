@@ -36,8 +36,9 @@ from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.executions import CountedPage
+from admin.store.execution_events import Event
 from admin.store.execution_lists import Place
-from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
+from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
 
 

@@ -12,8 +12,9 @@ from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase
 from admin.core.provenance import show_name, split_name
-from admin.store import executions
-from admin.store.executions import Event, Execution
+from admin.store import execution_events
+from admin.store.execution_events import Event
+from admin.store.executions import Execution
 
 #: Up to so many attempts are shown, the last ones.
 MOST_ATTEMPTS = 100
@@ -59,9 +60,9 @@ class AttemptList:
 def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
     """The attempts of an execution that an agent has or had."""
     views: dict[int, AttemptView] = {}
-    for event in reversed(executions.attempt_events(connection, execution.id, MOST_ATTEMPTS)):
+    for event in reversed(execution_events.attempt_events(connection, execution.id, MOST_ATTEMPTS)):
         record = AttemptRecord.from_json(event.attempt or {})
-        if event.type != executions.CONFIRMED:
+        if event.type != execution_events.CONFIRMED:
             views[record.number] = _ended(event, record, execution)
         elif record.number in views:
             views[record.number] = _confirmed(views[record.number], record, event.at)

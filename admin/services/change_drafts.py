@@ -163,8 +163,8 @@ def _last_changes(connection: Connection, changes: Sequence[RowChange]) -> dict[
     made_by = revisions.provenance_of(connection, (version for version in versions.values() if version))
     missing = [key for key, version in versions.items() if not version][:_MOST_NAMED]
     deleted = {key: _deleted_by(connection, key) for key in missing}
-    found = {key: made_by.get(version) if version else deleted.get(key) for key, version in versions.items()}
-    return {key: provenance for key, provenance in found.items() if provenance is not None}
+    made_or_deleted = {key: made_by.get(version) if version else deleted.get(key) for key, version in versions.items()}
+    return {key: provenance for key, provenance in made_or_deleted.items() if provenance is not None}
 
 
 def _deleted_by(connection: Connection, key: RowKey) -> Provenance | None:

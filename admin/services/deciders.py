@@ -13,7 +13,7 @@ from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
 from admin.core.resources import add, subtract
 from admin.services.decision_views import looks_at_load, workload_of
-from admin.store import executions
+from admin.store import execution_queue
 from admin.store.executions import Execution, WaitingExecution
 
 
@@ -147,7 +147,7 @@ def first_to_draw(
 
 def taken_of(connection: Connection, names: Iterable[str], fleet_now: Fleet) -> dict[str, dict[str, int]]:
     """What is taken of some clusters by what waits there."""
-    return executions.taken_by_waiting(connection, {name: fleet_now.clusters[name] for name in names})
+    return execution_queue.taken_by_waiting(connection, {name: fleet_now.clusters[name] for name in names})
 
 
 def route_of(execution: Execution | WaitingExecution) -> Route:

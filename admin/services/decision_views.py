@@ -28,7 +28,7 @@ from admin.services.definitions import current_fleet, fleet_after
 from admin.services.launches import find_launch
 from admin.services.preparations import Preparation
 from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, ResolvedLaunch
-from admin.store import attributes, decision_basis, executions, fleet, registrations, revisions
+from admin.store import attributes, decision_basis, execution_queue, fleet, registrations, revisions
 from admin.store.decision_basis import DecisionBasis
 from admin.store.executions import Execution, WaitingExecution
 
@@ -153,7 +153,7 @@ class StoredView:
         if clusters:
             if self._hold:  # so that no other transaction counts on the same room
                 fleet.hold(self._connection, clusters)
-            waiting = executions.taken_by_waiting(self._connection, clusters)
+            waiting = execution_queue.taken_by_waiting(self._connection, clusters)
         moving = self._moving
         if moving is not None and moving.cluster is not None and moving.cluster in waiting:
             waiting[moving.cluster] = subtract(waiting[moving.cluster], moving.takes_of(clusters[moving.cluster]))

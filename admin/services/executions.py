@@ -29,10 +29,11 @@ from admin.services.scopes import check_readable
 from admin.services.silences import note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
-from admin.store import decisions, execution_counts, execution_lists, executions
+from admin.store import decisions, execution_counts, execution_events, execution_lists, executions
 from admin.store.execution_counts import CountPage
+from admin.store.execution_events import Event
 from admin.store.execution_lists import Item, Page, Place, TooManyToSort
-from admin.store.executions import Event, Execution, ExecutionId, ListedExecution
+from admin.store.executions import Execution, ExecutionId, ListedExecution
 
 _PAGE_SIZE = 1000
 #: The longest wait for an event without a look at the execution: ids of two transactions may come out of order.
@@ -45,7 +46,7 @@ def get_execution(context: Context, key: ExecutionId, after_event: int | None = 
     with context.waiting_room.place(Wait.EXECUTION) as place:
         while True:
             with context.database.reading() as connection:
-                last = executions.last_event(connection)
+                last = execution_events.last_event(connection)
                 execution = find_execution(context, connection, key)
             remaining = deadline - time.monotonic()
             has_later_event = after_event is None or execution.events > after_event
@@ -175,7 +176,7 @@ def list_events(context: Context, key: ExecutionId, above: int, limit: int) -> E
     """The events of an execution above a number, oldest first."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
-        events = executions.events_of(connection, execution.id, above, limit + 1)
+        events = execution_events.events_of(connection, execution.id, above, limit + 1)
     first = events[0].number if events else execution.events + 1
     return EventPage(
         execution=execution,

@@ -27,7 +27,7 @@ from admin.services.cluster_provenance import cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.previews import ExecutionPreview, preview_switch
-from admin.store import executions, fleet, revisions, tokens
+from admin.store import execution_queue, executions, fleet, revisions, tokens
 from admin.store.executions import ListedExecution
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
@@ -121,7 +121,7 @@ def _capacities(
     """The members of some groups by name, and what those of each group have together."""
     names = {member.cluster for group in groups for member in group.members}
     clusters = _with_states(connection, [current.clusters[name] for name in names])
-    waiting = executions.taken_by_waiting(connection, clusters)
+    waiting = execution_queue.taken_by_waiting(connection, clusters)
     return clusters, [group_capacity(group, clusters, waiting) for group in groups]
 
 
@@ -184,7 +184,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
         return ClusterDetails(
             **vars(view),
             leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
-            queue=executions.next_at(connection, name, MOST_EXECUTIONS),
+            queue=execution_queue.next_at(connection, name, MOST_EXECUTIONS),
             by_pool=dict(zip(view.pools, _capacities(connection, current, pools)[1], strict=True)),
         )
 
@@ -201,7 +201,7 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
     leases = executions.leases_by_cluster(connection)
     by_name = _with_states(connection, clusters)
     clusters = list(by_name.values())
-    waiting = executions.taken_by_waiting(connection, by_name)
+    waiting = execution_queue.taken_by_waiting(connection, by_name)
     with_token = tokens.with_live(connection, [name for name in by_name if by_name[name].is_silent], context.clock())
     groups: dict[str, tuple[list[str], list[str]]] = {cluster.name: ([], []) for cluster in clusters}
     for index, groups_of_kind in enumerate((current.pools, current.labels)):

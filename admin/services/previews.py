@@ -32,7 +32,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.redecisions import preview
 from admin.services.simulators import KeyedRequest, Simulator
-from admin.store import executions, fleet
+from admin.store import execution_queue, executions, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
@@ -81,7 +81,7 @@ def preview_switch(context: Context, connection: Connection, state: ClusterState
             outcome=lambda execution, decision: of_drain(execution, deadline, decision),
         )
     fleet_then = fleet_now.with_states({state.name: state})
-    waiting = executions.waiting(connection, 0, most + 1, lock=False)
+    waiting = execution_queue.waiting(connection, 0, most + 1, lock=False)
     preview = _preview(connection, fleet_now, fleet_then, waiting, leased, rule, context.list_limits)
     return replace(preview, notes=_silence_notes(silent, "learns of this only when it is heard again"))
 
@@ -89,7 +89,7 @@ def preview_switch(context: Context, connection: Connection, state: ClusterState
 def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:
     """What becomes of executions if rows are so changed; nothing is changed."""
     most = context.list_limits.previewed
-    waiting = executions.waiting(connection, 0, most + 1, lock=False) if changes else []
+    waiting = execution_queue.waiting(connection, 0, most + 1, lock=False) if changes else []
     fleet_preview = _preview_definitions(context, connection, changes, waiting)
     settled = {effect.id for effect in fleet_preview.effects}
     places = {(change.scope.project, change.scope.domain) for change in changes if change.is_attribute}

@@ -8,7 +8,7 @@ from admin.core.times import show_time
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.executions import end
-from admin.store import executions
+from admin.store import execution_queue, executions
 from admin.store.executions import Execution
 
 #: Executions that are ended in one transaction.
@@ -19,11 +19,11 @@ def end_overdue(context: Context) -> list[Execution]:
     """End executions that waited longer than their queueing budget."""
     now = context.clock()
     with context.database.reading() as connection:
-        if not executions.overdue(connection, now, 1):
+        if not execution_queue.overdue(connection, now, 1):
             return []
     ended = []
     with context.database.writing() as connection:
-        for execution in executions.hold(connection, executions.overdue(connection, now, _BATCH)):
+        for execution in executions.hold(connection, execution_queue.overdue(connection, now, _BATCH)):
             if execution.lease_expires_at is not None or execution.queue_deadline is None:
                 continue  # an agent has leased it at the last moment
             message = f"It still waited when its queueing budget ended at {show_time(execution.queue_deadline)}."

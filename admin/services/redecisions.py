@@ -34,10 +34,11 @@ from admin.services.definitions import current_fleet
 from admin.services.executions import matching
 from admin.services.redecision_rounds import FleetRound, Redecided, Round
 from admin.services.run_requests import CreationRequest, run_request_of
-from admin.store import decisions, executions, fleet
+from admin.store import decisions, execution_events, execution_queue, executions, fleet
 from admin.store.decisions import StoredDecision
+from admin.store.execution_events import Event
 from admin.store.execution_lists import ListLimits
-from admin.store.executions import Event, Execution, ListedExecution, WaitingExecution
+from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
 _BATCH = 500
@@ -49,7 +50,9 @@ def decide_waiting(context: Context) -> list[Redecided]:
     round_ = FleetRound(context=context)
     last_id = 0
     while True:
-        waiting, batch = _decide_batch(context, partial(executions.waiting, after_id=last_id, limit=_BATCH), round_)
+        waiting, batch = _decide_batch(
+            context, partial(execution_queue.waiting, after_id=last_id, limit=_BATCH), round_
+        )
         changed += batch
         if len(waiting) < _BATCH:
             break
@@ -61,9 +64,9 @@ def decide_waiting(context: Context) -> list[Redecided]:
 def decide_undecided(context: Context) -> list[Redecided]:
     """Decide executions that agents gave back, or that were taken from lost clusters."""
     with context.database.autocommit() as connection:
-        if not executions.is_any_undecided(connection):
+        if not execution_queue.is_any_undecided(connection):
             return []
-    return _decide_batch(context, partial(executions.undecided, limit=_BATCH), Round(context=context))[1]
+    return _decide_batch(context, partial(execution_queue.undecided, limit=_BATCH), Round(context=context))[1]
 
 
 def _decide_batch(
@@ -154,7 +157,7 @@ def _outcome(
 def is_room_again(context: Context) -> bool:
     """Whether an execution that waits for room, or at an expected cluster, would find some now."""
     with context.database.reading() as connection:
-        oldest = executions.full_routes(connection, WAITS_FOR_ROOM)
+        oldest = execution_queue.full_routes(connection, WAITS_FOR_ROOM)
         fleet_now = current_fleet(context, connection)
         movable = _oldest_movable(connection, fleet_now)
         if not oldest and not movable:
@@ -174,7 +177,7 @@ def _oldest_movable(connection: Connection, fleet_now: Fleet) -> list[WaitingExe
     if len(expected) in (0, len(fleet_now.clusters)):
         return []
     decider = Decider(fleet_now)
-    return [execution for execution in executions.oldest_at(connection, expected) if decider.may_move(execution)]
+    return [execution for execution in execution_queue.oldest_at(connection, expected) if decider.may_move(execution)]
 
 
 def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
@@ -251,7 +254,7 @@ def _store_decisions(connection: Connection, new: list[_NewDecision], now: datet
         events.append((execution.id, event))
     decisions.add(connection, stored)
     executions.change_many(connection, changed)
-    executions.add_events(connection, events)
+    execution_events.add_events(connection, events)
 
 
 def redecide(

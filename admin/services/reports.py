@@ -22,7 +22,7 @@ from admin.core.executions.attempts import (
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.silences import UNCONFIRMED, confirmed
 from admin.metrics import count_finished, count_started
-from admin.store import executions, logs
+from admin.store import execution_events, logs
 from admin.store.executions import ExecutionId
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OutputFile
@@ -138,7 +138,7 @@ def _note_refusals(
 ) -> None:
     """Add events of refused reports; on the executions of others a cluster adds one each at most."""
     others = {execution.id for execution, _, _ in refused if execution.cluster != cluster}
-    noted = executions.with_event(connection, others, "REFUSED", cluster)
+    noted = execution_events.with_event(connection, others, "REFUSED", cluster)
     for execution, report, reason in refused:
         if execution.id not in noted:
             message = f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it was refused."
@@ -152,7 +152,7 @@ def _confirm_ends(
 ) -> set[str]:
     """Keep the ends of attempts that were ended without their agent, which tells them now; returns those reports."""
     ends = [(execution, report) for execution, report in late if _is_end(report)]
-    unconfirmed = executions.unconfirmed_attempts(connection, {execution.id for execution, _ in ends}, cluster)
+    unconfirmed = execution_events.unconfirmed_attempts(connection, {execution.id for execution, _ in ends}, cluster)
     kept: set[str] = set()
     for execution, report in ends:
         attempt = (execution.id, report.attempt)
@@ -182,7 +182,7 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
     )
     execution.set(reason_message=confirmed(execution.reason_message, cluster, now))
     message = f"Cluster '{cluster}' reported {report.type}, which confirms that the job has ended."
-    execution.note(executions.CONFIRMED, record.reason, message, cluster, now, record)
+    execution.note(execution_events.CONFIRMED, record.reason, message, cluster, now, record)
 
 
 def _truncate(output: OutputFile, limit: int) -> OutputFile:

@@ -12,7 +12,7 @@ from admin.core.fleet.clusters import PRUNED
 from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Lifespan, Retention, batches
 from admin.metrics import count_pruned
 from admin.services.context import Context
-from admin.store import executions, fleet, retention
+from admin.store import execution_events, fleet, retention
 from admin.store.executions import Execution
 from admin.store.fleet import ClusterEvent
 from admin.store.retention import Counts, PrunedRows
@@ -137,7 +137,7 @@ def _mark(context: Context) -> int:
     """The id of the last event; every decision from now on leaves a later one."""
     with context.database.writing() as connection:
         fleet.lock(connection)  # so that no decision is in progress
-        return executions.last_event(connection)
+        return execution_events.last_event(connection)
 
 
 def _delete_unused(context: Context, unused: set[str], mark: int, until: float, most: int) -> Iterator[Counts]:
@@ -149,7 +149,7 @@ def _delete_unused(context: Context, unused: set[str], mark: int, until: float, 
         counts: Counts = {}
         with context.database.writing() as connection:
             fleet.lock(connection)
-            last = executions.last_event(connection)
+            last = execution_events.last_event(connection)
             is_short = last - mark <= most
             if is_short:
                 unused -= retention.trails_decided(connection, mark, last)

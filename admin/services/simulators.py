@@ -23,7 +23,7 @@ from admin.services.context import Context
 from admin.services.decision_views import StoredView, looks_at_load, reason_of
 from admin.services.launches import find_launch
 from admin.services.run_requests import RunRequest, run_request_of
-from admin.store import decisions, executions
+from admin.store import decisions, execution_queue
 from admin.store.executions import Execution
 
 
@@ -86,7 +86,7 @@ class Simulator:
         self._rules = context.settings.rules
         self._view = StoredView(context, connection, proposed=changes)
         self.fleet = self._view.fleet
-        self._waiting = executions.taken_by_waiting(connection, self.fleet.clusters)
+        self._waiting = execution_queue.taken_by_waiting(connection, self.fleet.clusters)
         self._run_plans: dict[str, RunPlan] = {}
         self._criteria: dict[str, object] = {}
         self._fleets: dict[str, Fleet] = {"": self.fleet}  #: by what says their states

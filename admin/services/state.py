@@ -17,7 +17,7 @@ from admin.services.context import Context
 from admin.services.database_failures import explain
 from admin.services.definitions import current_fleet
 from admin.services.warnings import admin_warnings, stored_warnings
-from admin.store import executions, fleet, registrations, revisions
+from admin.store import execution_queue, executions, fleet, registrations, revisions
 from admin.store.schema import SchemaState, schema_state
 
 _log = logging.getLogger("rainbow.state")
@@ -75,7 +75,7 @@ class StateSummary:
             moment = head, registrations.number(connection)
             unfinished = list(executions.unfinished_counts(connection))
             fleet_now = current_fleet(self._context, connection).with_states(fleet.states(connection))
-            taken = executions.taken_by_waiting(connection, fleet_now.clusters)
+            taken = execution_queue.taken_by_waiting(connection, fleet_now.clusters)
             about_admin = admin_warnings(self._context, connection)
         waiting = Counter[str]()
         for phase, _reason, _domain, cluster, _pool, _label, count in unfinished:

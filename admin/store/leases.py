@@ -14,8 +14,9 @@ from admin.core.executions.attempts import Change, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS, Retries
 from admin.store.batches import update_all
+from admin.store.execution_events import Event, add_events
 from admin.store.execution_tables import executions
-from admin.store.executions import LEASED, UNLEASED, Event, ExecutionId, add_events
+from admin.store.executions import LEASED, UNLEASED, ExecutionId
 from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnySelect
 

@@ -20,7 +20,9 @@ from admin.core.settings.scopes import Scope
 from admin.store import (
     attributes,
     execution_counts,
+    execution_events,
     execution_lists,
+    execution_queue,
     executions,
     leases,
     registrations,
@@ -294,13 +296,13 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),
 }
 QUEUE: dict[str, tuple[Call, str]] = {
-    "waiting": (lambda c: executions.waiting(c, FINISHED - 150, 20), "unfinished"),
-    "undecided": (lambda c: executions.undecided(c, 20), "unplaced"),
-    "overdue": (lambda c: executions.overdue(c, NOW, 1), "deadline"),
+    "waiting": (lambda c: execution_queue.waiting(c, FINISHED - 150, 20), "unfinished"),
+    "undecided": (lambda c: execution_queue.undecided(c, 20), "unplaced"),
+    "overdue": (lambda c: execution_queue.overdue(c, NOW, 1), "deadline"),
     "offered": (lambda c: leases.offered(c, "cluster-1", NOW, 50), "offered"),
     "leased": (lambda c: leases.leased(c, ["cluster-1"]), "held"),
     "leases at": (lambda c: executions.leases_at(c, "cluster-1", 10), "held"),
-    "next at": (lambda c: executions.next_at(c, "cluster-1", 10), "offered"),
+    "next at": (lambda c: execution_queue.next_at(c, "cluster-1", 10), "offered"),
     "leased at": (lambda c: executions.leased_at(c, ["cluster-1"], 50), "held"),
     "leased by": (lambda c: executions.leased_by(c, [("pool", "gpu")], 50), "held"),
     "expired": (lambda c: leases.expired(c, "cluster-1", SILENT, NOW, 50), "held"),
@@ -316,10 +318,10 @@ BY_NAME: dict[str, Call] = {
 }
 #: These look at everything that has not ended, and sort or group it.
 COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
-    "full routes": (lambda c: executions.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
-    "demand": (lambda c: executions.taken_by_waiting(c, clusters(1)), ("unfinished", "offered", "phase")),
+    "full routes": (lambda c: execution_queue.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
+    "demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1)), ("unfinished", "offered", "phase")),
     "demand of all": (
-        lambda c: executions.taken_by_waiting(c, clusters(*range(20))),
+        lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20))),
         ("unfinished", "offered", "phase"),
     ),
     "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),
@@ -398,7 +400,7 @@ def test_names_are_found_by_their_key_as_soon_as_the_database_knows_its_tables(c
 
 
 def test_the_attempts_of_an_execution_are_read_from_its_own_events(plans: Plans) -> None:
-    plan = plans.of(lambda c: executions.attempt_events(c, 7, 100))
+    plan = plans.of(lambda c: execution_events.attempt_events(c, 7, 100))
     assert re.search("SEARCH execution_events USING INDEX|Index Cond: .execution_id = '7'", plan), plan
     assert not re.search("SCAN execution_events|Seq Scan", plan), plan
 

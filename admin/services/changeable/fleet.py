@@ -92,12 +92,12 @@ class ChangeableFleet(Changeable):
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Whatever this change itself stops using a definition does not count."""
         keys = [(FleetKind(change.kind), change.name) for change in removed]
-        going = [self._before[key] for key in keys if key in self._before]
-        if not going:
+        removed_definitions = [self._before[key] for key in keys if key in self._before]
+        if not removed_definitions:
             return
         changes = self.draft.changes
         after = fleet_after(self.context, self.connection, changes)
-        for definition in going:
+        for definition in removed_definitions:
             kind = kind_that_names(definition.kind)
             changed = [change for change in changes if change.kind == kind]
             rows = rows_after(attributes.every(self.connection, kind), changed).values()

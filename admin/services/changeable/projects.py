@@ -53,9 +53,9 @@ class ChangeableProjects(Changeable):
 
     def check_removals(self, removed: Sequence[RowChange]) -> Iterator[Problem]:
         """A project goes only together with everything that is stored below it."""
-        going = {(change.kind, change.scope) for change in self.draft.changes if change.after is None}
+        removed_places = {(change.kind, change.scope) for change in self.draft.changes if change.after is None}
         for project_id in sorted(change.scope.project for change in removed):
-            if any(key not in going for key in attributes.keys_below(self.connection, project_id)):
+            if any(key not in removed_places for key in attributes.keys_below(self.connection, project_id)):
                 reason = "still has attributes. Delete them first."
             elif executions.has_project(self.connection, project_id) or registrations.has_project(
                 self.connection, project_id

@@ -1,0 +1,97 @@
+"""Events of executions: what happened to each, numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from sqlalchemy import (
+    Connection,
+    func,
+    select,
+)
+
+from admin.core.json_text import JsonObject
+from admin.store.batches import insert_all
+from admin.store.execution_tables import execution_events, executions
+
+_columns = executions.c
+_event_columns = execution_events.c
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to an execution."""
+
+    number: int
+    at: datetime
+    type: str
+    phase: str
+    reason: str | None = None
+    message: str | None = None
+    cluster: str | None = None
+    by: str | None = None
+    attempt: JsonObject | None = None  #: the record of the attempt that was over with it
+
+
+_SELECT_EVENT = select(*(_event_columns[field.name] for field in fields(Event)))
+
+
+def add_events(connection: Connection, events: list[tuple[int, Event]]) -> None:
+    """Store events, each with the id of its execution."""
+    rows = [{"execution_id": execution_id, **vars(event)} for execution_id, event in events]
+    insert_all(connection, execution_events, rows)
+
+
+def events_of(connection: Connection, execution_id: int, above: int, limit: int) -> list[Event]:
+    """The events of an execution above a number, oldest first."""
+    query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.number > above)
+    rows = connection.execute(query.order_by(_event_columns.number).limit(limit))
+    return [Event(**row._mapping) for row in rows]
+
+
+def attempt_events(connection: Connection, execution_id: int, limit: int) -> list[Event]:
+    """The last events of an execution that were the end of an attempt, newest first."""
+    query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.attempt.is_not(None))
+    rows = connection.execute(query.order_by(_event_columns.number.desc()).limit(limit))
+    return [Event(**row._mapping) for row in rows]
+
+
+#: The type of the event by which the agent of a lost cluster tells the end of an attempt after all.
+CONFIRMED = "CONFIRMED"
+_MOST_RECORDS = 1000
+
+
+def unconfirmed_attempts(connection: Connection, ids: Iterable[int], cluster: str) -> set[tuple[int, int]]:
+    """The attempts at a cluster of some executions whose end nobody has confirmed: row ids with lease numbers."""
+    requested = list(ids)
+    if not requested:
+        return set()
+    columns = (_event_columns.execution_id, _event_columns.type, _event_columns.attempt)
+    is_record = (_event_columns.attempt.is_not(None), _event_columns.cluster == cluster)
+    query = select(*columns).where(_event_columns.execution_id.in_(requested), *is_record)
+    unconfirmed: set[tuple[int, int]] = set()
+    confirmed: set[tuple[int, int]] = set()
+    for id, kind, record in connection.execute(query.order_by(_event_columns.id.desc()).limit(_MOST_RECORDS)):
+        key = (id, record["number"])
+        if kind == CONFIRMED:
+            confirmed.add(key)
+        elif record.get("unconfirmed") and key not in confirmed:
+            unconfirmed.add(key)
+    return unconfirmed
+
+
+def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: str) -> set[int]:
+    """Those of some executions, by their ids, that have an event of a type and cluster."""
+    requested = list(ids)
+    if not requested:
+        return set()
+    is_event = (_event_columns.type == kind, _event_columns.cluster == cluster)
+    query = select(_event_columns.execution_id).where(_event_columns.execution_id.in_(requested), *is_event)
+    return set(connection.execute(query).scalars())
+
+
+def last_event(connection: Connection) -> int:
+    """The id of the last event of all executions."""
+    return int(connection.execute(select(func.coalesce(func.max(_event_columns.id), 0))).scalar_one())

@@ -1,0 +1,107 @@
+"""The queue of executions: those that wait for a cluster, or at one for its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from sqlalchemy import (
+    Connection,
+    Float,
+    case,
+    cast,
+    false,
+    func,
+    select,
+    true,
+)
+
+from admin.core.executions.attempts import UNDECIDED
+from admin.core.fleet.clusters import Cluster
+from admin.core.resources import add, occupied
+from admin.store.execution_tables import DEMANDS, executions
+from admin.store.executions import (
+    IS_QUEUED,
+    OPEN,
+    QUEUED,
+    SELECT_LISTED,
+    UNLEASED,
+    ListedExecution,
+    WaitingExecution,
+)
+from admin.store.sql_types import AnySelect
+
+_columns = executions.c
+_WAITS = (QUEUED, _columns.lease_expires_at.is_(None))
+_SELECT_WAITING = select(*(_columns[name] for name in WaitingExecution._fields))
+
+
+def waiting(connection: Connection, after_id: int, limit: int, *, lock: bool = True) -> list[WaitingExecution]:
+    """Executions that wait and that no agent has, by id; with `lock` until the transaction ends."""
+    query = _SELECT_WAITING.where(*_WAITS, OPEN, _columns.id > after_id).order_by(_columns.id).limit(limit)
+    return list(map(WaitingExecution._make, connection.execute(query.with_for_update() if lock else query)))
+
+
+def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
+    """The executions that wait at a cluster and that its agent does not have, the first to be leased first."""
+    order = (_columns.tier, _columns.priority.desc(), _columns.id)
+    query = SELECT_LISTED.where(*UNLEASED, _columns.cluster == cluster).order_by(*order).limit(limit)
+    return list(map(ListedExecution._make, connection.execute(query)))
+
+
+def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
+    """What is taken of each of some clusters by what waits there."""
+    sums = [func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS]
+    query = (
+        select(_columns.cluster, _columns.exclusive, *sums, func.count())
+        .where(QUEUED, OPEN, func.coalesce(_columns.cluster, "").in_(list(clusters)))
+        .group_by(_columns.cluster, _columns.exclusive)
+    )
+    taken: dict[str, dict[str, int]] = {}
+    for name, exclusive, *amounts in connection.execute(query):
+        demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
+        whole = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
+        taken[name] = add(taken.get(name, {}), whole)
+    return taken
+
+
+def full_routes(connection: Connection, reasons: Iterable[str]) -> list[WaitingExecution]:
+    """The oldest execution of each route that waits for one of some reasons."""
+    waits = (*_WAITS, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
+    return _first_of_routes(connection, _SELECT_OLDEST.where(*waits))
+
+
+def oldest_at(connection: Connection, clusters: Iterable[str]) -> list[WaitingExecution]:
+    """The oldest execution of each route that waits at one of some clusters."""
+    return _first_of_routes(connection, _SELECT_OLDEST.where(*UNLEASED, _columns.cluster.in_(list(clusters))))
+
+
+_SELECT_OLDEST = select(func.min(_columns.id)).group_by(_columns.route_kind, _columns.route_name)
+
+
+def _first_of_routes(connection: Connection, oldest: AnySelect) -> list[WaitingExecution]:
+    return list(map(WaitingExecution._make, connection.execute(_SELECT_WAITING.where(_columns.id.in_(oldest)))))
+
+
+def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:
+    """The ids of executions that waited longer than their queueing budget."""
+    # Written as a CASE so that the index of offered executions does not match.
+    is_free = case((_columns.lease_expires_at.is_(None), true()), else_=false())
+    query = select(_columns.id).where(IS_QUEUED, _columns.queue_deadline <= now, is_free)
+    return list(connection.execute(query.order_by(_columns.queue_deadline).limit(limit)).scalars())
+
+
+_IS_UNDECIDED = (*_WAITS, _columns.cluster.is_(None), _columns.reason == UNDECIDED)
+_ANY_UNDECIDED = select(_columns.id).where(*_IS_UNDECIDED).limit(1)
+
+
+def is_any_undecided(connection: Connection) -> bool:
+    """Whether any execution was given back and needs another cluster."""
+    return connection.execute(_ANY_UNDECIDED).first() is not None
+
+
+def undecided(connection: Connection, limit: int) -> list[WaitingExecution]:
+    """Executions that were given back and need another cluster, locked until the transaction ends."""
+    query = _SELECT_WAITING.where(*_IS_UNDECIDED)
+    rows = connection.execute(query.order_by(_columns.id).limit(limit).with_for_update(skip_locked=True))
+    return list(map(WaitingExecution._make, rows))
