@@ -42,15 +42,15 @@ class ChangedValues:
 
 def find_changed_values(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ChangedValues:
     """The effective values that changes of attributes change: at their own scopes, and at a limited number below."""
-    effects: list[Effect] = []
-    looked_at: set[Scope] = set()
-    is_complete = True
-    for kind, of_kind in _by_kind(context, changes):
-        affected = find_affected(context, connection, [change.scope for change in of_kind])
-        effects += _effects_at(context, connection, kind, of_kind, affected.scopes)
-        looked_at.update(affected.scopes)
-        is_complete = is_complete and affected.is_complete
-    return ChangedValues(effects=effects, examined=len(looked_at), is_complete=is_complete)
+    real = [change for change in changes if change.is_attribute and change.is_real]
+    # Rows of one kind make a scope known at which those of another may apply, so that all are searched together.
+    affected = find_affected(context, connection, [change.scope for change in real])
+    changed = [
+        effect
+        for kind, of_kind in _by_kind(context, real)
+        for effect in _effects_at(context, connection, kind, of_kind, affected.scopes)
+    ]
+    return ChangedValues(effects=changed, examined=len(affected.scopes), is_complete=affected.is_complete)
 
 
 def changed_among(

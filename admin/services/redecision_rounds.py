@@ -62,7 +62,7 @@ class Round:
     claimed_by: str | None = None  #: who asked for it
 
     def begin(self, connection: Connection) -> None:
-        """Find out the cause before anything is decided, if it is to be found in the fleet."""
+        """Read what the cause is to be found among, before anything is decided."""
 
     def note(self, connection: Connection, outcomes: Iterable[Redecided]) -> None:
         """Store one event for some executions, however many they are; none where nothing has changed."""
@@ -77,7 +77,8 @@ class Round:
         if self.cause is not None:
             return self.cause
         causes = Counter(outcome.previous_message for outcome in noted).most_common(_MOST_NAMED)
-        return " ".join(f"{message} ({count})" if len(causes) > 1 else message for message, count in causes)
+        shown = ((shorten(message, 200), count) for message, count in causes)
+        return " ".join(f"{message} ({count})" if len(causes) > 1 else message for message, count in shown)
 
 
 @dataclass(kw_only=True)
@@ -85,15 +86,22 @@ class FleetRound(Round):
     """Executions that are decided again since the fleet has changed, or has room again."""
 
     _newest: SeenChanges | None = field(default=None, init=False)
+    _events: Sequence[ClusterEvent] = field(default=(), init=False)  #: the last ones when the round began
 
     def begin(self, connection: Connection) -> None:
-        """Find out what has happened to the fleet since the last such round; the first transaction counts."""
+        """Read the last events of the fleet; the first transaction counts."""
         if self._newest is None:
-            seen = self.context.seen_changes
-            newest = fleet.events(connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED)
-            self.cause = _describe_cause(seen, newest, revisions.last_of_fleet(connection, _MOST_SEARCHED))
-            event = max([seen.event or 0, *(event.number for event in newest)])
+            last_seen = self.context.seen_changes.event or 0
+            self._events = fleet.events(connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED)
+            event = max([last_seen, *(event.number for event in self._events)])
             self._newest = SeenChanges(event=event, revision=revisions.head(connection))
+
+    def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
+        """What has happened to the fleet since the last such round."""
+        if self.cause is None:
+            revision = revisions.last_of_fleet(connection, _MOST_SEARCHED)
+            self.cause = _describe_cause(self.context.seen_changes, self._events, revision)
+        return self.cause
 
     def end(self) -> None:
         """Remember what was looked at, for the next round."""
@@ -115,7 +123,12 @@ def _describe(noted: list[Redecided]) -> str:
 
 
 def _describe_cause(seen: SeenChanges, newest: Sequence[ClusterEvent], revision: Provenance | None) -> str:
-    """The last event or revision that changed the fleet, of those that are new; else there is room again."""
+    """The last event or revision that changed the fleet, of those that are new; else there is room again.
+
+    A process that has just begun does not know which are new, and names none.
+    """
+    if seen.event is None:
+        return "The fleet had changed, or had room again, when this admin began to decide."
     events = (event for event in newest if event.type not in (PRUNED, REDECIDED) and seen.is_new_event(event.number))
     event = next(events, None)
     if revision is not None and not seen.is_new_revision(revision.revision or 0):

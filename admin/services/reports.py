@@ -180,7 +180,8 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
         started_at=report.started_at,
         ended_at=report.finished_at,
     )
-    execution.set(reason_message=confirmed(execution.reason_message, cluster, now))
+    if report.attempt == execution.attempt:  # else the reason is that of a later attempt
+        execution.set(reason_message=confirmed(execution.reason_message, cluster, now))
     message = f"Cluster '{cluster}' reported {report.type}, which confirms that the job has ended."
     execution.note(execution_events.CONFIRMED, record.reason, message, cluster, now, record)
 

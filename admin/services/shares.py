@@ -170,7 +170,7 @@ def _clusters(
     shares_of_clusters = []
     for name in [*weights, *sorted(placed.keys() - weights.keys())]:
         gained, lost_there = passed_over.get(name, Counter()), lost.get(name, Counter())
-        expected = expected_range(promised[name], draws) if name in promised and draws else None
+        expected = expected_range(promised[name], draws, len(promised)) if name in promised and draws else None
         drawn = placed[name] - gained.total() + lost_there.total() if expected else None
         shares_of_clusters.append(
             ClusterShare(

@@ -60,25 +60,26 @@ def attempt_events(connection: Connection, execution_id: int, limit: int) -> lis
 
 #: The type of the event by which the agent of a lost cluster tells the end of an attempt after all.
 CONFIRMED = "CONFIRMED"
-_MOST_RECORDS = 1000
+#: Executions whose records are read at once, and the newest records of these that are.
+_BATCH, _MOST_RECORDS = 50, 1000
 
 
 def unconfirmed_attempts(connection: Connection, ids: Iterable[int], cluster: str) -> set[tuple[int, int]]:
     """The attempts at a cluster of some executions whose end nobody has confirmed: row ids with lease numbers."""
-    requested = list(ids)
-    if not requested:
-        return set()
+    requested = sorted(ids)
     columns = (_event_columns.execution_id, _event_columns.type, _event_columns.attempt)
     is_record = (_event_columns.attempt.is_not(None), _event_columns.cluster == cluster)
-    query = select(*columns).where(_event_columns.execution_id.in_(requested), *is_record)
     unconfirmed: set[tuple[int, int]] = set()
     confirmed: set[tuple[int, int]] = set()
-    for id, kind, record in connection.execute(query.order_by(_event_columns.id.desc()).limit(_MOST_RECORDS)):
-        key = (id, record["number"])
-        if kind == CONFIRMED:
-            confirmed.add(key)
-        elif record.get("unconfirmed") and key not in confirmed:
-            unconfirmed.add(key)
+    for start in range(0, len(requested), _BATCH):
+        is_requested = _event_columns.execution_id.in_(requested[start : start + _BATCH])
+        query = select(*columns).where(is_requested, *is_record).order_by(_event_columns.id.desc())
+        for id, kind, record in connection.execute(query.limit(_MOST_RECORDS)):
+            key = (id, record["number"])
+            if kind == CONFIRMED:
+                confirmed.add(key)
+            elif record.get("unconfirmed") and key not in confirmed:
+                unconfirmed.add(key)
     return unconfirmed
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import update
 from admin.services.attempts import MOST_ATTEMPTS
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
-from admin.services.redecisions import decide_waiting
+from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store.execution_tables import execution_events
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
 from tests.support.placing import API, DOMAIN, asked, created, explanation, get, ok, pool, put_cluster, put_pool, switch
@@ -183,6 +183,32 @@ def test_the_end_of_a_lost_attempt_that_is_told_later_is_kept_beside_the_next_on
     assert agent.report("late", "FAILED", exit_code=9) == "OLD_ATTEMPT"  # it is refused as before
     types = [event["type"] for event in get(agent.client, f"executions/{agent.project}/{DOMAIN}/late/events")["events"]]
     assert (types.count("CONFIRMED"), types.count("REFUSED")) == (1, 1)
+
+
+def test_a_late_end_confirms_the_attempt_that_it_is_of(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "twice", retry={"on_lost": "retry", "attempts": 2, "backoff": "1s"})
+
+    def lose() -> None:
+        agent.start()
+        clock.advance(40)
+        judge_health(context)
+        evict_from_lost(context, 10_000)
+
+    lose()
+    agent.holding.clear()
+    agent.sync()
+    decide_undecided(context)
+    clock.advance(5)
+    lose()
+    unconfirmed = "Nobody has confirmed"
+    path = f"executions/{agent.project}/{DOMAIN}/twice"
+    assert [entry[0] for entry in attempts(agent, "twice", "unconfirmed")] == [True, True]
+    before = get(agent.client, path)["closure"]["reason"]["message"]
+    for number, refused, expected in ((1, "OLD_ATTEMPT", [None, True]), (2, None, [None, None])):
+        assert agent.report("twice", "FAILED", exit_code=9, attempt=number) == refused
+        assert [entry[0] for entry in attempts(agent, "twice", "unconfirmed")] == expected
+        after = get(agent.client, path)["closure"]["reason"]["message"]
+        assert (after == before, unconfirmed in after) == ((True, True) if number == 1 else (False, False))
 
 
 def test_each_attempt_has_its_nodes_and_the_status_how_the_time_was_spent(agent: PlayedAgent, clock: Clock) -> None:

@@ -155,6 +155,7 @@ def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: Flas
         report(api, cluster, capacity={"executions": 100})
     for number in range(7):
         created(api, f"e{number}", **pool("both"))
+    decide_waiting(context_of(app))
     switch(api, "east", "cordon", reason="new disks", claimed_by="otto")
     decide_waiting(context_of(app))
     decide_waiting(context_of(app))
@@ -236,6 +237,7 @@ def test_a_round_after_a_revision_names_it(app: Flask, api: FlaskClient) -> None
     for cluster in ("east", "west"):
         report(api, cluster, capacity={"executions": 100})
     created(api, "first", **pool("both"))
+    decide_waiting(context_of(app))
     body = {"pool": {"members": [{"id": "west"}]}, "claimed_by": "ana", "message": "east is sold"}
     number = ok(api.put(f"{API}/pools/both", json=body))["revision"]
     decide_waiting(context_of(app))
@@ -288,3 +290,17 @@ def test_a_round_that_nothing_new_explains_names_no_older_event(app: Flask, api:
         "1 decided again: none -> east: 1 (flytesnacks/development/first). "
         "Room was left, or an agent reported a change."
     )
+
+
+def test_a_process_that_has_just_begun_names_no_cause(app: Flask, api: FlaskClient) -> None:
+    put_pool(api, "both", ["east", "west"])
+    created(api, "waits", cluster="east")
+    switch(api, "east", "cordon", claimed_by="otto")
+    created(api, "moves", **pool("both"))
+    switch(api, "east", "uncordon")
+    switch(api, "west", "cordon")
+    context_of(app).seen_changes.event = None
+    decide_waiting(context_of(app))
+    causes = [entry["message"] for entry in entries(api, "&source=redecision")]
+    assert len(causes) == 1
+    assert causes[0].endswith("The fleet had changed, or had room again, when this admin began to decide.")

@@ -216,7 +216,9 @@ def _condition(term: str, now: datetime) -> Condition:
     values = _values(value) if is_list else [_value(value)]
     if function == "contains" and type_ is not FieldType.TEXT:
         raise _invalid(term, f"searches for text, but {field} is a {type_.value}")
-    read = tuple(parse_value(field, item, now) for item in values)
+    # A part of a scope's name need not be the name of a scope.
+    is_part = function not in ("eq", "ne", "value_in", "value_not_in") and field in SCOPE_FIELDS
+    read = tuple(parse_value("name" if is_part else field, item, now) for item in values)
     return Condition(field=field, function=function, values=read, asked_at=now)
 
 

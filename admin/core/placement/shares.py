@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Group
@@ -53,32 +54,32 @@ class Range(NamedTuple):
         return f"{self.low} to {self.high}"
 
 
-#: How likely it is that chance gives less, and that it gives more, than what is expected.
-_TAIL = 0.025
+#: How likely it is that chance gives one of the clusters of a pool more or less than what is expected.
+_OUTSIDE = 0.05
 #: Up to so many draws are looked at one number after the other.
 _MOST_EXACT = 1000
-#: Standard deviations on either side of the mean beyond which these tails begin.
-_DEVIATIONS = 1.96
 
 
-def expected_range(share: float, draws: int) -> Range:
-    """How many of some draws a cluster gets by chance in 95 of 100 cases, if a share of them is promised to it.
+def expected_range(share: float, draws: int, clusters: int = 1) -> Range:
+    """How many of some draws a cluster gets by chance, if a share of them is promised to it.
 
-    That is the interval of the binomial distribution; of many draws by its normal approximation.
+    In 95 of 100 cases each of so many clusters gets a number within its range. That is an interval of the binomial
+    distribution; of many draws by its normal approximation.
     """
+    tail = _OUTSIDE / 2 / clusters  # of less, and of more
     if share > 0.5:
-        others = expected_range(1 - share, draws)
+        others = expected_range(1 - share, draws, clusters)
         return Range(draws - others.high, draws - others.low)
     if draws > _MOST_EXACT:
-        mean, deviation = draws * share, math.sqrt(draws * share * (1 - share))
-        low, high = mean - _DEVIATIONS * deviation, mean + _DEVIATIONS * deviation
+        deviation = NormalDist().inv_cdf(1 - tail) * math.sqrt(draws * share * (1 - share))
+        low, high = draws * share - deviation, draws * share + deviation
         return Range(max(0, math.floor(low)), min(draws, math.ceil(high)))
     chance = below = (1 - share) ** draws  # of this number, and of this or a smaller one
     lowest = number = 0
-    while below < 1 - _TAIL and number < draws:
+    while below < 1 - tail and number < draws:
         chance *= (draws - number) / (number + 1) * share / (1 - share)
         number += 1
-        if below <= _TAIL:
+        if below <= tail:
             lowest = number
         below += chance
     return Range(lowest, number)

@@ -27,7 +27,7 @@ class NoEffect:
     """The reasons why rows have no effect, read page by page while it is iterated, and what was examined so far."""
 
     def __init__(self, pages: Iterator[Document]) -> None:
-        self._pages = pages
+        self._warnings = self._read(pages)
         self.document: Document = {"warnings": [], "revision": 0, "examined": 0}  #: all pages that were read
 
     @property
@@ -36,7 +36,13 @@ class NoEffect:
         return not self.document.get("token")
 
     def __iter__(self) -> Iterator[Document]:
-        for page in self._pages:
+        return self._warnings
+
+    def __next__(self) -> Document:
+        return next(self._warnings)
+
+    def _read(self, pages: Iterator[Document]) -> Iterator[Document]:
+        for page in pages:
             read = self.document
             joined = {**page, "warnings": read["warnings"] + page["warnings"]}
             joined["examined"] = read["examined"] + page["examined"]

@@ -28,6 +28,7 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("eq(phase,QUEUED)+ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
         ("eq(phase,QUEUED) ne(pool,gpu)", [("eq", "phase", ("QUEUED",)), ("ne", "pool", ("gpu",))]),
         ("contains(name,a+b)", [("contains", "name", ("a+b",))]),
+        ("contains(origin_scope,duct)", [("contains", "origin_scope", ("duct",))]),
         ("eq(labels.team,ml)", [("eq", "labels.team", ("ml",))]),
         ("value_in(labels.example.com/tier-1,a;)", [("value_in", "labels.example.com/tier-1", ("a", ""))]),
         ("eq(created_by,anonymous)", [("eq", "created_by", ("anonymous",))]),

@@ -100,6 +100,13 @@ def test_the_range_holds_95_of_100_draws_and_not_many_more(share: float, draws: 
     assert 0.95 <= inside < 0.99
 
 
+def test_the_ranges_of_more_clusters_are_wider_so_that_all_hold_together() -> None:
+    assert expected_range(0.1, 60, 10).low <= expected_range(0.1, 60).low
+    assert expected_range(0.1, 60, 10).high > expected_range(0.1, 60).high
+    of_one, of_ten = (expected_range(0.5, 10_000, clusters) for clusters in (1, 10))
+    assert (of_one, of_ten) == (Range(4902, 5098), Range(4859, 5141))
+
+
 def test_a_share_is_explained_by_chance_by_what_went_past_and_by_what_came_instead() -> None:
     def explained(**values: Any) -> str:
         facts: dict[str, Any] = {"placed": 9, "lost": {}, "gained": {}, "weights_changed": False}
