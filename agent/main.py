@@ -70,6 +70,9 @@ def _config(file: str | None, **options: Any) -> Config:
     """The configuration in a file, overridden by options, which are named as the keys are."""
     from agent.config import ConfigError, default_config_file, load_config
 
+    if "RAINBOW_TOKEN_FILE" in os.environ and not options.get("tokenFile"):
+        note = "Note: RAINBOW_TOKEN_FILE is rainbowctl's; the agent's token file is set by RAINBOW_AGENT_TOKEN_FILE."
+        click.echo(note, err=True)
     try:
         return load_config(Path(file) if file else default_config_file(), options)
     except ConfigError as error:

@@ -64,7 +64,8 @@ def stand(context: Context, key: ExecutionId) -> tuple[Execution, Status]:
     """An execution, and where it stands now."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
-        settings = decisions.trail(connection, decisions.of(connection, execution.id)[-1].settings_trail)
+        digests = decisions.settings_trails(connection, [(execution.id, execution.decisions)])
+        settings = decisions.trail(connection, digests[execution.id])
         provenance = revisions.provenance_of(connection, versions_in(settings))
         heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
         silence = view_silence(context, connection, execution, heard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from agent.config import Config, ConfigError, default_config_file, load_config
 from agent.main import main
@@ -128,3 +129,14 @@ def test_the_variable_of_rainbowctls_token_does_not_name_the_clusters(monkeypatc
         assert context.params["tokenFile"] is None
     monkeypatch.setenv("RAINBOW_AGENT_TOKEN_FILE", "alpha.token")
     assert main.commands["run"].make_context("run", ["--cluster", "alpha"]).params["tokenFile"] == "alpha.token"
+
+
+def test_an_agent_that_is_set_up_as_before_says_which_variable_names_its_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAINBOW_TOKEN_FILE", "operator.token")
+    result = CliRunner().invoke(main, ["run", "--cluster", "alpha", "--config", str(tmp_path / "absent.yaml")])
+    assert "the agent's token file is set by RAINBOW_AGENT_TOKEN_FILE" in result.output
+    monkeypatch.setenv("RAINBOW_AGENT_TOKEN_FILE", "alpha.token")
+    result = CliRunner().invoke(main, ["run", "--cluster", "alpha", "--config", str(tmp_path / "absent.yaml")])
+    assert "RAINBOW_AGENT_TOKEN_FILE" not in result.output
