@@ -14,7 +14,7 @@ from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
-from ctl.cli.output import Time
+from ctl.cli.output import Sentence, Time
 from ctl.cli.provenance import show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
@@ -144,7 +144,7 @@ def _show_entries(session: Session, entries: list[Document]) -> None:
         (_name(entry) for entry in entries),
         lines,
         entries,
-        {"REVISION": "revision", "WHEN": Time(_time), "WHO": "who", "WHAT": "what", "WHY": "message"},
+        {"REVISION": "revision", "WHEN": Time(_time), "WHO": "who", "WHAT": "what", "WHY": Sentence("message")},
         {"REQUEST": "request_id"},
         empty="Nothing matches.",
     )
@@ -225,7 +225,7 @@ def _show_one(session: Session, revision: Document) -> None:
     printer.line(f"when  {printer.when(_time(revision))}")
     printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
-        printer.line(f"why   {revision['message']}")
+        printer.sentence(f"why   {revision['message']}", indent=" " * 6)
     printer.line(f"what  {_rolled_back(revision)}{count(len(changes), 'row')}")
     printer.line()
     show_rows(session, changes, with_diffs=True)

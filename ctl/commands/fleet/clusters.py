@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
-from ctl.cli.output import Columns, Time, text_cells
+from ctl.cli.output import Columns, Sentence, Time, text_cells
 from ctl.cli.provenance import show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -103,12 +103,12 @@ _WIDE_COLUMNS: Columns = {
     "AGENT HOST": "agent_host",
     "AGENT SINCE": Time("agent_since"),
     "AGENT VERSION": lambda cluster: cluster.get("agent_version") or (cluster.get("agent") and "unknown"),
-    "UNREACHABLE": "unreachable_reason",
+    "UNREACHABLE": Sentence("unreachable_reason"),
     "RUNNING": "running",
     "REPORTED FREE": lambda cluster: _amounts(cluster.get("reported_free")),
     "ASSIGNED": lambda cluster: _amounts(cluster.get("assigned")),
     "LABELS": lambda cluster: ", ".join(cluster.get("labels") or []),
-    "CORDON REASON": "cordon_reason",
+    "CORDON REASON": Sentence("cordon_reason"),
     "DRAIN DEADLINE": Time("drain_deadline", is_ahead=True),
     "COST": "cost",
     "ETA": "eta",
@@ -211,7 +211,7 @@ def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
         events,
-        {"AT": Time("at"), "EVENT": "type", "REASON": "reason", "BY": show_author},
+        {"AT": Time("at"), "EVENT": "type", "REASON": Sentence("reason"), "BY": show_author},
         empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
     )
 

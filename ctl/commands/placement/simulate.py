@@ -74,12 +74,12 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     executions = answer["executions"]
     if printer.machine_output((ExecutionId.from_document(move["id"]).resource for move in executions), answer):
         return
-    printer.line(_summary(session.printer, answer, since, where))
+    printer.sentence(_summary(session.printer, answer, since, where))
     if answer.get("fleet"):
-        printer.line(_assumed(printer, answer["fleet"]))
+        printer.sentence(_assumed(printer, answer["fleet"]))
     if executions:
         printer.line()
-        columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
+        columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BEFORE BY", "AFTER", "AFTER BY", "REASON"]
         printer.table(columns, [_cells(move) for move in executions])
     clusters: Mapping[str, Document] = answer.get("by_cluster") or {}
     if clusters:
