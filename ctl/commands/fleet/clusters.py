@@ -79,6 +79,12 @@ def state_words(cluster: Document) -> str:
     return ",".join([*text_cells(cluster, "state"), *words])
 
 
+def state_until(cluster: Document) -> str:
+    """Its state as `state_words`, and until when it drains, which is its last word."""
+    deadline = cluster.get("drain_deadline") if cluster.get("draining") else None
+    return f"{state_words(cluster)} until {deadline}" if deadline else state_words(cluster)
+
+
 def _amounts(amounts: Document | None) -> str:
     from ctl.files.fleet import show_amounts
 
@@ -87,7 +93,7 @@ def _amounts(amounts: Document | None) -> str:
 
 _COLUMNS: Columns = {
     "NAME": "name",
-    "STATE": state_words,
+    "STATE": Sentence(state_until),
     "LAST SYNC": Time("last_sync_at"),
     "POOLS": lambda cluster: ", ".join(cluster.get("pools") or []),
     "CAPACITY": lambda cluster: _amounts(cluster.get("capacity")),
@@ -211,7 +217,14 @@ def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
         events,
-        {"AT": Time("at"), "EVENT": "type", "REASON": Sentence("reason"), "BY": show_author},
+        {
+            "AT": Time("at"),
+            "EVENT": "type",
+            "REASON": Sentence("reason"),
+            "BY": show_author,
+            "NUMBER": "number",
+            **({"DEADLINE": Time("deadline", is_ahead=True)} if any(event.get("deadline") for event in events) else {}),
+        },
         empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
     )
 
