@@ -195,6 +195,8 @@ def report_cluster_state(name: str, body: Fields) -> ReportedAnswer:
 @operations.add("GET", "/clusters/<name>/events", query=PageQuery, errors=(404,))
 def list_cluster_events(name: str, query: Fields) -> ClusterEventsAnswer:
     """What happened to a cluster, newest first."""
-    events, last = fleet.list_events(context(), name, number_of(query.get("token")), query["limit"])
-    answers = [ClusterEventAnswer.from_attributes(event) for event in events]
-    return ClusterEventsAnswer(events=answers, token=number_token(last))
+    page = fleet.list_events(context(), name, number_of(query.get("token")), query["limit"])
+    answers = [
+        ClusterEventAnswer.from_attributes(event, deadline=page.deadlines.get(event.number)) for event in page.events
+    ]
+    return ClusterEventsAnswer(events=answers, token=number_token(page.last))

@@ -16,6 +16,7 @@ class ClusterEventAnswer(Answer):
     author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
     claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
     number: int
+    deadline: Annotated[Time | None, Meta(description="Of a drain that still goes on: when it ends what runs.")] = None
 
 
 class ClusterEventsAnswer(Answer):

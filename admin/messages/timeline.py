@@ -14,18 +14,32 @@ from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, Scope
 from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Time, one_of
+from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
 
-_FILTERS = ("domain", "project", "workflow", "launch_plan", "cluster", "actor", "source", "after", "before")
+_FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "actor", "source", "after", "before")
 
 
 class TimelineQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
+    name = fields.String(
+        validate=NAME, metadata={"description": "With resource_type cluster, pool or label: the one of this name."}
+    )
     cluster = fields.String(validate=NAME, metadata={"description": "The definition and the events of this one."})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
     source = fields.String(validate=validate.OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
     after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
     before = TimeField(metadata={"type": "string", "description": "Before this time."})
+
+    @validates_schema
+    def check_name(self, query: Fields, **_: object) -> None:
+        """A name is that of a definition of the fleet, which belongs to no scope."""
+        if "name" not in query:
+            return
+        if query.get("resource_type", "").upper() not in {kind.value for kind in FleetKind}:
+            raise ValidationError("needs resource_type: cluster, pool or label.", "name")
+        if others := [key for key in ("cluster", *Scope._fields) if query.get(key)]:
+            raise ValidationError(f"belongs to no scope and no other kind: leave it out, or {others[0]}.", "name")
 
     @validates_schema
     def check_cluster(self, query: Fields, **_: object) -> None:
@@ -41,7 +55,10 @@ class TimelineQuery(ScopeQuery, PageQuery):
 
 def timeline_filter(query: Fields, kind: str | None) -> TimelineFilter:
     """The entries that a `TimelineQuery` asks for."""
-    return TimelineFilter(kind=kind, **{name: query[name] for name in _FILTERS if name in query})
+    conditions = {name: query[name] for name in _FILTERS if name in query}
+    if kind == FleetKind.CLUSTER.value and "name" in conditions:
+        conditions["cluster"] = conditions.pop("name")  # its events are told too
+    return TimelineFilter(kind=kind, **conditions)
 
 
 def position_of(token: str | None) -> Position:
@@ -70,6 +87,7 @@ class EntryAnswer(Answer):
     message: Annotated[
         str | None, Meta(description="Why, as who did it says; of a round what it did, with counts.")
     ] = None
+    deadline: Annotated[Time | None, Meta(description="Of a drain that still goes on: when it ends what runs.")] = None
     request_id: Annotated[str | None, Meta(description="Of a revision.")] = None
     change_count: int | None = None
     changes: Annotated[
@@ -105,15 +123,21 @@ class EntryAnswer(Answer):
             author=event.author,
             claimed_by=event.claimed_by,
             message=event.reason,
+            deadline=entry.deadline,
         )
 
 
 class TimelineAnswer(Answer):
     entries: list[EntryAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
+    unknown_names: UnknownNames = None
 
     @classmethod
     def from_page(cls, page: TimelinePage) -> TimelineAnswer:
         position = page.next_position
         key = None if position is None else ["" if number is None else str(number) for number in position]
-        return cls(entries=[EntryAnswer.from_entry(entry) for entry in page.entries], token=token_of(key))
+        return cls(
+            entries=[EntryAnswer.from_entry(entry) for entry in page.entries],
+            token=token_of(key),
+            unknown_names=UnknownNameAnswer.from_unknown(page.unknown_names),
+        )

@@ -23,7 +23,7 @@ from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
-from admin.services.cluster_provenance import cluster_provenance, defined_by
+from admin.services.cluster_provenance import cluster_provenance, defined_by, drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.previews import ExecutionPreview, preview_switch
@@ -363,9 +363,18 @@ def _preview(context: Context, name: str, new_state: Callable[[Cluster], Cluster
     return Switched(get_cluster(context, name), state is not None, preview)
 
 
-def list_events(context: Context, name: str, below: int | None, limit: int) -> tuple[list[ClusterEvent], int | None]:
-    """A page of a cluster's events, newest first, and the number below which the next page starts, if there is one."""
+class ClusterEventPage(NamedTuple):
+    """A page of a cluster's events, newest first."""
+
+    events: Sequence[ClusterEvent]
+    deadlines: Mapping[int, datetime]  #: of drains that still go on, by the numbers of their events
+    last: int | None  #: the number below which the next page starts, if there is one
+
+
+def list_events(context: Context, name: str, below: int | None, limit: int) -> ClusterEventPage:
+    """What happened to a cluster."""
     with context.database.reading() as connection:
         _find_cluster(context, connection, name)
         events = fleet.events(connection, ClusterEventFilter(cluster=name), below, limit + 1)
-    return events[:limit], events[limit - 1].number if len(events) > limit else None
+        deadlines = drain_deadlines(context, connection, events)
+    return ClusterEventPage(events[:limit], deadlines, events[limit - 1].number if len(events) > limit else None)

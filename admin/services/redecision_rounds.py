@@ -110,9 +110,7 @@ class FleetRound(Round):
 
 
 def _describe(noted: list[Redecided]) -> str:
-    counts = Counter(
-        f"{outcome.previous_cluster or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}" for outcome in noted
-    )
+    counts = Counter(map(_describe_move, noted))
     parts = [f"{move}: {count}" for move, count in counts.most_common(_MOST_NAMED)]
     rest = len(noted) - sum(count for _, count in counts.most_common(_MOST_NAMED))
     parts += [f"others: {rest}"] if rest else []
@@ -120,6 +118,13 @@ def _describe(noted: list[Redecided]) -> str:
     more = f" and {len(noted) - len(first)} more" if len(noted) > len(first) else ""
     names = ", ".join(str(outcome.id) for outcome in first)
     return f"{len(noted)} decided again: {', '.join(parts)} ({names}{more})."
+
+
+def _describe_move(outcome: Redecided) -> str:
+    """`east -> west`; `east -> none (CLUSTERS_FULL)` for one that waits now."""
+    if not outcome.previous_cluster and not outcome.cluster:
+        return f"stays without a cluster ({outcome.reason})"
+    return f"{outcome.previous_cluster or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}"
 
 
 def _describe_cause(seen: SeenChanges, newest: Sequence[ClusterEvent], revision: Provenance | None) -> str:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from sqlalchemy import Connection
+
 from admin.core.changes import RowChange
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.definitions import FleetKind
+from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.settings.scopes import Scope
+from admin.services.cluster_provenance import drain_deadlines
 from admin.services.context import Context
+from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
+from admin.services.unknown_names import UnknownName
 from admin.store import fleet, revisions
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 from admin.store.revisions import Revision, RevisionFilter
 
 _Item = Revision | ClusterEvent
 
+#: The newest revisions and the newest events whose names a wrong one is compared with.
+_NEWEST = 1000
 #: So many changes of a revision are shown, the first ones; the revision itself has all.
 MOST_CHANGES = 5
 
@@ -39,6 +47,7 @@ class TimelineFilter:
     project: str | None = None
     workflow: str | None = None
     launch_plan: str | None = None
+    name: str | None = None  #: of the pool or label of that kind
     cluster: str | None = None  #: its definition and its events
     actor: str | None = None  #: the author, verified or claimed
     source: str | None = None  #: one of `SOURCES`
@@ -58,7 +67,7 @@ class TimelineFilter:
     def revisions(self) -> RevisionFilter:
         return RevisionFilter(
             kind=self.kind if self.cluster is None else FleetKind.CLUSTER.value,
-            name=self.cluster,
+            name=self.name if self.cluster is None else self.cluster,
             domain=self.domain,
             project=self.project,
             workflow=self.workflow,
@@ -95,6 +104,7 @@ class Entry:
     revision: Revision | None = None
     changes: Sequence[RowChange] = ()
     event: ClusterEvent | None = None
+    deadline: datetime | None = None  #: of a drain that still goes on
 
     @property
     def source(self) -> str:
@@ -107,6 +117,7 @@ class TimelinePage:
 
     entries: Sequence[Entry]
     next_position: Position | None
+    unknown_names: Sequence[UnknownName] = ()  #: of an empty one
 
 
 def list_entries(context: Context, conditions: TimelineFilter, position: Position, limit: int) -> TimelinePage:
@@ -126,11 +137,39 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         page = merged[:limit]
         numbers = [item.number for item in page if isinstance(item, Revision)]
         changes = revisions.changes_of_many(connection, numbers, MOST_CHANGES)
+        shown = [item for item in page if isinstance(item, ClusterEvent)]
+        deadlines = drain_deadlines(context, connection, shown)
+        is_empty = not page and position == Position()
+        unknown = list(_find_unknown(context, connection, conditions)) if is_empty else []
     entries = [
-        Entry(revision=item, changes=changes.get(item.number, ())) if isinstance(item, Revision) else Entry(event=item)
+        Entry(revision=item, changes=changes.get(item.number, ()))
+        if isinstance(item, Revision)
+        else Entry(event=item, deadline=deadlines.get(item.number))
         for item in page
     ]
-    return TimelinePage(entries=entries, next_position=_position_after(page, position) if len(merged) > limit else None)
+    following = _position_after(page, position) if len(merged) > limit else None
+    return TimelinePage(entries=entries, next_position=following, unknown_names=unknown)
+
+
+def _find_unknown(context: Context, connection: Connection, conditions: TimelineFilter) -> Iterator[UnknownName]:
+    """The names asked for that nothing has or had, each with the closest ones that something has."""
+    if name := conditions.cluster or conditions.name:
+        kind = FleetKind.CLUSTER if conditions.cluster else FleetKind(conditions.kind)
+        # What was deleted has left changes or events; of it nothing else may match.
+        if not revisions.last_changes(connection, kind.value, name, 1):
+            current = current_fleet(context, connection)
+            groups = current.pools if kind is FleetKind.POOL else current.labels
+            known: Collection[str] = current.clusters if kind is FleetKind.CLUSTER else groups
+            if name not in known:
+                near = closest(name, known)
+                message = f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)}"
+                yield UnknownName("cluster" if conditions.cluster else "name", name, message, near)
+    if conditions.actor is not None:
+        names = revisions.newest_names(connection, _NEWEST) | fleet.newest_names(connection, _NEWEST)
+        if conditions.actor not in names:
+            near = closest(conditions.actor, names)
+            start = f"None of the newest {_NEWEST:,} revisions and events is by '{shorten(conditions.actor)}'."
+            yield UnknownName("actor", conditions.actor, f"{start}{did_you_mean(near)}", near)
 
 
 def _time(item: _Item) -> datetime:

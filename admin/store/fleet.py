@@ -356,6 +356,13 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
     return [ClusterEvent(**row._mapping) for row in rows]
 
 
+def newest_names(connection: Connection, limit: int) -> set[str]:
+    """The names that callers gave of those who caused the newest events, reports of agents aside."""
+    query = select(cluster_events.c.claimed_by).where(text(_NO_REPORT))
+    names = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit)).scalars()
+    return {name for name in names if name}
+
+
 def switched_by(
     connection: Connection, clusters: Mapping[str, Sequence[str]], until: datetime
 ) -> dict[tuple[str, str], Provenance]:

@@ -226,6 +226,12 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
 
 
+def newest_names(connection: Connection, limit: int) -> set[str]:
+    """Who made the newest revisions: the authors and the names that callers gave."""
+    query = select(revisions.c.author, revisions.c.claimed_by).order_by(revisions.c.number.desc()).limit(limit)
+    return {name for names in connection.execute(query) for name in names if name}
+
+
 def get(connection: Connection, number: int) -> Revision | None:
     """One revision."""
     revisions_above = page(connection, RevisionFilter(above=number - 1), None, 1)

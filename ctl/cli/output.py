@@ -24,11 +24,18 @@ class Time:
     is_ahead: bool = False  #: whether they may be to come
 
 
+@dataclass(frozen=True)
+class Sentence:
+    """A column of sentences of the admin, each with its times as `Printer.sentence` shows them."""
+
+    field: Field
+
+
 #: What a column of a table shows.
-Column = Field | Time
+Column = Field | Time | Sentence
 Columns = Mapping[str, Column]
 
-#: The width of answers about one thing.
+#: The width of answers about one thing, and of sentences on a terminal that is wider.
 FOLDED_WIDTH = 100
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
@@ -49,7 +56,7 @@ class Printer:
     format: str = "table"
     is_quiet: bool = False
     has_headers: bool = True
-    width: int | None = None  #: that tables are folded to where there is no terminal; None for one line a row
+    width: int | None = None  #: that all is folded to where there is no terminal; None for one line a row or sentence
 
     @property
     def is_table(self) -> bool:
@@ -89,6 +96,28 @@ class Printer:
         """One line of data."""
         print(printable_lines(text), file=sys.stdout)
 
+    def sentence(self, text: str, *, indent: str = "") -> None:
+        """A sentence for people, folded on a terminal; all its lines but the first are indented."""
+        self._write_sentence(text, sys.stdout, indent)
+
+    def report(self, text: str) -> None:
+        """A sentence about a plan or a difference, folded on a terminal."""
+        self._write_sentence(text, self.report_stream)
+
+    def in_words(self, text: str) -> str:
+        """A text of the admin with distances from now in place of its times; wide output has the times themselves."""
+        from ctl.cli.sentences import with_distances
+
+        return with_distances(text, is_wide=self.is_wide) if self.is_table else text
+
+    def _write_sentence(self, text: str, stream: IO[str], indent: str = "") -> None:
+        from ctl.cli.sentences import fold
+
+        shown = printable_lines(self.in_words(text))
+        width = min(_terminal_width(), FOLDED_WIDTH) if stream.isatty() else self.width
+        lines = fold(shown, width, indent=indent) if width is not None and self.is_table else [shown]
+        print(*lines, sep="\n", file=stream)
+
     def text(self, text: str) -> None:
         """Data that brings its own line ends."""
         sys.stdout.write(text)
@@ -96,11 +125,12 @@ class Printer:
     def note(self, text: str) -> None:
         """A remark beside the data; not with --quiet."""
         if not self.is_quiet:
-            print(printable_lines(text), file=sys.stderr)
+            # A line that goes on is indented, so that none passes for another message.
+            self._write_sentence(text, sys.stderr, indent="  ")
 
     def warning(self, text: str) -> None:
         """A warning; with --quiet too."""
-        print(paint(f"warning: {printable_lines(text)}", "yellow", sys.stderr), file=sys.stderr)
+        print(paint(f"warning: {printable_lines(self.in_words(text))}", "yellow", sys.stderr), file=sys.stderr)
 
     def warnings(self, warnings: Iterable[Mapping[str, Any]], already_shown: Iterable[Mapping[str, Any]] = ()) -> None:
         """The warnings of an answer, without those that were shown already."""
@@ -169,6 +199,8 @@ class Printer:
     def _cell(self, row: Any, column: Column) -> str:
         if isinstance(column, Time):
             return self.when(cell_text(row, column.field), is_ahead=column.is_ahead)
+        if isinstance(column, Sentence):
+            return self.in_words(cell_text(row, column.field))
         return cell_text(row, column)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -180,16 +212,19 @@ class Printer:
         """
         cells = [[printable(cell) for cell in row] for row in rows]
         header = list(columns) if self.has_headers else None
-        if not sys.stdout.isatty() and cells and header and self.width is not None:
-            sys.stdout.write(folded_table(header, cells, self.width))
-        elif not sys.stdout.isatty() or not cells:
-            sys.stdout.write(plain_table(header, cells))
-        elif _has_room(columns, cells, _terminal_width()):
-            _draw(columns, cells, bool(header))
+        width = _terminal_width() if sys.stdout.isatty() else self.width
+        if width is None or not cells:
+            table = plain_table(header, cells)
+        elif _has_room(columns, cells, width):
+            table = folded_table(header, cells, width)
         elif header is None or self.is_wide:
-            sys.stdout.write(plain_table(header, cells))
+            table = plain_table(header, cells)
         else:
-            sys.stdout.write(stacked_table(header, cells, _terminal_width()))
+            table = stacked_table(header, cells, width)
+        if header and sys.stdout.isatty():
+            first, end, rest = table.partition("\n")
+            table = f"{_bold(first)}{end}{rest}"
+        sys.stdout.write(table)
 
 
 def field_value(row: Any, field: Field) -> Any:
@@ -245,27 +280,23 @@ def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
     return first + "".join(stacked)
 
 
-def folded_table(header: list[str], rows: list[list[str]], width: int) -> str:
-    """A plain table whose last column is folded to a width; stacked where the others leave too little room for it."""
-    from textwrap import wrap
+def folded_table(header: list[str] | None, rows: list[list[str]], width: int) -> str:
+    """A plain table whose last column is folded to a width; the others leave enough room for it."""
+    from ctl.cli.sentences import fold
 
-    if not _has_room(header, rows, width):
-        return stacked_table(header, rows, width)
-    room = width - sum(max(len(line[index]) for line in [header, *rows]) + 2 for index in range(len(header) - 1))
+    cells = [*([header] if header else []), *([cell or "-" for cell in row] for row in rows)]
+    room = width - sum(max(len(row[index]) for row in cells) + 2 for index in range(len(cells[0]) - 1))
     lines = []
-    for *cells, last in [header, *([cell or "-" for cell in row] for row in rows)]:
-        first, *others = wrap(last, room, break_long_words=False, break_on_hyphens=False) or [""]
-        lines += [[*cells, first], *([*[" "] * len(cells), other] for other in others)]
+    for *others, last in cells:
+        first, *more = fold(last, room)
+        lines += [[*others, first], *([*[" "] * len(others), line] for line in more)]
     return plain_table(None, lines)
 
 
 def _below(name: str, cell: str, width: int) -> str:
-    from textwrap import fill
+    from ctl.cli.sentences import fold
 
-    return fill(
-        f"{name}: {cell}", width, initial_indent="  ", subsequent_indent="    ", break_long_words=False,
-        break_on_hyphens=False,
-    ) + "\n"  # fmt: skip
+    return "".join(f"  {line}\n" for line in fold(f"{name}: {cell}", width - 2, indent="  "))
 
 
 def _terminal_width() -> int:
@@ -275,26 +306,14 @@ def _terminal_width() -> int:
 
 
 def _has_room(columns: Sequence[str], rows: list[list[str]], width: int) -> bool:
-    """Whether a width is enough to fold only the last column."""
+    """Whether a width is enough to fold only the last column, without breaking a word of it."""
     widths = [max(len(line[index]) for line in [columns, *rows]) + 2 for index in range(len(columns) - 1)]
-    return sum(widths) <= width * 2 // 3
-
-
-def _draw(columns: Sequence[str], rows: list[list[str]], has_headers: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=has_headers, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console(highlight=False, emoji=False).print(table)
+    longest = max((len(word) for row in rows for word in row[-1].replace(",", ", ").split()), default=0)
+    return sum(widths) <= width * 2 // 3 and sum(widths) + longest <= width
 
 
 def has_colour(stream: IO[str]) -> bool:
-    """Whether colours may be used: on a terminal, unless NO_COLOR says no."""
+    """Whether colours and bold letters may be used: on a terminal, unless NO_COLOR says no."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -302,6 +321,12 @@ def paint(text: str, colour: str, stream: IO[str]) -> str:
     import click
 
     return click.style(text, fg=colour) if has_colour(stream) else text
+
+
+def _bold(text: str) -> str:
+    import click
+
+    return click.style(text, bold=True) if has_colour(sys.stdout) else text
 
 
 def print_error(error: RainbowError, *, as_json: bool) -> None:

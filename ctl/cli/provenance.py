@@ -48,7 +48,7 @@ def describe_revision(printer: Printer, version: int | None, revisions: Mapping[
 
 
 def describe_setter(printer: Printer, origin: Document, revisions: Mapping[str, Document] | None) -> str:
-    """`domain development (revision 41, ana, 3 d 4 h ago, 'cap memory')`; also of the configuration."""
+    """`domain development (revision 41, anonymous (says ana), 3 d 4 h ago, 'cap memory')`, or the configuration."""
     from ctl.client.scopes import describe_place
 
     place = describe_place({key: value for key, value in origin.items() if key != "version"})

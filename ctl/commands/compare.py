@@ -75,14 +75,14 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
         return
     number = len(comparison["differences"])
     counted = "1 field differs" if number == 1 else f"{number or 'No'} fields differ"
-    printer.line(
+    printer.sentence(
         f"{counted}, {comparison['equal']} equal: first is {_side(comparison['first'])}; "
         f"second is {_side(comparison['second'])}."
     )
     rows = [cells for difference in comparison["differences"] for cells in _rows(printer, comparison, difference)]
     if rows:
         printer.line()
-        printer.table(["KIND", "FIELD", "FIRST", "SET BY", "SECOND", "SET BY"], rows)
+        printer.table(["KIND", "FIELD", "FIRST", "FIRST SET BY", "SECOND", "SECOND SET BY"], rows)
 
 
 def _of_scopes(session: Session, kind: str | None, flags: Mapping[str, Any]) -> tuple[Document, str]:

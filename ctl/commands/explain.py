@@ -78,7 +78,7 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
         return
     document = _document(session, scope, chosen, flags)
     if not session.printer.machine_output(_names(session, scope, chosen, document["values"]), document):
-        session.printer.line(opening(session, scope, chosen, document, is_assumed=bool(flags["files"])))
+        session.printer.sentence(opening(session, scope, chosen, document, is_assumed=bool(flags["files"])))
         session.printer.line()
         show_values(
             session,

@@ -69,8 +69,8 @@ def _describe(session: Session, kind: Kind) -> None:
     merge = "leaf by leaf" if kind.merge == "leaf" else "as a whole (the most specific row replaces the others)"
     printer.line(f"{kind.noun} ({kind.name}, number {kind.number}{', declared' if kind.declared else ''})")
     if kind.description:
-        printer.line(kind.description)
-    printer.line(f"Levels: {', '.join(kind.levels)}. Inherited {merge}.")
+        printer.sentence(kind.description)
+    printer.sentence(f"Levels: {', '.join(kind.levels)}. Inherited {merge}.")
     printer.line()
     printer.rows(list(_all_fields(kind)), _FIELD_COLUMNS)
     printer.line()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctl.cli.output import Sentence
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.commands.executions.tables import ID_COLUMNS
@@ -25,7 +26,7 @@ def show_effects(session: Session, preview: Document, *, most: int | None = None
     if most is not None and not session.printer.is_wide:
         effects = effects[:most]
     if effects and session.printer.is_table:
-        columns = {**ID_COLUMNS, "PHASE": "phase", "CLUSTER": _clusters, "WHAT WOULD HAPPEN": "message"}
+        columns = {**ID_COLUMNS, "PHASE": "phase", "CLUSTER": _clusters, "WHAT WOULD HAPPEN": Sentence("message")}
         session.printer.rows(effects, columns)
 
 
@@ -63,4 +64,4 @@ def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> Non
     if preview["complete"] and not preview["effects"] and not is_dry_run:
         return
     show_effects(session, preview, most=FEW)
-    print(f"Executions: {summary(session, preview, most=FEW)}", file=session.printer.report_stream)
+    session.printer.report(f"Executions: {summary(session, preview, most=FEW)}")

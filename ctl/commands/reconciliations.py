@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, force_option
-from ctl.cli.output import Columns, Time
+from ctl.cli.output import Columns, Sentence, Time
 from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -39,7 +39,7 @@ _COLUMNS: Columns = {
     "SINCE": Time("began_at"),
     "SYNCED": Time("synced_at"),
     "UNKNOWN": lambda row: len(row["unknown"]),
-    "WHY": "message",
+    "WHY": Sentence("message"),
 }
 _WIDE_COLUMNS: Columns = {"EXECUTIONS": lambda row: ", ".join("/".join(held["id"].values()) for held in row["unknown"])}
 _UNKNOWN_COLUMNS: Columns = {**ID_COLUMNS, "ATTEMPT": "attempt", "UID": "uid"}

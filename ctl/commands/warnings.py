@@ -94,7 +94,7 @@ def get_no_effect(session: Session, kind: str | None, **flags: Any) -> None:
     printer = session.printer
     if printer.machine_output(_names(rows), document):
         return
-    printer.line(_opening(rows, document))
+    printer.sentence(_opening(rows, document))
     if rows:
         set_by = {"SET BY": lambda row: describe_revision(printer, row.get("version"), document.get("revisions"))}
         printer.line()

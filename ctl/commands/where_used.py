@@ -58,14 +58,14 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     printer = session.printer
     if printer.machine_output((_name(use) for use in answer["uses"]), answer):
         return
-    printer.line(_opening(noun, answer))
+    printer.sentence(_opening(noun, answer))
     if not answer["known"]:
         printer.warning(
             f"No {noun} is called '{answer['name']}'.{did_you_mean(answer['name'], answer.get('closest', []))}"
         )
     for key in ("pools", "labels"):
         if answer.get(key):
-            printer.line(f"It is in the {key} {', '.join(answer[key])}.")
+            printer.sentence(f"It is in the {key} {', '.join(answer[key])}.")
     _table(
         session,
         answer["uses"],
@@ -126,7 +126,7 @@ def _table(session: Session, rows: list[Document], columns: dict[str, Any]) -> N
 def _show_executions(session: Session, affected: Document) -> None:
     phases = ", ".join(f"{number} {phase}" for phase, number in sorted(affected["phases"].items()))
     newest = "" if affected["complete"] else " among the newest 1000"
-    session.printer.line(f"Executions that have not ended{newest}: {phases or 'none'}.")
+    session.printer.sentence(f"Executions that have not ended{newest}: {phases or 'none'}.")
     if affected["executions"]:
         _table(session, affected["executions"], {"EXECUTION": _execution, "PHASE": "phase"})
 

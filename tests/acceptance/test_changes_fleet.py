@@ -104,6 +104,15 @@ def test_history_finds_changes_of_the_fleet(shell: Shell) -> None:
     assert ["update pool gpu" in rows[1], "create pool gpu" in rows[2], len(rows)] == [True, True, 3]
     assert "second" in rows[1]
     assert "create label fast" in shell.ok("rainbowctl history labels")
+    shell.ok("rainbowctl create pool std --member local")
+    named = json.loads(shell.ok("rainbowctl history pool gpu -o json"))
+    assert named == shell.rest("GET", "timeline?resource_type=pool&name=gpu")["entries"]
+    assert [entry["revision"] for entry in named] == [3, 1]
+    assert "Did you mean 'std'?" in shell.refused(3, "rainbowctl history pool sdt")
+    unknown = shell.run("rainbowctl history --author anonymos").err
+    assert "is by 'anonymos'. Did you mean 'anonymous'?" in unknown
+    shell.ok("rainbowctl delete pool std")
+    assert "delete pool std" in shell.ok("rainbowctl history pool std")
     assert "-strategy" not in shell.ok("rainbowctl history 3")
     assert shell.ok("rainbowctl history 1..3").count("pool gpu") == 1
     message = shell.refused(5, "rainbowctl rollback 1")

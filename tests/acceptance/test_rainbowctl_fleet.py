@@ -214,7 +214,7 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert (answer["changed"], answer["cluster"]["enabled"]) == (True, True)
 
     rows = cells(shell.ok("rainbowctl get cluster-event alpha"))
-    assert rows[0] == ["AT", "EVENT", "REASON", "BY"]
+    assert rows[0] == ["AT", "EVENT", "REASON", "BY", "NUMBER"]
     assert [row[1] for row in rows[1:]] == ["ENABLED", "DISABLED", "UNCORDONED", "CORDONED"]
     assert rows[2][2] == "broken"
     assert all(row[3].startswith("anonymous (says ") for row in rows[1:])
@@ -225,6 +225,14 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert [row[1] for row in cells(chosen)[1:]] == ["DISABLED", "ENABLED"]
     events = json.loads(shell.ok("rainbowctl get cluster-event alpha -o json"))
     assert events == shell.rest("GET", "clusters/alpha/events")["events"]
+    assert [row[4] for row in rows[1:]] == [str(event["number"]) for event in events]
+    listed = shell.ok("rainbowctl history --cluster alpha")
+    assert f"cluster alpha: enabled (event {events[0]['number']})" in listed
+    shell.ok("rainbowctl drain alpha --deadline 7d")
+    for command in ("get cluster-event alpha", "get cluster", "history --limit 1"):
+        assert re.search(r"\b6 d 23 h\b", shell.ok(f"rainbowctl {command}")), command
+    shell.ok("rainbowctl undrain alpha")
+    assert "6 d 23 h" not in shell.ok("rainbowctl get cluster-event alpha")
 
     # A wrong name among several stops all of them.
     message = shell.refused(3, "rainbowctl cordon beta bta")

@@ -139,7 +139,16 @@ def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project
     simulate = f"rainbowctl simulate --with move.yaml --since 1h {here}"
     summary, moved, sums = shell.ok(simulate).split("\n\n")
     header, *rows = moved.splitlines()
-    assert header.split() == ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
+    assert re.split(" {2,}", header) == [
+        "PROJECT",
+        "DOMAIN",
+        "NAME",
+        "BEFORE",
+        "BEFORE BY",
+        "AFTER",
+        "AFTER BY",
+        "REASON",
+    ]
     assert sorted(row.split()[2] for row in rows) == ["a", "b"]
     assert ["north", "2", "0", "-2"] in [line.split() for line in sums.splitlines()]
     assert ["east", "1", "3", "+2"] in [line.split() for line in sums.splitlines()]
@@ -150,6 +159,22 @@ def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project
     answer = json.loads(shell.ok(f"{simulate} -o json"))
     assert (answer["compared"], answer["moved"]) == (3, 2)
     assert shell.rest("GET", f"executions/{project}/development/a")["cluster"] == "north"
+
+
+def test_a_simulation_says_why_something_would_be_refused(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    shell.ok(f"rainbowctl create execution big {here} --cpu 2 -q -- true")
+    limits = f"kind: task-resource-attribute\nproject: {project}\ndomain: development\nlimits: {{cpu: '1'}}\n"
+    shell.file("limits.yaml", limits)
+    simulate = f"rainbowctl simulate --with limits.yaml --since 1h {here}"
+    answer = json.loads(shell.ok(f"{simulate} -o json"))
+    [move] = answer["executions"]
+    assert move["after"]["refused"]
+    _, moved, sums = shell.ok(simulate).split("\n\n")
+    assert moved.splitlines()[1].endswith(f"refused: {move['after']['message']}")
+    assert "limit" in moved
+    assert ["(refused)", "0", "1", "+1"] in [line.split() for line in sums.splitlines()]
+    assert "(none)" not in sums
 
 
 def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, project: str) -> None:

@@ -304,3 +304,40 @@ def test_a_process_that_has_just_begun_names_no_cause(app: Flask, api: FlaskClie
     causes = [entry["message"] for entry in entries(api, "&source=redecision")]
     assert len(causes) == 1
     assert causes[0].endswith("The fleet had changed, or had room again, when this admin began to decide.")
+
+
+def test_the_changes_of_one_definition_are_selected_by_its_name(eventful: FlaskClient) -> None:
+    put_pool(eventful, "cpu", ["east"])
+    assert [entry["changes"][0]["name"] for entry in entries(eventful, "&resource_type=pool&name=cpu")] == ["cpu"]
+    of_cluster = entries(eventful, "&resource_type=cluster&name=east")
+    assert of_cluster == entries(eventful, "&cluster=east")
+    for query in ("name=gpu", "name=gpu&resource_type=project", "name=gpu&resource_type=pool&domain=staging"):
+        refused(eventful.get(f"{API}/timeline?{query}"), 400, "invalid_request", "name")
+
+
+def test_an_empty_timeline_names_what_is_close_to_an_unknown_name(eventful: FlaskClient) -> None:
+    def unknown(query: str) -> list[tuple[str, str, list[str]]]:
+        names = get(eventful, f"timeline?{query}").get("unknown_names", [])
+        return [(name["field"], name["message"], name["closest"]) for name in names]
+
+    start = "None of the newest 1,000 revisions and events is by"
+    assert unknown("actor=anna") == [("actor", f"{start} 'anna'. Did you mean 'ana'?", ["ana"])]
+    assert unknown("actor=oto") == [("actor", f"{start} 'oto'. Did you mean 'otto'?", ["otto"])]
+    assert unknown("actor=ana&domain=production") == [], "she did something else"
+    message = "No pool is called 'gpus'. Did you mean 'gpu'?"
+    assert unknown("resource_type=pool&name=gpus") == [("name", message, ["gpu"])]
+    assert unknown("cluster=eats") == [("cluster", "No cluster is called 'eats'. Did you mean 'east'?", ["east"])]
+    ok(eventful.delete(f"{API}/pools/gpu"))
+    assert unknown("resource_type=pool&name=gpu&before=2000-01-01") == [], "it was deleted"
+    assert unknown("actor=ana") == []
+
+
+def test_the_deadline_of_a_drain_stands_beside_its_event_while_it_goes_on(eventful: FlaskClient) -> None:
+    switch(eventful, "east", "drain", deadline="10m")
+    switch(eventful, "east", "drain", deadline="20m")
+    deadline = get(eventful, "clusters/east")["drain_deadline"]
+    events = get(eventful, "clusters/east/events")["events"]
+    assert [event.get("deadline") for event in events][:2] == [deadline, None], "the first is no longer in force"
+    assert [entry.get("deadline") for entry in entries(eventful, "&source=cluster-event")][:2] == [deadline, None]
+    switch(eventful, "east", "undrain")
+    assert not any(entry.get("deadline") for entry in entries(eventful))

@@ -103,10 +103,16 @@ class ChangeCalls(KindCalls):
         """
         Revisions and what happened to clusters, newest first, page by page.
 
-        Filters are `project`, `domain`, `workflow`, `launch_plan`, `resource_type`, `cluster`, `actor` (an author,
-        verified or claimed), `after` and `before` (RFC 3339), and `limit`, the size of a page.
+        Filters are `project`, `domain`, `workflow`, `launch_plan`, `resource_type`, `name` (of a cluster, pool or
+        label), `cluster`, `actor` (an author, verified or claimed), `after` and `before` (RFC 3339), and `limit`, the
+        size of a page.
         """
         yield from self._pages("timeline", "entries", filters)
+
+    def unknown_timeline_names(self, **filters: Any) -> list[Document]:
+        """The names among the filters of an empty timeline that nothing has, each with similar ones."""
+        answer = self._read("timeline", {**filters, "limit": 1}, holding="entries")
+        return list(answer.get("unknown_names") or [])
 
     def revision_before(self, time: str) -> tuple[int | None, int]:
         """The number of the last revision before a time (RFC 3339), if any, and that of the oldest that is kept."""

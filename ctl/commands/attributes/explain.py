@@ -78,7 +78,7 @@ def show_values(
         if index:
             printer.line()
         if scope is None or len(values) > 1:
-            printer.line(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
+            printer.sentence(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
             printer.line()
         steps = [_step_cells(printer, kind, step, revisions) for step in effective.trail]
         printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"], steps)
@@ -94,8 +94,8 @@ def show_values(
             printer.line("No value: no level sets one.")
         if row := (nearest or {}).get(kind.name):
             place = describe_setter(printer, row, revisions)
-            printer.line(f"Nearest: {summary(kind.schema, row['value'])} at {place}.")
-            printer.line(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
+            printer.sentence(f"Nearest: {summary(kind.schema, row['value'])} at {place}.")
+            printer.sentence(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
 
 
 def _origin(origin: Document, scope: Scope | None) -> str:

@@ -14,13 +14,13 @@ from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
-from ctl.cli.output import Time
+from ctl.cli.output import Sentence, Time
 from ctl.cli.provenance import show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
 from ctl.client.errors import InvalidInput, NotFound
-from ctl.client.nouns import DEFINED, find_noun, row_kind
+from ctl.client.nouns import DEFINED, FLEET, find_noun, row_kind
 from ctl.client.times import parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
@@ -42,7 +42,7 @@ first.
 A revision is one change of one or more rows, and is never edited. Its first rows are shown with their values, old and
 new; a rollback says which revision it undid, or went back to. -p, -d, WORKFLOW and --launchplan select the revisions
 that changed a row with that key: -p X selects everything at and below project X. NOUN selects one kind, or `project`,
-`cluster`, `pool` or `label`. Times are UTC.
+`cluster`, `pool` or `label`; these last three with a NAME the changes of that one. Times are UTC.
 
 Between the revisions stands what happened to clusters: who cordoned or drained one, when an agent joined, fell silent
 or came back; and each round in which waiting executions were decided again, or retention deleted what was over, with
@@ -82,6 +82,7 @@ The author is anonymous while the admin does not know its users; the name that t
         "rainbowctl history task-resource-attribute -p flyteexamples --since 24h",
         "rainbowctl history --author ann --filter.limit 100 -o json",
         "rainbowctl history --since 2h",
+        "rainbowctl history pool gpu",
         "rainbowctl history --cluster east",
         "rainbowctl history --source redecision --since 24h",
     ],
@@ -94,7 +95,11 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
         _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
     else:
-        _show_entries(session, list(choose(session, _find_entries(session, word, flags), flags, _LISTING)))
+        entries = list(choose(session, _find_entries(session, word, flags), flags, _LISTING))
+        _show_entries(session, entries)
+        if not entries and flags["author"]:
+            for unknown in session.client.unknown_timeline_names(actor=flags["author"]):
+                session.printer.note(str(unknown["message"]))
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
@@ -107,10 +112,15 @@ def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> 
 def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Document:
     """What the flags select, but for the author."""
     now = datetime.now(UTC)
-    filters: Document = {**scope_filters(session, flags), "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
+    defined = find_noun(noun, DEFINED) if noun is not None else None
+    name = flags["workflow"] if defined in FLEET else None  # the second word
+    scope = scope_filters(session, {**flags, "workflow": None} if name else flags)
+    filters: Document = {**scope, "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
     if noun is not None and noun != "all":
-        defined = find_noun(noun, DEFINED)
         filters["resource_type"] = row_kind(defined) if defined else session.client.kind(noun).name
+    if defined and name:
+        _check_definition(session, defined, name)
+        filters |= {"name": name}
     if flags["since"]:
         filters["after"] = parse_time(flags["since"], "--since", now=now)
     if flags["until"]:
@@ -122,15 +132,15 @@ def _find_entries(session: Session, noun: str | None, flags: Mapping[str, Any]) 
     """Revisions and events of clusters."""
     filters = _filters(session, noun, flags)
     if flags["cluster"]:
-        _check_cluster(session, flags["cluster"])
+        _check_definition(session, "cluster", flags["cluster"])
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
     return session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
 
 
-def _check_cluster(session: Session, name: str) -> None:
-    """Refuse a name that no cluster has or had, so that a misspelt one is not taken for a quiet one."""
+def _check_definition(session: Session, noun: str, name: str) -> None:
+    """Refuse a name that no cluster, pool or label has or had: a misspelt one is not taken for one without changes."""
     try:
-        session.client.definition("cluster", name)
+        session.client.definition(noun, name)
     except NotFound as error:
         if not any(detail.get("provenance") for detail in error.details):  # by which it was deleted
             raise
@@ -144,7 +154,7 @@ def _show_entries(session: Session, entries: list[Document]) -> None:
         (_name(entry) for entry in entries),
         lines,
         entries,
-        {"REVISION": "revision", "WHEN": Time(_time), "WHO": "who", "WHAT": "what", "WHY": "message"},
+        {"REVISION": "revision", "WHEN": Time(_time), "WHO": "who", "WHAT": "what", "WHY": Sentence("message")},
         {"REQUEST": "request_id"},
         empty="Nothing matches.",
     )
@@ -184,7 +194,10 @@ def _what(session: Session, entry: Document) -> list[str]:
     """What happened: of a revision each row with its values, old and new, or how many more there are."""
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
-        return [f"cluster {entry['cluster']}: {happened}" if entry.get("cluster") else happened]
+        if entry.get("deadline"):
+            happened += f", ends what runs {session.printer.when(entry['deadline'], is_ahead=True)}"
+        where = f"cluster {entry['cluster']}: " if entry.get("cluster") else ""
+        return [f"{where}{happened} (event {entry['number']})"]
     rows = [RowChange.from_document(change) for change in entry.get("changes") or []]
     lines = [
         f"{row.action} {row.title(session.client.noun(row.kind))}: {one_line(row.before, row.after)}" for row in rows
@@ -225,7 +238,7 @@ def _show_one(session: Session, revision: Document) -> None:
     printer.line(f"when  {printer.when(_time(revision))}")
     printer.line(f"who   {show_author(revision)}")
     if revision.get("message"):
-        printer.line(f"why   {revision['message']}")
+        printer.sentence(f"why   {revision['message']}", indent=" " * 6)
     printer.line(f"what  {_rolled_back(revision)}{count(len(changes), 'row')}")
     printer.line()
     show_rows(session, changes, with_diffs=True)

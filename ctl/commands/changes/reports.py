@@ -62,16 +62,15 @@ def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = N
     `is_dry_run` where that is all that was asked for: then it also says what it would not do.
     """
     show_rows(session, trial.rows, with_diffs=with_diffs)
-    stream = session.printer.report_stream
-    print(f"{counts(trial, planned=True)}.", file=stream)
+    session.printer.report(f"{counts(trial, planned=True)}.")
     if trial.effective is not None and trial.changed:
-        print(_effect(session, trial.effective), file=stream)
+        session.printer.report(_effect(session, trial.effective))
         if session.printer.is_wide:
             _show_effective(session, trial.effective)
     if trial.changed:
         show_preview(session, trial.document, is_dry_run=is_dry_run)
     elif is_dry_run:
-        print("Nothing would change, and no execution would move or be ended.", file=stream)
+        session.printer.report("Nothing would change, and no execution would move or be ended.")
 
 
 def counts(outcome: ChangeSet, *, planned: bool = False) -> str:

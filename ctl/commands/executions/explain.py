@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctl.cli.output import FOLDED_WIDTH, Columns, Printer, Time
+from ctl.cli.output import Columns, Printer, Sentence, Time
 from ctl.cli.provenance import describe_revision, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -16,7 +14,7 @@ from ctl.client.executions import ExecutionId
 from ctl.client.facts import NOT_BEGUN, OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
 from ctl.client.schemas import leaf_values, show
 from ctl.client.scopes import BEYOND
-from ctl.client.times import age, distance, format_duration, to_second
+from ctl.client.times import distance, format_duration
 from ctl.client.words import count
 from ctl.commands.executions.options import execution_id
 from ctl.commands.executions.tables import reason_code, rung_origin
@@ -26,8 +24,6 @@ _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files"
 
 #: The headings of filters whose names say when a cluster does not pass.
 _HEADINGS = {"declined": "accepted"}
-#: A time within a sentence of the admin.
-_TIME = re.compile(r"\b(?P<word>at|since|from) (?P<time>[0-9-]{10}T[0-9:]{8}Z)(?: on\b)?")
 #: How many attempts and clusters are shown unless the output is wide.
 _MOST_ATTEMPTS, _MOST_NON_CANDIDATES = 5, 10
 #: More nodes of an attempt than these are counted only, unless the output is wide.
@@ -71,8 +67,7 @@ def show_explanation(session: Session, explanation: Document) -> None:
     printer = session.printer.folded()
     show_standing(printer, explanation)
     for entry in _heading(printer, explanation):
-        for line in _folded(entry, " " * 10):
-            printer.line(line)
+        printer.sentence(entry, indent=" " * 10)
     printer.line()
     _show_rungs(printer, explanation)
     candidates = explanation.get("candidates") or []
@@ -92,15 +87,14 @@ def show_standing(printer: Printer, document: Document) -> None:
     """The sentence that says where an execution stands now and why, of its explanation or of itself."""
     status, silence = document.get("status"), document.get("silence")
     sentence = status["message"] if status else silence["message"] if isinstance(silence, dict) else ""
-    for line in _folded(_relative(printer, sentence), ""):
-        printer.line(line)
+    if sentence:
+        printer.sentence(sentence)
 
 
 def show_next(printer: Printer, document: Document) -> None:
     """What decides about an execution next."""
-    for entry in _next(printer, document):
-        for line in _folded(entry, " " * 10):
-            printer.line(line)
+    for entry in _next(document):
+        printer.sentence(entry, indent=" " * 10)
 
 
 def _show_rungs(printer: Printer, explanation: Document) -> None:
@@ -124,14 +118,12 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    lines = [f"execution {ExecutionId.from_document(id)}", *_next(printer, explanation), *_times(explanation)]
+    lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *_times(explanation)]
     lines += [*_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
         *([f"rule      {explanation['rule']}"] if explanation.get("rule") else []),
-        _relative(
-            printer, f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}"
-        ),
+        f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
     if explanation.get("decided_at"):
         because = f" ({explanation['because']})" if explanation.get("because") else ""
@@ -149,14 +141,9 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
     return [f"created   {printer.when(explanation['created_at'])}{f', by {name}' if name else ''}"]
 
 
-def _folded(entry: str, indent: str) -> list[str]:
-    """The lines of an entry, folded beneath its text."""
-    return textwrap.wrap(entry, FOLDED_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def _next(printer: Printer, document: Document) -> list[str]:
+def _next(document: Document) -> list[str]:
     step = (document.get("status") or {}).get("next")
-    return [f"next      {_relative(printer, step)}"] if step else []
+    return [f"next      {step}"] if step else []
 
 
 def _times(explanation: Document) -> list[str]:
@@ -166,23 +153,6 @@ def _times(explanation: Document) -> list[str]:
         return []
     waiting, run, total = (format_duration(times[f"{word}_seconds"]) for word in ("waiting", "run", "total"))
     return [f"times     waited {waiting}, ran {run}, {total} in all"]
-
-
-def _relative(printer: Printer, text: str) -> str:
-    """A sentence of the admin with distances from now in place of times; wide output has times as tables have them."""
-    return _TIME.sub(_absolute if printer.is_wide else _distance, text)
-
-
-def _absolute(time: re.Match[str]) -> str:
-    """A time within a sentence as tables show it."""
-    return time[0].replace(time["time"], to_second(time["time"]))
-
-
-def _distance(time: re.Match[str]) -> str:
-    """A time within a sentence as its distance from now."""
-    if time["word"] == "since":
-        return f"for {age(time['time']).removesuffix(' ago')}"
-    return distance(time["time"])
 
 
 def _attempts(printer: Printer, explanation: Document) -> list[str]:
@@ -267,8 +237,7 @@ def _show_non_candidates(printer: Printer, clusters: Sequence[Document]) -> None
         return
     shown = clusters if printer.is_wide else clusters[:_MOST_NON_CANDIDATES]
     printer.line()
-    rows = [{**entry, "why_not": _relative(printer, entry["why_not"])} for entry in shown]
-    printer.rows(rows, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
+    printer.rows(shown, {"NOT A CANDIDATE": "cluster", "WHY NOT": Sentence("why_not")})
     if len(shown) < len(clusters):
         printer.line(f"{len(clusters) - len(shown)} more are no candidates; `-o wide` shows them.")
 
@@ -280,7 +249,7 @@ def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[st
     cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else ""), _state(verdicts)]
     cells += [_verdict(verdicts.get(word)) for word in filters]
     cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if printer.is_wide else []))]
-    return [*cells, "yes" if candidate.get("chosen") else "", _relative(printer, _why_not(candidate, verdicts))]
+    return [*cells, "yes" if candidate.get("chosen") else "", printer.in_words(_why_not(candidate, verdicts))]
 
 
 def _why_not(candidate: Document, verdicts: Mapping[str, Document]) -> str:
@@ -350,5 +319,4 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)
         for version in explanation.get("revisions") or {}:
-            for line in _folded(describe_revision(printer, int(version), explanation["revisions"]), " " * 2):
-                printer.line(line)
+            printer.sentence(describe_revision(printer, int(version), explanation["revisions"]), indent="  ")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from operator import attrgetter
 
 from ctl.cli.lists import Listing
-from ctl.cli.output import Columns, Field, Time, id_part
+from ctl.cli.output import Columns, Field, Sentence, Time, id_part
 from ctl.cli.provenance import show_author, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -95,7 +95,7 @@ _WIDE: Columns = {
     "NODES": _nodes,
     "EXIT CODE": _field("exit_code"),
     "REVISION": _field("revision"),
-    "MESSAGE": attrgetter("message"),
+    "MESSAGE": Sentence(attrgetter("message")),
 }
 
 
@@ -114,7 +114,7 @@ _EVENT_COLUMNS: Columns = {
     "PHASE": "phase",
     "CLUSTER": "cluster",
     "REASON": reason_code,
-    "MESSAGE": _event_message,
+    "MESSAGE": Sentence(_event_message),
     "BY": lambda event: show_author(event, "by"),
 }
 EVENT_LISTING = Listing(

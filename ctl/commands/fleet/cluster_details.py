@@ -18,10 +18,10 @@ _AMOUNTS = ("capacity", "reported_free", "assigned", "free")
 def show_details(session: Session, cluster: Document, state: str, switched_by: str, defined_by: str) -> None:
     """Print a cluster; with `-o wide` times are shown as they are."""
     printer = session.printer
-    printer.line(str(cluster.get("summary") or f"cluster {cluster['name']}"))
+    printer.sentence(str(cluster.get("summary") or f"cluster {cluster['name']}"))
     for name, text in _lines(printer, cluster, state, switched_by, defined_by):
         if text:
-            printer.line(f"{name:<14}{text}")
+            printer.sentence(f"{name:<14}{text}", indent=" " * 14)
     resources = list(dict.fromkeys(name for key in _AMOUNTS for name in cluster.get(key) or {}))
     if resources:
         printer.line()

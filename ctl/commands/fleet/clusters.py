@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose, request_size, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
-from ctl.cli.output import Columns, Time, text_cells
+from ctl.cli.output import Columns, Sentence, Time, text_cells
 from ctl.cli.provenance import show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -79,6 +79,12 @@ def state_words(cluster: Document) -> str:
     return ",".join([*text_cells(cluster, "state"), *words])
 
 
+def state_until(cluster: Document) -> str:
+    """Its state as `state_words`, and until when it drains, which is its last word."""
+    deadline = cluster.get("drain_deadline") if cluster.get("draining") else None
+    return f"{state_words(cluster)} until {deadline}" if deadline else state_words(cluster)
+
+
 def _amounts(amounts: Document | None) -> str:
     from ctl.files.fleet import show_amounts
 
@@ -87,7 +93,7 @@ def _amounts(amounts: Document | None) -> str:
 
 _COLUMNS: Columns = {
     "NAME": "name",
-    "STATE": state_words,
+    "STATE": Sentence(state_until),
     "LAST SYNC": Time("last_sync_at"),
     "POOLS": lambda cluster: ", ".join(cluster.get("pools") or []),
     "CAPACITY": lambda cluster: _amounts(cluster.get("capacity")),
@@ -103,12 +109,12 @@ _WIDE_COLUMNS: Columns = {
     "AGENT HOST": "agent_host",
     "AGENT SINCE": Time("agent_since"),
     "AGENT VERSION": lambda cluster: cluster.get("agent_version") or (cluster.get("agent") and "unknown"),
-    "UNREACHABLE": "unreachable_reason",
+    "UNREACHABLE": Sentence("unreachable_reason"),
     "RUNNING": "running",
     "REPORTED FREE": lambda cluster: _amounts(cluster.get("reported_free")),
     "ASSIGNED": lambda cluster: _amounts(cluster.get("assigned")),
     "LABELS": lambda cluster: ", ".join(cluster.get("labels") or []),
-    "CORDON REASON": "cordon_reason",
+    "CORDON REASON": Sentence("cordon_reason"),
     "DRAIN DEADLINE": Time("drain_deadline", is_ahead=True),
     "COST": "cost",
     "ETA": "eta",
@@ -211,7 +217,14 @@ def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
         events,
-        {"AT": Time("at"), "EVENT": "type", "REASON": "reason", "BY": show_author},
+        {
+            "AT": Time("at"),
+            "EVENT": "type",
+            "REASON": Sentence("reason"),
+            "BY": show_author,
+            "NUMBER": "number",
+            **({"DEADLINE": Time("deadline", is_ahead=True)} if any(event.get("deadline") for event in events) else {}),
+        },
         empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
     )
 

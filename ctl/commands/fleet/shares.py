@@ -23,10 +23,10 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
     )
     if printer.machine_output([f"pool/{name}"], shares):
         return
-    printer.line(str(shares.get("summary") or f"pool {name}, strategy {shares.get('strategy')}"))
+    printer.sentence(str(shares.get("summary") or f"pool {name}, strategy {shares.get('strategy')}"))
     printer.line(f"created   {printer.when(shares['after'])} to {printer.when(shares['before'])}")
     unplaced = f", {shares['unplaced']} that no cluster could take yet" if shares.get("unplaced") else ""
-    printer.line(f"placed    {shares['placed']}{unplaced}")
+    printer.sentence(f"placed    {shares['placed']}{unplaced}")
     if not shares.get("complete"):
         printer.line(f"counted   the newest {shares['examined']} of {shares['total']}")
         printer.line(f"          since {printer.when(shares['examined_since'])}")
@@ -35,9 +35,9 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
     if any(cluster.get("why") for cluster in shares["clusters"]):
         printer.line()
         for cluster in shares["clusters"]:
-            printer.line(f"{cluster['cluster']}: {cluster.get('why')}.")
+            printer.sentence(f"{cluster['cluster']}: {cluster.get('why')}.", indent="  ")
     for sentence in shares.get("not_counted") or []:
-        printer.line(sentence)
+        printer.sentence(sentence)
 
 
 def _percent(share: float | None) -> str:

@@ -54,7 +54,7 @@ def place(session: Session, files: tuple[str, ...], **flags: Any) -> None:
 
     explanation = send_request(session, request, send)
     if session.printer.is_table:
-        session.printer.line(_opening(explanation, is_assumed=bool(files)))
+        session.printer.sentence(_opening(explanation, is_assumed=bool(files)))
         session.printer.line()
     print_explanation(session, explanation)
 

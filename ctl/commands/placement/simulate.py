@@ -74,19 +74,17 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     executions = answer["executions"]
     if printer.machine_output((ExecutionId.from_document(move["id"]).resource for move in executions), answer):
         return
-    printer.line(_summary(session.printer, answer, since, where))
+    printer.sentence(_summary(session.printer, answer, since, where))
     if answer.get("fleet"):
-        printer.line(_assumed(printer, answer["fleet"]))
+        printer.sentence(_assumed(printer, answer["fleet"]))
     if executions:
         printer.line()
-        columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BY", "AFTER", "BY", "REASON"]
+        columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BEFORE BY", "AFTER", "AFTER BY", "REASON"]
         printer.table(columns, [_cells(move) for move in executions])
-    clusters: Mapping[str, Document] = answer.get("by_cluster") or {}
+    clusters = _by_cluster(answer)
     if clusters:
         printer.line()
-        printer.table(
-            ["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*entry) for entry in sorted(clusters.items())]
-        )
+        printer.table(["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*entry) for entry in clusters.items()])
     if len(executions) < int(answer.get("moved") or 0):
         printer.note(f"These are the first {len(executions)}; --limit N lists more.")
 
@@ -96,12 +94,30 @@ def _cells(move: Document) -> list[str]:
     return [
         *text_cells(move["id"], "project", "domain", "name"),
         *(cell for side in (before, after) for cell in (*text_cells(side, "cluster"), _by(side))),
-        *text_cells(after, "reason"),
+        _reason(after),
     ]
+
+
+def _reason(after: Document) -> str:
+    """The code of a decision; of a refusal what is wrong."""
+    return f"refused: {after['message']}" if after.get("refused") else str(after.get("reason") or "")
 
 
 def _by(side: Document) -> str:
     return ", ".join(f"{key} {side[key]}" for key in ("pool", "label") if side.get(key))
+
+
+def _by_cluster(answer: Document) -> dict[str, Document]:
+    """The numbers of each cluster, and apart from what would wait those of what would be refused."""
+    clusters: dict[str, Document] = dict(sorted((answer.get("by_cluster") or {}).items()))
+    refused = int(answer.get("refused") or 0)
+    if not refused:
+        return clusters
+    waiting = clusters.pop("", {})
+    after = max(0, int(waiting.get("after") or 0) - refused)
+    if waiting.get("before") or after:
+        clusters = {"": {**waiting, "after": after}, **clusters}
+    return {**clusters, "(refused)": {"before": 0, "after": refused}}
 
 
 def _sums(cluster: str, numbers: Document) -> list[str]:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ctl.cli.diffs import one_line, unified
-from ctl.cli.output import Printer, Time, plain_table, print_error, stacked_table
+from ctl.cli.output import Printer, Sentence, Time, plain_table, print_error, stacked_table
+from ctl.cli.sentences import fold
 from ctl.client.answers import Attribute
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import printable
@@ -170,3 +171,79 @@ def test_an_answer_about_one_thing_is_folded_where_there_is_no_terminal(capsys: 
     assert "  WHY NOT: word" in capsys.readouterr().out  # the others leave too little room beside them
     Printer(format="wide").folded().rows([row], columns)
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_sentences_are_folded_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "word " * 40 + "and 1 more."
+    monkeypatch.setenv("COLUMNS", "300")
+    Printer().sentence(text)
+    Printer().note(text)
+    assert [stream.count("\n") for stream in capsys.readouterr()] == [1, 1]
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    Printer(format="json").sentence(text)
+    assert capsys.readouterr().out == f"{text}\n"
+    for columns, widest in (("300", 100), ("50", 50)):
+        monkeypatch.setenv("COLUMNS", columns)
+        Printer().sentence(text)
+        Printer().report(text)
+        Printer().note(text)
+        out, err = capsys.readouterr()
+        assert widest - 5 <= max(map(len, out.splitlines())) <= widest
+        assert max(map(len, err.splitlines())) <= widest
+        assert " ".join(out.split()) == f"{text} {text}"
+        assert " ".join(err.split()) == text
+
+
+def test_words_and_commands_are_not_broken_where_a_sentence_is_folded() -> None:
+    command = "rainbowctl update task-resource-attribute -p flyteexamples -d development"
+    lines = fold(f"To set the same at project flyteexamples, domain development: {command}", 80)
+    assert lines == ["To set the same at project flyteexamples, domain development:", command]
+    assert fold(f"a word, `{command}` sets it", 40) == ["a word,", f"`{command}`", "sets it"]
+    assert fold("x" * 50, 40) == ["x" * 50]
+    assert fold("FREE: cpu=4,memory=16Gi,executions=14", 24, indent="  ") == [
+        "FREE: cpu=4,",
+        "  memory=16Gi,",
+        "  executions=14",
+    ]
+
+
+def test_no_word_of_a_table_is_broken_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    amounts = "cpu=64,memory=256Gi,gpu=8,ephemeral_storage=1Ti,nodes=16,executions=14"
+    for columns in range(40, 140):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        Printer().table(["POOL", "ABLE", "TOTAL", "FREE"], [["std", "2 of 3", amounts, amounts]])
+        shown = capsys.readouterr().out
+        assert "\x1b" not in shown, "NO_COLOR switches off bold letters too"
+        assert max(map(len, shown.splitlines())) <= columns
+        words = shown.replace(",", " ").split()
+        assert (words.count("executions=14"), words.count("ephemeral_storage=1Ti")) == (2, 2)
+
+
+def test_times_within_sentences_are_distances_and_in_wide_output_times() -> None:
+    now = datetime.now(UTC)
+    past, future = (
+        (now + timedelta(seconds=seconds)).isoformat(timespec="seconds").replace("+00:00", "Z")
+        for seconds in (-3700, 3 * 86400 + 7300)
+    )
+    text = f"Silent since {past}, heard at {past}; ended at {future}, from {future} on; draining until {future}."
+    assert Printer().in_words(text) == (
+        "Silent for 1 h 1 min, heard 1 h 1 min ago; ended in 3 d 2 h, in 3 d 2 h; draining for another 3 d 2 h."
+    )
+    assert Printer().in_words(f"until {past}") == "until 1 h 1 min ago"
+    assert Printer(format="json").in_words(text) == text
+    command = "`rainbowctl history --since 2026-11-17T12:00:05Z`"
+    assert Printer().in_words(command) == command
+    assert Printer(format="wide").in_words("until 2026-11-17T12:00:05Z") == "until 2026-11-17 12:00:05Z"
+
+
+def test_a_column_of_sentences_has_distances(capsys: pytest.CaptureFixture[str]) -> None:
+    past = (datetime.now(UTC) - timedelta(seconds=3700)).isoformat(timespec="seconds").replace("+00:00", "Z")
+    Printer().rows([{"why": f"last heard at {past}"}], {"WHY": Sentence("why")})
+    assert capsys.readouterr().out == "WHY\nlast heard 1 h 1 min ago\n"

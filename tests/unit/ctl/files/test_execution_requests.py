@@ -229,6 +229,7 @@ def test_a_jobspec_is_sent_as_it_is_and_refusals_find_back_to_it(tmp_path: Path)
         ({"workflow": "w", "task": "t"}, "--workflow and --task cannot be combined"),
         ({"jobspec": "f", "command": ("x",)}, "--jobspec and a command after -- cannot be combined"),
         ({"launch_plan": "l", "cpu": "2", "nodes": 1}, "--cpu and --nodes are for ad hoc jobs"),
+        ({"launch_plan": "l", "memory": "2Gi"}, "--memory is for ad hoc jobs"),
         ({"command": ("x",), "version": "v1"}, "--version is that of a launch plan"),
         ({"exec_file": "-", "jobspec": "-"}, "cannot both be stdin"),
         ({"exec_file": "/nonexistent", "workflow": "w"}, "cannot be read"),
