@@ -95,6 +95,7 @@ def view_status(
         ends_at=time_limit_ends_at(execution.started_at, execution.content),
         aborted_by=execution.abort_principal,
         silence=None if silence is None else silence.message,
+        judgement="" if silence is None else silence.next,
         judged_at=None if silence is None else silence.next_at,
     )
     return circumstances.status(now)
