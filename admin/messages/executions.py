@@ -15,6 +15,7 @@ from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import GROUPS, parse_value
+from admin.core.executions.silences import is_unconfirmed
 from admin.core.executions.statuses import Status
 from admin.core.problems import Invalid
 from admin.core.provenance import split_name
@@ -226,6 +227,9 @@ class ListedAnswer(Answer):
     ] = None
     phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
     silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
+    unconfirmed: Annotated[
+        bool | None, Meta(description="True where it has ended, and nobody has confirmed that its job has.")
+    ] = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
     native_id: str | None = None
     nodes: list[str] | None = None
@@ -265,6 +269,7 @@ class ListedAnswer(Answer):
             attempt_number=attempt_number(execution),
             phase_since=phase_since(execution),
             silence=silence,
+            unconfirmed=(execution.finished_at is not None and is_unconfirmed(execution.reason_message)) or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=execution.native_id,
             nodes=execution.nodes,

@@ -56,11 +56,8 @@ def heard_last(execution: Execution | ListedExecution, heard: HeardCluster | Non
         return None
     is_silent = heard.health in _SILENT
     since = heard.last_sync_at if is_silent else execution.silent_since
-    return (
-        None
-        if since is None
-        else HeardLast(since, is_taken_over=not is_silent, is_lost=heard.health == Health.LOST.value)
-    )
+    is_lost = heard.health == Health.LOST.value
+    return None if since is None else HeardLast(since, is_taken_over=not is_silent, is_lost=is_lost)
 
 
 def note_silence(execution: Execution | ListedExecution, heard: HeardCluster | None) -> str | None:

@@ -142,6 +142,12 @@ def test_what_waits_for_an_agent_that_was_replaced_is_given_up_in_time(
     assert phase(agent, "e") == ("FAILED", "CLUSTER_LOST")
 
 
+def listed(agent: PlayedAgent, query: str) -> dict[str, Any]:
+    """The executions that a query selects, by their names."""
+    executions = get(agent.client, f"executions/{agent.project}/{DOMAIN}?{query}")["executions"]
+    return {execution["id"]["name"]: execution for execution in executions}
+
+
 def last_message(agent: PlayedAgent, name: str) -> Any:
     """What the last event of an execution says."""
     return get(agent.client, f"executions/{agent.project}/{DOMAIN}/{name}/events")["events"][-1]["reason"]["message"]
@@ -159,7 +165,17 @@ def test_what_is_waited_for_ends_when_the_cluster_is_given_up(
     assert types(agent, "aborted")[-1] == "SILENT"
     assert "and it is ended when the agent returns." in last_message(agent, "aborted")
     assert "and its result counts when the agent returns." in last_message(agent, "runs")
+    assert sorted(listed(agent, "silent=true")) == ["aborted", "again", "runs"]
+    assert sorted(listed(agent, "silent=true&phase=ABORTING")) == ["aborted"]
+    assert listed(agent, "unconfirmed=true") == {}
     assert len(pass_time(context, clock, 1)) == 3
+    assert listed(agent, "silent=true") == {}
+    unconfirmed = listed(agent, "unconfirmed=true")
+    assert {name: execution["unconfirmed"] for name, execution in unconfirmed.items()} == {
+        "aborted": True,
+        "runs": True,
+    }
+    assert sorted(listed(agent, "filters=eq(unconfirmed,false)")) == ["again"]
     assert phase(agent, "runs") == ("FAILED", "CLUSTER_LOST")
     assert phase(agent, "aborted") == ("ABORTED", "TERMINATED")
     assert (phase(agent, "again")[0], shown(agent, "again")["attempt"]) == ("QUEUED", 2)
