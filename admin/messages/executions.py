@@ -76,6 +76,9 @@ class ListQuery(StateSelector, PageQuery):
     with_origin = Flag(
         load_default=False, metadata={"description": "Also answer which rung decided where each one went."}
     )
+    with_limit_scope = Flag(
+        load_default=False, metadata={"description": "Also answer the scope whose limit ended each one."}
+    )
     sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
     sort_direction = fields.String(
         data_key="sort_by.direction",
@@ -220,6 +223,7 @@ class ListedAnswer(Answer):
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
+    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it, if asked for.")] = None
     revision: int
     attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
     attempt_number: Annotated[
@@ -245,7 +249,11 @@ class ListedAnswer(Answer):
 
     @classmethod
     def from_listed(
-        cls, execution: Execution | ListedExecution, origin: Json | None = None, silence: str | None = None
+        cls,
+        execution: Execution | ListedExecution,
+        origin: Json | None = None,
+        silence: str | None = None,
+        limit_scope: str | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -264,6 +272,7 @@ class ListedAnswer(Answer):
             pool=execution.pool,
             label=execution.label,
             origin=origin,
+            limit_scope=limit_scope or None,
             revision=execution.revision,
             attempt=execution.attempt,
             attempt_number=attempt_number(execution),

@@ -79,7 +79,7 @@ def view_status(
         attempts=Retries.of(execution.content.get("retry")).attempts,
         failure=None if execution.last_failure is None else AttemptRecord.from_json(execution.last_failure),
         route=describe_rungs(settings_trail["rungs"]),
-        limit=limits.describe(execution.reason, now),
+        limit=limits.describe(execution.reason, now, execution.reason_message),
         time_limit=limits.time_limit,
         queueing_budget=limits.queueing_budget(now),
         no_other=_why_no_other(execution),

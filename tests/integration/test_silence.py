@@ -170,8 +170,8 @@ def test_what_is_waited_for_ends_when_the_cluster_is_given_up(
     assert listed(agent, "unconfirmed=true") == {}
     assert len(pass_time(context, clock, 1)) == 3
     assert listed(agent, "silent=true") == {}
-    unconfirmed = listed(agent, "unconfirmed=true")
-    assert {name: execution["unconfirmed"] for name, execution in unconfirmed.items()} == {
+    ended = listed(agent, "unconfirmed=true")
+    assert {name: execution["unconfirmed"] for name, execution in ended.items()} == {
         "aborted": True,
         "runs": True,
     }

@@ -70,6 +70,8 @@ def show_explanation(session: Session, explanation: Document) -> None:
     """An explanation for people: where it stands first, then how that came about."""
     printer = session.printer.folded()
     show_standing(printer, explanation)
+    for line in _folded(earlier_decision(printer, explanation), ""):
+        printer.line(line)
     for entry in _heading(printer, explanation):
         for line in _folded(entry, " " * 10):
             printer.line(line)
@@ -94,6 +96,18 @@ def show_standing(printer: Printer, document: Document) -> None:
     sentence = status["message"] if status else silence["message"] if isinstance(silence, dict) else ""
     for line in _folded(_relative(printer, sentence), ""):
         printer.line(line)
+
+
+def earlier_decision(printer: Printer, explanation: Document) -> str:
+    """What was decided when, of a decision that another one followed; "" for the last one."""
+    number, history = explanation.get("decision"), explanation.get("history") or []
+    if not number or number >= len(history):
+        return ""
+    because = f" ({explanation['because']})" if explanation.get("because") else ""
+    message = (explanation.get("reason") or {}).get("message") or ""
+    rule = f" {explanation['rule'][:1].upper()}{explanation['rule'][1:]}." if explanation.get("rule") else ""
+    when = printer.when(explanation.get("decided_at"))
+    return f"Decision {number} of {len(history)}, made {when}{because}: {_relative(printer, message)}{rule}"
 
 
 def show_next(printer: Printer, document: Document) -> None:

@@ -116,6 +116,8 @@ _WIDE: Columns = {
 
 #: Of lists, which ask for the origin of each execution; `explain` shows that of one.
 _ORIGIN: Columns = {"ORIGIN": _origin}
+#: Of lists too, which ask for it.
+_LIMIT_SCOPE: Columns = {"LIMIT SCOPE": _field("limit_scope")}
 
 
 def _event_message(event: Document) -> str | None:
@@ -148,14 +150,16 @@ def show_executions(
     *,
     with_place: bool,
     with_origin: bool = False,
+    with_limit_scope: bool = False,
     has_headers: bool = True,
     is_folded: bool = False,
 ) -> None:
     """A table of executions; `with_place` where they may be of several projects and domains."""
     printer = session.printer if has_headers else session.printer.without_headers()
     printer = printer.folded() if is_folded else printer
-    wide = {**(_ORIGIN if with_origin else {}), **_WIDE}
-    printer.rows(executions, {**(_PLACE if with_place else {}), **_COLUMNS}, wide)
+    columns = {**(_PLACE if with_place else {}), **_COLUMNS, **(_LIMIT_SCOPE if with_limit_scope else {})}
+    wide = {**(_ORIGIN if with_origin else {}), **(_LIMIT_SCOPE if with_origin else {}), **_WIDE}
+    printer.rows(executions, columns, wide)
 
 
 def print_execution(session: Session, execution: Execution, document: Document | None = None) -> None:

@@ -256,6 +256,8 @@ def test_the_limit_of_a_workflow_is_named_without_who_set_it() -> None:
 def test_a_time_limit_says_who_set_it() -> None:
     timed = limits(duration="90s")
     assert timed.describe("TIME_LIMIT", NOW) == "Its time limit is 90s, set by workflow 'fit', version v1."
+    message = "It ran longer than its limit of 90 s."
+    assert timed.describe("TIME_LIMIT", NOW, message) == "That limit is set by workflow 'fit', version v1."
     assert replace(timed, requested={}).time_limit == "90s, set by the job itself"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ctl.cli.output import Printer
-from ctl.commands.executions.explain import show_candidates, show_non_candidates
+from ctl.commands.executions.explain import earlier_decision, show_candidates, show_non_candidates
 
 EVENT = {"event": 7, "author": "ana", "at": "2026-03-04T12:00:00Z", "message": "new disks"}
 OTHER: dict[str, Any] = {
@@ -40,3 +40,19 @@ def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest
     assert "is cordoned (new disks), event 7, ana, 2026-03-04 12:00:00Z\n" in capsys.readouterr().out
     show_candidates(Printer(), [CANDIDATE])
     assert CANDIDATE["why_not"] in capsys.readouterr().out
+
+
+def test_an_earlier_decision_opens_with_what_was_decided() -> None:
+    explanation = {
+        "decision": 1,
+        "decided_at": "2026-03-04T12:00:00Z",
+        "because": "created",
+        "reason": {"code": "ASSIGNED", "message": "Cluster 'elm' was chosen."},
+        "rule": "pool 'std' at domain d decides",
+        "history": [{"number": 1}, {"number": 2}],
+    }
+    assert earlier_decision(Printer(format="wide"), explanation) == (
+        "Decision 1 of 2, made 2026-03-04 12:00:00Z (created): Cluster 'elm' was chosen. "
+        "Pool 'std' at domain d decides."
+    )
+    assert earlier_decision(Printer(), {**explanation, "decision": 2}) == ""
