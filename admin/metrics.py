@@ -200,7 +200,8 @@ class StateCollector(Collector):
         )
         yield _gauge(
             "rainbow_cluster_able",
-            "1 for a cluster that may get work, 0 for one that is disabled, cordoned, not admitted or silent.",
+            "1 for a cluster that may get work, also for an expected one, which gets what no cluster that was seen "
+            "could run; 0 for one that is disabled, cordoned, not admitted or silent.",
             ["cluster"],
             [([name], int(is_able)) for name, is_able in state.clusters.items()],
         )

@@ -96,6 +96,10 @@ class NonCandidateAnswer(Answer):
     cluster: str
     why_not: str
     provenance: Annotated[Json | None, described_as("ProvenanceAnswer")] = None
+    reasons: Annotated[
+        list[Json] | None,
+        Meta(description="What `why_not` says: each `reason`, and the `provenance` of those that have one."),
+    ] = None
 
 
 class ReceivedAnswer(Answer):

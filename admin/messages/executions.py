@@ -15,6 +15,7 @@ from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import GROUPS, parse_value
+from admin.core.executions.silences import is_unconfirmed
 from admin.core.executions.statuses import Status
 from admin.core.problems import Invalid
 from admin.core.provenance import split_name
@@ -75,6 +76,9 @@ class StateSelector(SelectorFields):
 class ListQuery(StateSelector, PageQuery):
     with_origin = Flag(
         load_default=False, metadata={"description": "Also answer which rung decided where each one went."}
+    )
+    with_limit_scope = Flag(
+        load_default=False, metadata={"description": "Also answer the scope whose limit ended each one."}
     )
     sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
     sort_direction = fields.String(
@@ -220,6 +224,7 @@ class ListedAnswer(Answer):
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
+    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it, if asked for.")] = None
     revision: int
     attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
     attempt_number: Annotated[
@@ -227,6 +232,9 @@ class ListedAnswer(Answer):
     ] = None
     phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
     silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
+    unconfirmed: Annotated[
+        bool | None, Meta(description="True where it has ended, and nobody has confirmed that its job has.")
+    ] = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
     native_id: str | None = None
     nodes: list[str] | None = None
@@ -242,7 +250,11 @@ class ListedAnswer(Answer):
 
     @classmethod
     def from_listed(
-        cls, execution: Execution | ListedExecution, origin: Json | None = None, silence: str | None = None
+        cls,
+        execution: Execution | ListedExecution,
+        origin: Json | None = None,
+        silence: str | None = None,
+        limit_scope: str | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -261,11 +273,13 @@ class ListedAnswer(Answer):
             pool=execution.pool,
             label=execution.label,
             origin=origin,
+            limit_scope=limit_scope or None,
             revision=execution.revision,
             attempt=execution.attempt,
             attempt_number=attempt_number(execution),
             phase_since=phase_since(execution),
             silence=silence,
+            unconfirmed=(execution.finished_at is not None and is_unconfirmed(execution.reason_message)) or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=execution.native_id,
             nodes=execution.nodes,

@@ -78,6 +78,10 @@ class SelectorFields(RequestSchema):
     limit_scope = fields.String(
         validate=NAME, metadata={"description": f"The scope whose limit ended it: {_SCOPE_FORMS}"}
     )
+    silent = fields.String(metadata={"description": "true: it waits for an agent that is not heard."})
+    unconfirmed = fields.String(
+        metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}
+    )
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})

@@ -13,14 +13,17 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import ANONYMOUS
+from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.selectors import Condition, equals, group_field
 from admin.core.executions.spec import EXECUTION_NAME
+from admin.core.fleet.clusters import PRUNED
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
 from admin.core.settings.scopes import Scope
+from admin.core.times import show_time
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
 from admin.services.context import Context
@@ -29,13 +32,24 @@ from admin.services.scopes import check_readable
 from admin.services.silences import note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
-from admin.store import decisions, execution_counts, execution_events, execution_lists, executions
+from admin.store import (
+    decisions,
+    derived_fields,
+    execution_counts,
+    execution_events,
+    execution_lists,
+    executions,
+    fleet,
+)
 from admin.store.execution_counts import CountPage
 from admin.store.execution_events import Event
 from admin.store.execution_lists import Item, Page, Place, TooManyToSort
 from admin.store.executions import Execution, ExecutionId, ListedExecution
+from admin.store.fleet import ClusterEventFilter
 
 _PAGE_SIZE = 1000
+#: Rounds of pruning among which the last one is looked for that deleted executions.
+_MOST_ROUNDS = 100
 #: The longest wait for an event without a look at the execution: ids of two transactions may come out of order.
 _RECHECK_SECONDS = 1.0
 
@@ -63,14 +77,27 @@ def find_execution(context: Context, connection: Connection, key: ExecutionId, *
     execution = executions.get(connection, key, lock=lock) if is_name else None
     if execution is None:
         near = closest(key.name, executions.names_like(connection, key))
-        retention = context.settings.retention.executions
         raise ExecutionNotFound(
             f"No execution is called '{shorten(key.name)}' in {key.project}/{key.domain}.{did_you_mean(near)} "
             f"`rainbowctl get execution -p {key.project} -d {key.domain}` lists them."
-            + (f" They are kept for {retention} after their end." if retention else ""),
+            f"{_retention(context, connection)}",
             details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
         )
     return execution
+
+
+def _retention(context: Context, connection: Connection) -> str:
+    """Which executions are gone, as far as events tell; else how long they are kept."""
+    kept = context.settings.retention
+    filters = ClusterEventFilter(cluster="", types=(PRUNED,))
+    rounds = fleet.events(connection, filters, None, _MOST_ROUNDS)
+    pruned_at = next((event.at for event in rounds if "executions: " in (event.reason or "")), None)
+    if pruned_at is None:
+        return f" They are kept for {kept.executions} after their end." if kept.executions else ""
+    limit = kept.cutoffs(pruned_at).executions
+    if limit is None:
+        return f" Executions that had ended were pruned, last at {show_time(pruned_at)}."
+    return f" Executions that ended before {show_time(limit)} were pruned (retention.executions: {kept.executions})."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +106,7 @@ class ListedPage:
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
+    limit_scopes: Mapping[int, str]  #: by their row ids the scopes whose limits ended them, if that was asked
     silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
@@ -101,6 +129,7 @@ def list_executions(
     after: Place | None,
     limit: int,
     with_origin: bool = False,
+    with_limit_scope: bool = False,
     with_unknown: bool = False,
 ) -> ListedPage:
     """A page of executions; Invalid where too many of them would have to be sorted.
@@ -128,10 +157,11 @@ def list_executions(
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
+        limit_scopes = _limit_scopes(connection, page.executions) if with_limit_scope else {}
         silences = note_silences(connection, page.executions)
         is_empty = not page.executions and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
-    return ListedPage(page=page, origins=origins, silences=silences, unknown=unknown)
+    return ListedPage(page=page, origins=origins, limit_scopes=limit_scopes, silences=silences, unknown=unknown)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:
@@ -139,6 +169,12 @@ def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[
     digests = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution in listed])
     rungs = decisions.rungs(connection, digests.values())
     return {id: dict(winner_of(rungs[digest])) for id, digest in digests.items()}
+
+
+def _limit_scopes(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, str]:
+    """The scope whose limit ended each execution that a limit ended."""
+    limited = [execution.id for execution in listed if cause_of(execution.phase, execution.reason) is Cause.LIMIT]
+    return derived_fields.read(connection, "limit_scope", limited)
 
 
 def count_executions(

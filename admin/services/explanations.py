@@ -99,7 +99,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
     message = decision.reason_message
     is_chosen = decision.reason in placement_decisions.CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
-    has_left = not is_waiting_there or execution.not_before is not None
+    has_left = decision is not history[-1] or not is_waiting_there or execution.not_before is not None
     if decision.cluster and is_chosen and has_left:
         message = placement_decisions.describe_choice(decision.cluster, decision.reason, is_past=True)
     return Explanation(

@@ -163,7 +163,9 @@ def _preview_definitions(
     groups = [(kind.noun, name) for kind, name in gone if kind is not FleetKind.CLUSTER]
     leased = {execution.id: execution for execution in executions.leased_by(connection, groups, most + 1)}
     leased |= {execution.id: execution for execution in executions.leased_at(connection, undefined, most + 1)}
-    agents = _missing_agents(context, [fleet_now.clusters[name] for name in clusters], are_removed=True)
+    silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
+    agents = _missing_agents(context, silent)
+    agents |= _missing_agents(context, [fleet_now.clusters[name] for name in clusters], are_removed=True)
     preview = _preview(
         connection,
         fleet_now,
@@ -174,17 +176,17 @@ def _preview_definitions(
         context.list_limits,
     )
     moving = {effect.id for effect in preview.effects}
+    staying_clusters = set(undefined) - set(clusters)
     staying = [
         ExecutionEffect(
             id=execution.key,
             phase=Phase.QUEUED.value,
             previous_cluster=execution.cluster,
-            outcome=of_stay(execution.cluster),
+            outcome=of_stay(fleet_now.clusters[execution.cluster or ""]),
         )
         for execution in waiting[:most]
-        if execution.cluster in set(undefined) - set(clusters) and execution.key not in moving
+        if execution.cluster in staying_clusters and execution.key not in moving
     ]
-    silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
     notes = _silence_notes(silent, "what it runs is judged by the admin alone")
     return replace(preview, effects=[*preview.effects, *staying], notes=notes)
 

@@ -31,7 +31,8 @@ class SilenceView:
     since: datetime
     on_lost: str
     lease_expires_at: datetime | None
-    next_at: datetime | None
+    next_at: datetime
+    next: str  #: what decides about it next
     note: str  #: what is known, as lists have it
     message: str  #: the same, what happens next, and what an operator can do
 
@@ -41,6 +42,7 @@ class HeardLast(NamedTuple):
 
     since: datetime
     is_taken_over: bool  #: whether another agent serves its cluster now
+    is_lost: bool = False  #: whether its cluster counts as lost
 
 
 def heard_last(execution: Execution | ListedExecution, heard: HeardCluster | None) -> HeardLast | None:
@@ -54,7 +56,8 @@ def heard_last(execution: Execution | ListedExecution, heard: HeardCluster | Non
         return None
     is_silent = heard.health in _SILENT
     since = heard.last_sync_at if is_silent else execution.silent_since
-    return None if since is None else HeardLast(since, is_taken_over=not is_silent)
+    is_lost = heard.health == Health.LOST.value
+    return None if since is None else HeardLast(since, is_taken_over=not is_silent, is_lost=is_lost)
 
 
 def note_silence(execution: Execution | ListedExecution, heard: HeardCluster | None) -> str | None:
@@ -90,6 +93,7 @@ def view_silence(
         on_lost=silence.on_lost,
         lease_expires_at=silence.lease_expires_at,
         next_at=silence.next_at,
+        next=silence.next_step(now),
         note=silence.note,
         message=" ".join([silence.describe(now), *_suspensions(connection, now)]),
     )
@@ -131,6 +135,7 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
         is_aborting=is_aborting,
         is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None and may_follow,
         is_taken_over=last.is_taken_over,
+        is_lost=last.is_lost,
         deleted="" if deleted is None else deleted.describe(context.clock()),
         command=f"rainbowctl delete execution {execution.key} --giveUp",
     )

@@ -79,7 +79,7 @@ def view_status(
         attempts=Retries.of(execution.content.get("retry")).attempts,
         failure=None if execution.last_failure is None else AttemptRecord.from_json(execution.last_failure),
         route=describe_rungs(settings_trail["rungs"]),
-        limit=limits.describe(execution.reason, now),
+        limit=limits.describe(execution.reason, now, execution.reason_message),
         time_limit=limits.time_limit,
         queueing_budget=limits.queueing_budget(now),
         no_other=_why_no_other(execution),
@@ -95,6 +95,7 @@ def view_status(
         ends_at=time_limit_ends_at(execution.started_at, execution.content),
         aborted_by=execution.abort_principal,
         silence=None if silence is None else silence.message,
+        judgement="" if silence is None else silence.next,
         judged_at=None if silence is None else silence.next_at,
     )
     return circumstances.status(now)

@@ -14,6 +14,7 @@ _OUTCOMES = {
     "RUNS_ON": "would run on",
     "RUNS_AGAIN": "would be ended and run again",
     "ENDS": "would be ended",
+    "ENDING": "being ended already",
     "STAYS": "would stay",
 }
 #: Executions that are listed beside a difference; `-o wide` lists all that the answer has.

@@ -216,5 +216,9 @@ def test_where_something_would_run_is_said_in_one_sentence(shell: Shell) -> None
     project = shell.project("placed")
     shell.rest("PUT", "pools/placed", {"pool": {"members": [{"id": "somewhere"}]}})
     first = shell.ok(f"rainbowctl place name -p {project} -d staging --clusterPool placed -- true").splitlines()[0]
+    unseen = f"{project}/staging/name would wait at somewhere: no agent of it has ever been seen; as of revision "
+    assert first.startswith(unseen)
+    shell.rest("PUT", "clusters/somewhere/state", {})
+    first = shell.ok(f"rainbowctl place name -p {project} -d staging --clusterPool placed -- true").splitlines()[0]
     assert first.startswith(f"{project}/staging/name would run on somewhere: ")
     assert "; as of revision " in first

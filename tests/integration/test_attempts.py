@@ -294,6 +294,9 @@ def test_other_clusters_say_why_they_were_no_candidates(agent: PlayedAgent) -> N
     why_not = entries[other]["why_not"]
     assert why_not.startswith("is disabled, event ")
     assert f"'new disks'; is not in pool '{name}' as defined, revision {number}, " in why_not
+    disabled, absent = entries[other]["reasons"]
+    assert (disabled["reason"], disabled["provenance"]) == ("is disabled", entries[other]["provenance"])
+    assert (absent["reason"], absent["provenance"]["revision"]) == (f"is not in pool '{name}' as defined", number)
     named = {entry["cluster"]: entry for entry in explained(agent, "placed")["not_candidates"]}
     assert f"is not cluster '{agent.cluster}', which the request names" in named[other]["why_not"]
 

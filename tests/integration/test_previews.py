@@ -32,6 +32,7 @@ from tests.support.placing import (
     ok,
     pool,
     put_attribute,
+    put_cluster,
     put_label,
     put_pool,
     refused,
@@ -416,17 +417,25 @@ def test_a_rollback_of_what_can_be_restored_leaves_the_rest_and_says_why(api: Fl
     refused(api.post(f"{API}/rollbacks", json=wrong), 400, "invalid_request", "restorable")
 
 
+def fall_silent(context: Context, clock: Clock) -> None:
+    """Have the agent of `east` be unreachable."""
+    with context.database.writing() as connection:
+        state = fleet.hold_state(connection, "east")
+        event = ClusterEvent(cluster="east", at=clock(), type="UNREACHABLE")
+        fleet.save(connection, replace(state, health="unreachable"), event)
+
+
 def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
     api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent, west: PlayedAgent
 ) -> None:
     for name, retry in {"goes-on": {}, "again": {"on_lost": "retry"}, "fails": {"on_lost": "fail"}}.items():
         created(api, name, **pool("both"), **({"retry": retry} if retry else {}))
-    assert len(east.start(3)) == 3
+    created(api, "ending", **pool("both"))
+    assert len(east.start(4)) == 4
+    ok(api.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/ending", json={"cause": "enough"}))
+    assert effects(preview(api, "drain"))["ending"] == ("ENDING", "east")
     heard = get(api, "clusters/east")["last_sync_at"]
-    with context.database.writing() as connection:
-        state = fleet.hold_state(connection, "east")
-        event = ClusterEvent(cluster="east", at=app_clock(), type="UNREACHABLE")
-        fleet.save(connection, replace(state, health="unreachable"), event)
+    fall_silent(context, app_clock)
     with nothing_stored(context):
         drain, cordon = preview(api, "drain", deadline="10m"), preview(api, "cordon")
         removal = tried(api, "clusters/east", force="true")["executions"]
@@ -437,8 +446,12 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
         "goes-on": ("RUNS_ON", "east"),
         "again": ("RUNS_AGAIN", "west"),
         "fails": ("ENDS", "east"),
+        "ending": ("ENDING", "east"),
     }
+    assert effects(removal) == effects(drain)
     said = messages(drain)
+    assert said["ending"].startswith("It is being ended already, but its agent has not been heard since")
+    assert messages(removal)["ending"] == said["ending"]
     assert "its agent has not been heard since" in said["goes-on"]
     assert said["again"].startswith("Counts as lost when its lease is over, at ")
     assert effects(cordon) == {}
@@ -453,10 +466,28 @@ def test_the_delete_of_a_cluster_that_a_pool_still_names_tells_what_stays_there(
     with nothing_stored(context):
         answer = tried(api, "clusters/east", force="true")["executions"]
     assert effects(answer) == {"runs": ("RUNS_ON", "east"), "waits": ("STAYS", "east")}
-    assert "which pools or labels still name" in messages(answer)["waits"]
+    assert messages(answer)["waits"] == "Stays at east, which pools or labels still name, and whose agent goes on."
     ok(api.delete(f"{API}/clusters/east?force=true"))
     decide_waiting(context)
     assert execution(api, "waits")["cluster"] == "east"
+
+
+@pytest.mark.usefixtures("west")
+def test_the_delete_of_a_cluster_says_where_executions_stay_without_an_agent(
+    api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent
+) -> None:
+    add(api, "alone", "waits")
+    heard = get(api, f"clusters/{east.cluster}")["last_sync_at"]
+    fall_silent(context, app_clock)
+    put_cluster(api, "south")
+    put_pool(api, "southern", ["south"])
+    add(api, "southern", "never")
+    with nothing_stored(context):
+        silent = tried(api, "clusters/east", force="true")["executions"]
+        unseen = tried(api, "clusters/south", force="true")["executions"]
+    stays = "which pools or labels still name, and"
+    assert messages(silent)["waits"] == f"Stays at east, {stays} whose agent is silent since {heard[:19]}Z."
+    assert messages(unseen)["never"] == f"Stays at south, {stays} of which no agent has ever been seen."
 
 
 @pytest.mark.usefixtures("west")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -19,6 +20,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Table, event, func, select, update
 
 from admin.core.retention import Retention
+from admin.core.times import show_time
 from admin.loops.retention import RetentionLoop
 from admin.metrics import pruned_total
 from admin.services.context import Context
@@ -169,11 +171,25 @@ def test_an_execution_that_is_gone_is_unknown_and_its_name_is_free(
         created(api, name)
         end(api, name)
     clock.advance(2 * DAY)
+    answer = refused(api.get(f"{API}/{path('unknown', 'logs')}"), 404, "execution_not_found", "name")
+    assert "kept for 1d after their end" in answer["message"]
     pruned(context, executions="1d")
     for what in ("events", "logs", "outputs", "explanation"):
         answer = refused(api.get(f"{API}/{path('gone', what)}"), 404, "execution_not_found", "name")
-        assert "kept for 1d after their end" in answer["message"]
+        limit = show_time(clock() - timedelta(days=1))
+        assert f" Executions that ended before {limit} were pruned (retention.executions: 1d)." in answer["message"]
     created(api, "gone")
+
+
+def test_executions_that_were_pruned_by_hand_are_said_to_be(api: FlaskClient, context: Context, clock: Clock) -> None:
+    for name in ("gone", "last"):
+        created(api, name)
+        end(api, name)
+    assert "pruned" not in refused(api.get(f"{API}/{path('unknown', 'logs')}"), 404, "execution_not_found")["message"]
+    clock.advance(2 * DAY)
+    pruned(context, executions="1d")
+    message = refused(api.get(f"{API}/{path('gone', 'logs')}"), 404, "execution_not_found")["message"]
+    assert message.endswith(f" Executions that had ended were pruned, last at {show_time(clock())}.")
 
 
 def test_every_table_that_belongs_to_executions_is_emptied_with_them() -> None:

@@ -142,6 +142,17 @@ def test_what_waits_for_an_agent_that_was_replaced_is_given_up_in_time(
     assert phase(agent, "e") == ("FAILED", "CLUSTER_LOST")
 
 
+def listed(agent: PlayedAgent, query: str) -> dict[str, Any]:
+    """The executions that a query selects, by their names."""
+    executions = get(agent.client, f"executions/{agent.project}/{DOMAIN}?{query}")["executions"]
+    return {execution["id"]["name"]: execution for execution in executions}
+
+
+def last_message(agent: PlayedAgent, name: str) -> Any:
+    """What the last event of an execution says."""
+    return get(agent.client, f"executions/{agent.project}/{DOMAIN}/{name}/events")["events"][-1]["reason"]["message"]
+
+
 def test_what_is_waited_for_ends_when_the_cluster_is_given_up(
     agent: PlayedAgent, context: Context, clock: Clock
 ) -> None:
@@ -152,7 +163,19 @@ def test_what_is_waited_for_ends_when_the_cluster_is_given_up(
     assert len(pass_time(context, clock, GIVE_UP - 1)) == 3
     assert phase(agent, "aborted") == ("ABORTING", "TERMINATED")
     assert types(agent, "aborted")[-1] == "SILENT"
+    assert "and it is ended when the agent returns." in last_message(agent, "aborted")
+    assert "and its result counts when the agent returns." in last_message(agent, "runs")
+    assert sorted(listed(agent, "silent=true")) == ["aborted", "again", "runs"]
+    assert sorted(listed(agent, "silent=true&phase=ABORTING")) == ["aborted"]
+    assert listed(agent, "unconfirmed=true") == {}
     assert len(pass_time(context, clock, 1)) == 3
+    assert listed(agent, "silent=true") == {}
+    ended = listed(agent, "unconfirmed=true")
+    assert {name: execution["unconfirmed"] for name, execution in ended.items()} == {
+        "aborted": True,
+        "runs": True,
+    }
+    assert sorted(listed(agent, "filters=eq(unconfirmed,false)")) == ["again"]
     assert phase(agent, "runs") == ("FAILED", "CLUSTER_LOST")
     assert phase(agent, "aborted") == ("ABORTED", "TERMINATED")
     assert (phase(agent, "again")[0], shown(agent, "again")["attempt"]) == ("QUEUED", 2)
@@ -309,6 +332,7 @@ def test_an_explanation_says_what_the_silence_of_a_cluster_means(
     agent.start(3)
     add(agent, "offered")
     agent.offered()
+    add(agent, "unoffered")
     assert silence_of(agent, "waits") is None
     since, lease, lost, given_up = (seconds_after(agent, seconds) for seconds in (0, LEASE, LOST, GIVE_UP))
     pass_time(context, clock, UNREACHABLE + 1)
@@ -328,7 +352,11 @@ def test_an_explanation_says_what_the_silence_of_a_cluster_means(
     assert (fails["on_lost"], fails["next_at"], again["next_at"]) == ("fail", lost, lost)
     assert f"it ends FAILED (CLUSTER_LOST) at {lost[:19]}Z, when the cluster is lost." in fails["message"]
     assert f"another attempt follows at {lost[:19]}Z" in again["message"]
-    assert f"It had not started there, and is decided again at {lost[:19]}Z." in silence_of(agent, "offered")["message"]
+    for name in ("offered", "unoffered"):
+        redecided = f"decided again at {lost[:19]}Z, when {agent.cluster} counts as lost."
+        assert f"It had not started there, and is {redecided}" in silence_of(agent, name)["message"]
+        status = explanation(agent.client, name, project=agent.project)["status"]
+        assert (status["next"], status["next_at"]) == (f"It is {redecided}", lost)
     pass_time(context, clock, LOST)
     assert silence_of(agent, "fails") is None  # it has ended
     agent.sync()

@@ -11,7 +11,7 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
-from admin.core.executions.silences import UNCONFIRMED, as_sentence, describe_silence
+from admin.core.executions.silences import UNCONFIRMED, as_sentence, describe_silence, may_still_run
 from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
@@ -242,12 +242,11 @@ def wait_for_other(execution: AttemptState, since: datetime) -> Change:
 
 
 def _fall_silent(execution: AttemptState, since: datetime, *, is_taken_over: bool = False) -> Change:
-    message = (
-        f"{describe_silence(execution.cluster, since, is_taken_over=is_taken_over)} Its job may still run, and its "
-        "result counts when the agent returns. `rainbowctl delete execution --giveUp` gives it up."
-    )
+    is_aborting = execution.phase == Phase.ABORTING.value
+    known = describe_silence(execution.cluster, since, is_taken_over=is_taken_over, is_aborting=is_aborting)
+    message = f"{known} {may_still_run(is_aborting=is_aborting)}. `rainbowctl delete execution --giveUp` gives it up."
     values: dict[str, Any] = {"silent_since": since}
-    if execution.phase != Phase.ABORTING.value:
+    if not is_aborting:
         values |= {"reason": CLUSTER_SILENT, "reason_message": message}
     return Change(kind="SILENT", values=values, message=message)
 

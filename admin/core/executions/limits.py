@@ -18,6 +18,8 @@ LIMITED = {"OUT_OF_MEMORY": "memory"}
 TIME_LIMITS = ("TIME_LIMIT", "DEADLINE")
 #: The reason of executions that wait longer than they may.
 QUEUEING_BUDGET_EXCEEDED = "QUEUEING_BUDGET_EXCEEDED"
+#: How agents say that a time limit ended an execution, before they say which.
+_NAMED = "longer than its limit of "
 _BUDGET = "spec.queueing_budget"
 
 
@@ -32,11 +34,16 @@ class Limits:
     settings: Sequence[Mapping[str, Any]]  #: the effective values that it was decided by
     provenance: Mapping[int, Provenance]  #: of their revisions
 
-    def describe(self, reason: str, now: datetime) -> str:
-        """Where the limit was set that ended an execution for a reason, and by whom; "" where none did."""
+    def describe(self, reason: str, now: datetime, message: str = "") -> str:
+        """Where the limit was set that ended an execution for a reason, and by whom; "" where none did.
+
+        `message` is what the agent says, which may name the limit already.
+        """
         if reason in LIMITED:
             return self._of_resource(LIMITED[reason], now)
         if reason in TIME_LIMITS and self.time_limit:
+            if _NAMED in message:
+                return f"That limit is {self._time_limit_set_by}."
             return f"Its time limit is {self.time_limit}."
         if reason == QUEUEING_BUDGET_EXCEEDED and self.queueing_budget(now):
             return f"Its queueing budget is {self.queueing_budget(now)}."
@@ -60,9 +67,13 @@ class Limits:
         duration = self.job.get("resources", {}).get("duration")
         if not duration:
             return ""
+        return f"{duration}, {self._time_limit_set_by}"
+
+    @property
+    def _time_limit_set_by(self) -> str:
         if self.requested is None and self.workflow is not None:
-            return f"{duration}, set by workflow '{self.workflow['name']}', version {self.workflow['version']}"
-        return f"{duration}, set by the job itself"
+            return f"set by workflow '{self.workflow['name']}', version {self.workflow['version']}"
+        return "set by the job itself"
 
     def queueing_budget(self, now: datetime) -> str:
         """How long it may wait, and where that was set; "" for as long as it takes."""

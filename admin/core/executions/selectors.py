@@ -51,6 +51,8 @@ FIELDS = {
             "origin",
             "origin_scope",
             "limit_scope",
+            "silent",
+            "unconfirmed",
         ),
         FieldType.TEXT,
     ),
@@ -84,6 +86,8 @@ WORDS = {
     "state": ("ACTIVE", "ARCHIVED"),
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
     "origin": RUNGS,
+    "silent": ("true", "false"),  # whether it waits for an agent that is not heard
+    "unconfirmed": ("true", "false"),  # whether it has ended, and nobody has confirmed that its job has
 }
 #: Fields whose values are names of scopes.
 SCOPE_FIELDS = ("origin_scope", "limit_scope")

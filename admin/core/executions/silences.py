@@ -25,14 +25,13 @@ class Silence:
     is_aborting: bool
     is_retried: bool  #: another attempt follows if its cluster is lost
     is_taken_over: bool = False  #: another agent serves the cluster now
+    is_lost: bool = False  #: the cluster counts as lost already
     deleted: str = ""  #: by which revision its cluster was deleted
     command: str  #: by which an operator gives it up
 
     @property
-    def next_at(self) -> datetime | None:
-        """When it is judged if the agent stays away; None where it is decided again already."""
-        if not self.has_started and self.lease_expires_at is None:
-            return None
+    def next_at(self) -> datetime:
+        """When it is judged if the agent stays away."""
         is_waited_for = self.has_started and self.on_lost == "wait"
         limit = self.given_up_at if is_waited_for else self.lost_at
         return max(limit, self.lease_expires_at or limit)
@@ -48,17 +47,27 @@ class Silence:
         """What is known, what happens next and when, and what an operator can do."""
         start = f"{self.note} It was deleted by {self.deleted}." if self.deleted else self.note
         if not self.has_started:
-            return f"{start} It had not started there, and is decided again{_when(self.next_at, now)}."
+            return f"{start} It had not started there, and is decided again{self._redecided(now)}."
         return f"{start} {self._prospect(now)} {self._remedy(now)}"
+
+    def next_step(self, now: datetime) -> str:
+        """What decides about it next, and when."""
+        if not self.has_started:
+            return f"It is decided again{self._redecided(now)}."
+        return f"It is judged at {show_time(self.next_at)} if the agent that has it stays away."
+
+    def _redecided(self, now: datetime) -> str:
+        """When it is decided again, which had not started: not before its cluster is lost and its lease is over."""
+        if self.is_lost:
+            return _when(self.lease_expires_at, now)
+        time = "" if self.next_at <= now else f"{_at(self.next_at)},"
+        return f"{time} when {self.cluster} counts as lost"
 
     def _prospect(self, now: datetime) -> str:
         end = f"{self._end}{_when(self.next_at, now)}"
         if self.on_lost == "wait":
-            effect = "it is ended" if self.is_aborting else "its result counts"
-            return (
-                f"Its job may still run, and {effect} when the agent returns (on_lost: wait); "
-                f"else {end} (agents.giveUpAfter)."
-            )
+            may_run = may_still_run(is_aborting=self.is_aborting)
+            return f"{may_run} (on_lost: wait); else {end} (agents.giveUpAfter)."
         return f"{self._job(now)} (on_lost: {self.on_lost}); {end}, when the cluster is lost."
 
     def _job(self, now: datetime) -> str:
@@ -94,9 +103,20 @@ def describe_silence(
     return f"{start}Cluster '{cluster}' has been silent since {show_time(since)}."
 
 
+def may_still_run(*, is_aborting: bool) -> str:
+    """What becomes of a job at a silent cluster when its agent returns."""
+    effect = "it is ended" if is_aborting else "its result counts"
+    return f"Its job may still run, and {effect} when the agent returns"
+
+
 def unconfirmed(cause: str) -> str:
     """What is said of an execution that was ended for a cause while its agent was silent."""
     return f"{as_sentence(cause)} {UNCONFIRMED}"
+
+
+def is_unconfirmed(message: str) -> bool:
+    """Whether nobody has confirmed the end of a finished execution, by what is said of it."""
+    return UNCONFIRMED in message
 
 
 def confirmed(message: str, cluster: str, at: datetime) -> str:

@@ -80,7 +80,8 @@ class Circumstances:
     ends_at: datetime | None = None  #: when its time limit ends it
     aborted_by: str | None = None
     silence: str | None = None  #: what is to be said of its cluster, if that is silent
-    judged_at: datetime | None = None  #: when it is judged if its cluster stays silent
+    judgement: str = ""  #: what decides about it if its cluster stays silent
+    judged_at: datetime | None = None  #: when that does
 
     def status(self, now: datetime) -> Status:
         """What is to be said of it now."""
@@ -169,16 +170,15 @@ class Circumstances:
 
     def _is_backing_off(self, now: datetime) -> bool:
         """Whether it waits for its next attempt; no agent has it, so that none can be missed."""
-        return self.judged_at is None and self.not_before is not None and self.not_before > now
+        has_agent = self.cluster is not None and self.position is None
+        return not has_agent and self.not_before is not None and self.not_before > now
 
     def _next(self, now: datetime) -> tuple[str | None, datetime | None]:
         """What decides about it next, and when."""
         if self.phase.is_finished:
             return None, None
         if self.silence is not None and not self._is_backing_off(now):
-            if self.judged_at is None:
-                return "It is decided again any moment now.", None
-            return f"It is judged at {show_time(self.judged_at)} if the agent that has it stays away.", self.judged_at
+            return self.judgement, self.judged_at
         if self.phase is Phase.ABORTING:
             return "Its agent ends it and says so.", None
         if self.phase is Phase.RUNNING:

@@ -16,6 +16,7 @@ from admin.core.executions.attempts import (
 )
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
+from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import Decision
 from admin.core.times import show_time
 
@@ -28,6 +29,7 @@ class Outcome(Enum):
     RUNS_ON = "RUNS_ON"
     RUNS_AGAIN = "RUNS_AGAIN"  # it is ended at the deadline, and another attempt follows
     ENDS = "ENDS"  # it is ended at the deadline
+    ENDING = "ENDING"  # it is being ended already, whatever is changed
     STAYS = "STAYS"  # where it is, unless somebody has it decided again by the settings
 
 
@@ -97,7 +99,7 @@ def of_drain(attempt: LeasedAttempt, deadline: datetime | None, decision: Decisi
     if deadline is not None and _is_cut_short(attempt, deadline):
         return _at_deadline(attempt, deadline, decision)
     if attempt.phase == Phase.ABORTING.value:
-        return SwitchOutcome(outcome=Outcome.RUNS_ON, message="It is being ended already.", cluster=attempt.cluster)
+        return SwitchOutcome(outcome=Outcome.ENDING, message="It is being ended already.", cluster=attempt.cluster)
     ends_at = time_limit_ends_at(attempt.started_at, attempt.content)
     limit = "" if ends_at is None else f", at the latest at {show_time(ends_at)} by its time limit"
     message = f"Runs on until it ends{limit}."
@@ -132,21 +134,28 @@ def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Deci
     """
     if decision is not None and not may_have_started(attempt):
         return of_placement(decision.cluster, decision.message)
+    over = max(attempt.lease_expires_at or agent.lost_at, agent.lost_at)
     if waits_for_agent(attempt):
         over = agent.given_up_at
+    if attempt.phase == Phase.ABORTING.value:
+        message = f"It is being ended already, but {agent.why}: it counts as ended at {show_time(over)}."
+        return SwitchOutcome(outcome=Outcome.ENDING, message=message, cluster=attempt.cluster, at=over)
+    if waits_for_agent(attempt):
         message = f"May run on, but {agent.why}; it is given up at {show_time(over)} (on_lost: wait)."
         return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=over)
-    over = max(attempt.lease_expires_at or agent.lost_at, agent.lost_at)
-    if attempt.phase == Phase.ABORTING.value:
-        message = f"Is being ended, but {agent.why}: it counts as ended at {show_time(over)}."
-        return SwitchOutcome(outcome=Outcome.ENDS, message=message, cluster=attempt.cluster, at=over)
     return _ended(attempt, over, decision, f"Counts as lost when its lease is over, at {show_time(over)}")
 
 
-def of_stay(cluster: str | None) -> SwitchOutcome:
+def of_stay(cluster: Cluster) -> SwitchOutcome:
     """The outcome for an execution that waits at a cluster whose definition is removed, and which is still named."""
-    message = f"Stays at {cluster}, which pools or labels still name, and whose agent goes on."
-    return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster)
+    agent = "and whose agent goes on"
+    if cluster.is_expected:
+        agent = "and of which no agent has ever been seen"
+    elif cluster.is_silent:
+        since = cluster.state.last_sync_at
+        agent = "and whose agent is silent" + (f" since {show_time(since)}" if since is not None else "")
+    message = f"Stays at {cluster.name}, which pools or labels still name, {agent}."
+    return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster.name)
 
 
 def _ended(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None, ended: str) -> SwitchOutcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from admin.core.fleet.clusters import Cluster
@@ -89,9 +89,22 @@ def describe_group(group: Group, clusters: Mapping[str, Cluster], total: Amounts
     if not off:
         members = members if number == 1 else f"all {number} members"
         return f"{start} {members} {'takes' if number == 1 else 'take'} work{describe_free(total, free)}."
-    named = [f"{name} ({', '.join(words)})" for name, words in list(off.items())[:_MOST_NAMED]]
-    more = f" and {len(off) - _MOST_NAMED} more" if len(off) > _MOST_NAMED else ""
-    not_able = f"{', '.join(named)}{more} {'does' if len(off) == 1 else 'do'} not"
+    not_able = "; ".join(_not_able(off))
     if not able:
         return f"{start} no member takes work now, so that what is placed by it waits: {not_able}."
     return f"{start} {members} {'takes' if able == 1 else 'take'} work{describe_free(total, free)}; {not_able}."
+
+
+def _not_able(off: Mapping[str, list[str]]) -> Iterator[str]:
+    """The members that take no work and why, then those that get what no member that was seen could run."""
+    expected = [name for name, words in off.items() if words == ["expected"]]
+    named = [f"{name} ({', '.join(words)})" for name, words in off.items() if name not in expected]
+    if named:
+        yield f"{_first(named)} {'does' if len(named) == 1 else 'do'} not"
+    if expected:
+        yield f"{_first(expected)} (expected: no agent has been seen)"
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"

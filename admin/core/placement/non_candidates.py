@@ -68,12 +68,20 @@ def render_non_candidates(
         if name not in candidates:
             switches = list(_switches(cluster, states.get(name, {})))
             absence, by = _absence(route, name, history, is_member=name in members, is_gone=group is None)
-            reasons = [*(describe_drop(*switch, now) for switch in switches), describe_drop(absence, by, now)]
-            origin = next((provenance for _, provenance in [*switches, (absence, by)] if provenance is not None), None)
-            entry = {"cluster": name, "why_not": "; ".join(reasons)}
+            reasons = [*switches, (absence, by)]
+            origin = next((provenance for _, provenance in reasons if provenance is not None), None)
+            entry = {
+                "cluster": name,
+                "why_not": "; ".join(describe_drop(*reason, now) for reason in reasons),
+                "reasons": [_render_reason(*reason) for reason in reasons],
+            }
             entries.append((not switches, entry if origin is None else entry | {"provenance": origin.as_json()}))
     entries.sort(key=lambda entry: entry[0])
     return [entry for _, entry in entries]
+
+
+def _render_reason(reason: str, by: Provenance | None) -> JsonObject:
+    return {"reason": reason} if by is None else {"reason": reason, "provenance": by.as_json()}
 
 
 def _switches(cluster: Cluster, states: Mapping[str, Provenance]) -> Iterator[tuple[str, Provenance | None]]:

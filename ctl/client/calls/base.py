@@ -122,22 +122,22 @@ class Calls:
             return self._read(path, without_refused(query, parameters, error), holding=holding)
 
     def _pages(
-        self, path: str, key: str, query: Mapping[str, Any] | None = None, *, optional: str = ""
+        self, path: str, key: str, query: Mapping[str, Any] | None = None, *, optional: Sequence[str] = ()
     ) -> Iterator[Document]:
         """The entries of every page under a key; filters without a value are left out.
 
-        `optional` names a parameter that an older admin may not know, and is then asked without.
+        `optional` names parameters that an older admin may not know, and is then asked without.
         """
         for page in self._answers(path, key, {"limit": _PAGE, **non_empty(query or {})}, optional=optional):
             yield from page[key]
 
-    def _answers(self, path: str, key: str, query: Document, *, optional: str = "") -> Iterator[Document]:
+    def _answers(self, path: str, key: str, query: Document, *, optional: Sequence[str] = ()) -> Iterator[Document]:
         """Every page, as it comes."""
         while True:
             try:
                 page = self._read(path, query, holding=key)
             except InvalidRequest as error:
-                query = without_refused(query, [optional], error)
+                query = without_refused(query, optional, error)
                 continue
             yield page
             token = page.get("token")

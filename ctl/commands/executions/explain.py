@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctl.cli.output import Columns, Printer, Sentence, Time
-from ctl.cli.provenance import describe_revision, show_name
+from ctl.cli.output import Columns, Printer, Time
+from ctl.cli.provenance import describe_provenance, describe_revision, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -66,6 +66,9 @@ def show_explanation(session: Session, explanation: Document) -> None:
     """An explanation for people: where it stands first, then how that came about."""
     printer = session.printer.folded()
     show_standing(printer, explanation)
+    earlier = earlier_decision(printer, explanation)
+    if earlier:
+        printer.sentence(earlier)
     for entry in _heading(printer, explanation):
         printer.sentence(entry, indent=" " * 10)
     printer.line()
@@ -73,8 +76,8 @@ def show_explanation(session: Session, explanation: Document) -> None:
     candidates = explanation.get("candidates") or []
     if candidates:
         printer.line()
-        _show_candidates(printer, candidates)
-    _show_non_candidates(printer, explanation.get("not_candidates") or [])
+        show_candidates(printer, candidates)
+    show_non_candidates(printer, explanation.get("not_candidates") or [])
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
@@ -89,6 +92,18 @@ def show_standing(printer: Printer, document: Document) -> None:
     sentence = status["message"] if status else silence["message"] if isinstance(silence, dict) else ""
     if sentence:
         printer.sentence(sentence)
+
+
+def earlier_decision(printer: Printer, explanation: Document) -> str:
+    """What was decided when, of a decision that another one followed; "" for the last one."""
+    number, history = explanation.get("decision"), explanation.get("history") or []
+    if not number or number >= len(history):
+        return ""
+    because = f" ({explanation['because']})" if explanation.get("because") else ""
+    message = (explanation.get("reason") or {}).get("message") or ""
+    rule = f" {explanation['rule'][:1].upper()}{explanation['rule'][1:]}." if explanation.get("rule") else ""
+    when = printer.when(explanation.get("decided_at"))
+    return f"Decision {number} of {len(history)}, made {when}{because}: {message}{rule}"
 
 
 def show_next(printer: Printer, document: Document) -> None:
@@ -220,7 +235,8 @@ def _target(rung: Document) -> str:
     return " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
 
 
-def _show_candidates(printer: Printer, candidates: Sequence[Document]) -> None:
+def show_candidates(printer: Printer, candidates: Sequence[Document]) -> None:
+    """Every candidate with its verdicts, and why it was not chosen."""
     words = dict.fromkeys(verdict["filter"] for candidate in candidates for verdict in candidate.get("verdicts") or [])
     # Why a cluster does not pass a filter stands beside it in any case.
     filters = [word for word in words if word != WEIGHT_FILTER and word not in STATE_FILTERS and printer.is_wide]
@@ -231,15 +247,36 @@ def _show_candidates(printer: Printer, candidates: Sequence[Document]) -> None:
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
 
 
-def _show_non_candidates(printer: Printer, clusters: Sequence[Document]) -> None:
+def show_non_candidates(printer: Printer, clusters: Sequence[Document]) -> None:
     """The clusters that were no candidates, of many the first ones."""
     if not clusters:
         return
     shown = clusters if printer.is_wide else clusters[:_MOST_NON_CANDIDATES]
     printer.line()
-    printer.rows(shown, {"NOT A CANDIDATE": "cluster", "WHY NOT": Sentence("why_not")})
+    rows = [{**entry, "why_not": printer.in_words(_why_no_candidate(printer, entry))} for entry in shown]
+    printer.rows(rows, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
     if len(shown) < len(clusters):
         printer.line(f"{len(clusters) - len(shown)} more are no candidates; `-o wide` shows them.")
+
+
+def _why_no_candidate(printer: Printer, entry: Document) -> str:
+    """Why a cluster was no candidate; wide output has the times themselves, which an older admin does not tell."""
+    reasons = entry.get("reasons")
+    return _drops(printer, reasons) if printer.is_wide and reasons else str(entry["why_not"])
+
+
+def _drops(printer: Printer, reasons: Sequence[Document]) -> str:
+    """`is disabled, event 7, anonymous (says ana), 2026-03-01 12:00:05Z; ...`."""
+    return "; ".join(_drop(printer, entry) for entry in reasons)
+
+
+def _drop(printer: Printer, entry: Document) -> str:
+    reason, provenance = str(entry.get("reason", "")), entry.get("provenance")
+    if not provenance:
+        return reason
+    if provenance.get("message") and provenance["message"] in reason:
+        provenance = {**provenance, "message": None}
+    return f"{reason}, {describe_provenance(printer, provenance)}"
 
 
 def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[str]) -> list[str]:
@@ -249,14 +286,20 @@ def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[st
     cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else ""), _state(verdicts)]
     cells += [_verdict(verdicts.get(word)) for word in filters]
     cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if printer.is_wide else []))]
-    return [*cells, "yes" if candidate.get("chosen") else "", printer.in_words(_why_not(candidate, verdicts))]
+    why_not = printer.in_words(_why_not(printer, candidate, verdicts))
+    return [*cells, "yes" if candidate.get("chosen") else "", why_not]
 
 
-def _why_not(candidate: Document, verdicts: Mapping[str, Document]) -> str:
-    """Why a candidate was not chosen, also by an older admin, which says so of those alone that failed a filter."""
+def _why_not(printer: Printer, candidate: Document, verdicts: Mapping[str, Document]) -> str:
+    """Why a candidate was not chosen, also by an older admin, which says so of those alone that failed a filter.
+
+    Wide output has the times of those that operators have switched off.
+    """
+    failed = [verdict for verdict in verdicts.values() if not verdict.get("passed")]
+    if printer.is_wide and any(verdict.get("provenance") for verdict in failed):
+        return _drops(printer, failed)
     if "why_not" in candidate:
         return str(candidate["why_not"])
-    failed = [verdict for verdict in verdicts.values() if not verdict.get("passed")]
     return "; ".join(str(verdict["reason"]) for verdict in failed if verdict.get("reason"))
 
 

@@ -213,15 +213,23 @@ def _find_executions(
     query = _query(session, flags, where)
     if session.printer.format in _WITH_ORIGIN:
         query["with_origin"] = "true"
+    if session.printer.format in _WITH_ORIGIN or _asks_for_limits(flags):
+        query["with_limit_scope"] = "true"
     documents = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
     executions = [Execution.from_document(document) for document in islice(documents, start, start + limit + 1)]
     return executions[:limit], len(executions) > limit
 
 
+def _asks_for_limits(flags: Mapping[str, Any]) -> bool:
+    """Whether executions are selected that a limit ended."""
+    causes = (parse_cause(word.strip(), "--cause") for word in (flags["cause"] or "").split(",") if word.strip())
+    return bool(flags["limit_scope"]) or "LIMIT" in causes
+
+
 def _list(session: Session, flags: Mapping[str, Any]) -> None:
     where = selected_scope(session, flags)
     executions, has_more = _find_executions(session, flags, where)
-    _print(session, executions, where)
+    _print(session, executions, where, with_limit_scope=_asks_for_limits(flags))
     if has_more:
         session.printer.note(more_note(flags["page"] or 1, flags["limit"] or PAGE))
     elif not executions:
@@ -241,11 +249,14 @@ def _explain_absence(session: Session, flags: Mapping[str, Any], where: Mapping[
             session.printer.note(str(name["message"]))
 
 
-def _print(session: Session, executions: Sequence[Execution], where: Mapping[str, str]) -> None:
+def _print(
+    session: Session, executions: Sequence[Execution], where: Mapping[str, str], *, with_limit_scope: bool
+) -> None:
     names = (execution.id.resource for execution in executions)
     is_done = session.printer.machine_output(names, [execution.document for execution in executions])
     if executions and not is_done:
-        show_executions(session, executions, with_place=len(where) < 2, with_origin=True)
+        with_place = len(where) < 2
+        show_executions(session, executions, with_place=with_place, with_origin=True, with_limit_scope=with_limit_scope)
 
 
 def _count(session: Session, flags: Mapping[str, Any]) -> None:
@@ -263,7 +274,8 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
     """Print the list, and then each execution that is new or has changed."""
     where = selected_scope(session, flags)
     seen = {execution.id: execution for execution in _find_executions(session, flags, where)[0]}
-    _print(session, list(seen.values()), where)
+    with_limit_scope = _asks_for_limits(flags)
+    _print(session, list(seen.values()), where, with_limit_scope=with_limit_scope)
     has_headers, backoff = bool(seen), Backoff(session)
     while True:
         sys.stdout.flush()
@@ -276,13 +288,16 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
         ]
         seen |= {execution.id: execution for execution in changed}
         for execution in reversed(changed):
-            _print_changed(session, execution, with_place=len(where) < 2, has_headers=not has_headers)
+            if not session.printer.stream([execution.id.resource], [execution.document]):
+                show_executions(
+                    session,
+                    [execution],
+                    with_place=len(where) < 2,
+                    with_origin=True,
+                    with_limit_scope=with_limit_scope,
+                    has_headers=not has_headers,
+                )
             has_headers = True
-
-
-def _print_changed(session: Session, execution: Execution, *, with_place: bool, has_headers: bool) -> None:
-    if not session.printer.stream([execution.id.resource], [execution.document]):
-        show_executions(session, [execution], with_place=with_place, with_origin=True, has_headers=has_headers)
 
 
 def _details(session: Session, execution: Execution) -> None:

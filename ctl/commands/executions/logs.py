@@ -137,6 +137,10 @@ def _show(session: Session, execution: Execution, selection: _Selection) -> None
     if not has_text and selection.tail != 0 and not any(stream.is_pruned for stream in streams):
         yet = "" if all(stream.is_complete for stream in streams) else " yet"
         since = f" since {selection.since}" if selection.since else ""
+        if number < execution.attempt:
+            attempt = f"Attempt {selection.attempt} of execution {id}"
+            session.printer.note(f"{attempt} has printed nothing{since}, and is over.")
+            return
         session.printer.note(f"Execution {id} has printed nothing{since or yet}: it is {execution.summary()}.")
 
 

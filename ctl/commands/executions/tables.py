@@ -13,6 +13,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import Execution
 from ctl.client.scopes import Scope
+from ctl.client.times import format_duration, parse_timestamp
 from ctl.client.words import count
 
 #: Of a row with the id of an execution.
@@ -62,6 +63,20 @@ def _cause(execution: Execution) -> str:
     return f"{failure.get('cause', '')} (attempt {number}: {failure.get('ended_by', '')})"
 
 
+def reason_of(execution: Execution) -> str:
+    """The code of the reason, and what it does not tell: `TERMINATED (unconfirmed)`, `RETRY (back-off 4 min 10 s)`."""
+    document, notes = execution.document, []
+    start = parse_timestamp(document.get("not_before"))
+    wait = (start - datetime.now(UTC)).total_seconds() if start else 0
+    if wait > 0:
+        notes.append(f"back-off {format_duration(wait)}")
+    if document.get("unconfirmed"):
+        notes.append("unconfirmed")
+    if document.get("silence") and execution.reason != "CLUSTER_SILENT":
+        notes.append("silent")
+    return f"{execution.reason} ({', '.join(notes)})" if notes else execution.reason
+
+
 def _aborted_by(execution: Execution) -> str:
     closure = execution.document.get("closure") or {}
     return show_author(closure.get("abort_metadata") or {}, "principal")
@@ -73,7 +88,7 @@ _COLUMNS: Columns = {
     "LAUNCH PLAN": attrgetter("launched"),
     "VERSION": attrgetter("version"),
     "PHASE": attrgetter("phase"),
-    "REASON": attrgetter("reason"),
+    "REASON": reason_of,
     "CLUSTER": attrgetter("cluster"),
     "POOL": attrgetter("pool"),
     "LABEL": attrgetter("label"),
@@ -101,6 +116,8 @@ _WIDE: Columns = {
 
 #: Of lists, which ask for the origin of each execution; `explain` shows that of one.
 _ORIGIN: Columns = {"ORIGIN": _origin}
+#: Of lists too, which ask for it.
+_LIMIT_SCOPE: Columns = {"LIMIT SCOPE": _field("limit_scope")}
 
 
 def _event_message(event: Document) -> str | None:
@@ -133,14 +150,16 @@ def show_executions(
     *,
     with_place: bool,
     with_origin: bool = False,
+    with_limit_scope: bool = False,
     has_headers: bool = True,
     is_folded: bool = False,
 ) -> None:
     """A table of executions; `with_place` where they may be of several projects and domains."""
     printer = session.printer if has_headers else session.printer.without_headers()
     printer = printer.folded() if is_folded else printer
-    wide = {**(_ORIGIN if with_origin else {}), **_WIDE}
-    printer.rows(executions, {**(_PLACE if with_place else {}), **_COLUMNS}, wide)
+    columns = {**(_PLACE if with_place else {}), **_COLUMNS, **(_LIMIT_SCOPE if with_limit_scope else {})}
+    wide = {**(_ORIGIN if with_origin else {}), **(_LIMIT_SCOPE if with_origin else {}), **_WIDE}
+    printer.rows(executions, columns, wide)
 
 
 def print_execution(session: Session, execution: Execution, document: Document | None = None) -> None:

@@ -140,11 +140,23 @@ def summary(clusters: Sequence[Document]) -> str:
     if any("takes_work" not in cluster for cluster in clusters):
         return ""  # an older admin does not say
     off = [cluster for cluster in clusters if not cluster["takes_work"]]
-    named = [f"{cluster['name']} ({', '.join(cluster['takes_none_because'])})" for cluster in off[:_MOST_NAMED]]
-    named += [f"{len(off) - _MOST_NAMED} more"] if len(off) > _MOST_NAMED else []
+    # These get what no cluster that was seen could run.
+    expected = [cluster["name"] for cluster in off if cluster["takes_none_because"] == ["expected"]]
+    named = [
+        f"{cluster['name']} ({', '.join(cluster['takes_none_because'])})"
+        for cluster in off
+        if cluster["name"] not in expected
+    ]
     able = len(clusters) - len(off)
-    start = f"{able} of {count(len(clusters), 'cluster')} {'takes' if able == 1 else 'take'} work"
-    return f"{start}; {listed(named)} {'does' if len(off) == 1 else 'do'} not." if off else f"{start}."
+    parts = [f"{able} of {count(len(clusters), 'cluster')} {'takes' if able == 1 else 'take'} work"]
+    parts += [f"{_first(named)} {'does' if len(named) == 1 else 'do'} not"] if named else []
+    parts += [f"{_first(expected)} (expected: no agent has been seen)"] if expected else []
+    return f"{'; '.join(parts)}."
+
+
+def _first(names: Sequence[str]) -> str:
+    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    return listed([*names[:_MOST_NAMED], *more])
 
 
 _CLUSTER = FleetNoun(

@@ -62,8 +62,11 @@ def place(session: Session, files: tuple[str, ...], **flags: Any) -> None:
 def _opening(explanation: Document, *, is_assumed: bool) -> str:
     """The answer in one sentence: where it would run, by which rule, and as of which revision."""
     id, cluster = ExecutionId.from_document(explanation["id"]), explanation.get("cluster")
+    reason = explanation.get("reason") or {}
     would = f"would run on {cluster}" if cluster else "would wait"
-    rule = explanation.get("rule") if cluster else (explanation.get("reason") or {}).get("message")
+    rule = explanation.get("rule") if cluster else reason.get("message")
+    if reason.get("code") == "CLUSTER_EXPECTED":
+        would, rule = f"would wait at {cluster}: no agent of it has ever been seen", ""
     why = f": {str(rule).rstrip('.')}" if rule else ""
     documents = " and the given documents" if is_assumed else ""
     return f"{id} {would}{why}; as of revision {explanation.get('revision', '')}{documents}."

@@ -67,11 +67,21 @@ REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
         (
             replace(WAITS, has_started=False),
             LOST,
-            "It had not started there, and is decided again at 2026-03-01T12:05:00Z.",
+            "It had not started there, and is decided again at 2026-03-01T12:05:00Z, when a counts as lost.",
         ),
         (
             replace(WAITS, has_started=False, lease_expires_at=None),
-            None,
+            LOST,
+            "It had not started there, and is decided again at 2026-03-01T12:05:00Z, when a counts as lost.",
+        ),
+        (
+            replace(WAITS, has_started=False, lease_expires_at=None, lost_at=NOW),
+            NOW,
+            "It had not started there, and is decided again when a counts as lost.",
+        ),
+        (
+            replace(WAITS, has_started=False, lease_expires_at=None, lost_at=NOW, is_lost=True),
+            NOW,
             "It had not started there, and is decided again any moment now.",
         ),
     ],
@@ -81,6 +91,13 @@ def test_what_silence_means_goes_by_the_policy(silence: Silence, next_at: dateti
     unconfirmed = f"{UNCONFIRMED} " if silence.is_aborting else ""
     assert silence.note == f"{unconfirmed}{START}"
     assert silence.describe(NOW) == f"{unconfirmed}{START} {message}"
+
+
+def test_what_decides_next_is_said_as_a_sentence_of_its_own() -> None:
+    assert WAITS.next_step(NOW) == "It is judged at 2026-03-02T12:00:00Z if the agent that has it stays away."
+    waiting = replace(WAITS, has_started=False, lease_expires_at=None)
+    assert waiting.next_step(NOW) == "It is decided again at 2026-03-01T12:05:00Z, when a counts as lost."
+    assert replace(waiting, is_lost=True).next_step(NOW) == "It is decided again any moment now."
 
 
 def test_a_cluster_that_was_deleted_is_said_to_be() -> None:

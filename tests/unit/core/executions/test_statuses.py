@@ -62,7 +62,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (NO_CLUSTER, "QUEUED for 12 min: None is able."),
         (replace(WAITS, silence="It is silent."), "QUEUED for 12 min: It is silent."),
         (
-            replace(WAITS, silence="It is silent.", not_before=LATER, judged_at=LATER),
+            replace(WAITS, silence="It is silent.", not_before=LATER, position=None),
             "QUEUED for 12 min: It is silent.",
         ),
         (
@@ -195,11 +195,10 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
             LATER,
         ),
         (
-            replace(RUNS, silence="Silent.", judged_at=LATER),
-            "It is judged at 2026-03-01T12:04:10Z if the agent that has it stays away.",
+            replace(RUNS, silence="Silent.", judgement="It is judged.", judged_at=LATER),
+            "It is judged.",
             LATER,
         ),
-        (replace(WAITS, silence="Silent."), "It is decided again any moment now.", None),
         (
             replace(WAITS, silence="Silent.", not_before=LATER),
             "Its next attempt may start at 2026-03-01T12:04:10Z.",
@@ -257,6 +256,8 @@ def test_the_limit_of_a_workflow_is_named_without_who_set_it() -> None:
 def test_a_time_limit_says_who_set_it() -> None:
     timed = limits(duration="90s")
     assert timed.describe("TIME_LIMIT", NOW) == "Its time limit is 90s, set by workflow 'fit', version v1."
+    message = "It ran longer than its limit of 90 s."
+    assert timed.describe("TIME_LIMIT", NOW, message) == "That limit is set by workflow 'fit', version v1."
     assert replace(timed, requested={}).time_limit == "90s, set by the job itself"
 
 

@@ -72,6 +72,7 @@ def test_a_pool_says_which_members_take_work_and_why_others_do_not() -> None:
         "c": {**READY, "health": "lost"},
     }
     pools = {"gpu": group({"a": 1, "b": 1, "c": 1, "d": 0}), "one": group(["a"]), "none": group(["b", "c"])}
+    pools["some"] = group(["a", "b", "d"])
     fleet = small_fleet(clusters=clusters, pools=pools, labels={"l": group(["a"])}, states=states)
 
     def summary(name: str, *, is_label: bool = False) -> str:
@@ -83,6 +84,7 @@ def test_a_pool_says_which_members_take_work_and_why_others_do_not() -> None:
         "Pool 'gpu' (weighted): 1 of 4 members takes work; free are 1 of 8 cpu; b (cordoned), c (lost), d (weight 0) "
         "do not."
     )
+    assert summary("some").endswith("; b (cordoned) does not; d (expected: no agent has been seen).")
     assert summary("one") == "Pool 'one' (weighted): its one member takes work; free are 1 of 2 cpu."
     assert summary("none").startswith("Pool 'none' (weighted): no member takes work now, so that what is placed by it")
     assert summary("l", is_label=True).startswith("Label 'l': its one member takes work")

@@ -1,4 +1,4 @@
-"""Which log is meant by an attempt."""
+"""Which log is meant by an attempt, and what is said of one that has printed nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctl.client.executions import Execution
-from ctl.commands.executions.logs import _lease_number
+from ctl.commands.executions.logs import _lease_number, _Selection, _show
 
 ATTEMPTS = [
     {"number": 1, "phase": "RELEASED"},
@@ -28,3 +28,28 @@ def test_an_attempt_is_found_by_its_number_though_leases_were_given_back(
     assert _lease_number(session, execution, attempt) == lease
     plain = Execution.from_document({"id": id, "attempt": 4, "attempt_number": 4})
     assert _lease_number(None, plain, attempt) == attempt  # type: ignore[arg-type]  # nothing is asked
+
+
+class EmptyLog(_Selection):
+    """The selection of streams that hold nothing."""
+
+    def open(self, *_: Any) -> Any:
+        return SimpleNamespace(name="stdout", available=list, is_complete=True, is_pruned=False, is_truncated=False)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "note"),
+    [
+        (1, "Attempt 1 of execution p/d/e has printed nothing, and is over."),
+        (2, "Execution p/d/e has printed nothing: it is QUEUED on a (RETRY)."),
+        (None, "Execution p/d/e has printed nothing: it is QUEUED on a (RETRY)."),
+    ],
+)
+def test_an_earlier_attempt_that_printed_nothing_is_not_taken_for_the_last_one(attempt: int | None, note: str) -> None:
+    notes: list[str] = []
+    session: Any = SimpleNamespace(client=None, printer=SimpleNamespace(note=notes.append))
+    closure = {"phase": "QUEUED", "reason": {"code": "RETRY"}}
+    id = {"project": "p", "domain": "d", "name": "e"}
+    document = {"id": id, "attempt": 2, "attempt_number": 2, "cluster": "a", "closure": closure}
+    _show(session, Execution.from_document(document), EmptyLog(attempt=attempt))
+    assert notes == [note]

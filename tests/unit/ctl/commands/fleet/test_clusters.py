@@ -49,8 +49,12 @@ def listed(name: str, *because: str) -> dict[str, Any]:
         ),
         (
             [listed(f"c{number}", "expected") for number in range(7)],
-            "0 of 7 clusters take work; c0 (expected), c1 (expected), c2 (expected), c3 (expected), c4 (expected) and "
-            "2 more do not.",
+            "0 of 7 clusters take work; c0, c1, c2, c3, c4 and 2 more (expected: no agent has been seen).",
+        ),
+        (
+            [listed("a"), listed("b", "lost"), listed("c", "expected"), listed("d", "disabled", "expected")],
+            "1 of 4 clusters takes work; b (lost) and d (disabled, expected) do not; c (expected: no agent has been "
+            "seen).",
         ),
         ([{"name": "of an older admin"}], ""),
     ],

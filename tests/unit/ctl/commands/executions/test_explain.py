@@ -1,0 +1,58 @@
+"""Explanations for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctl.cli.output import Printer
+from ctl.commands.executions.explain import earlier_decision, show_candidates, show_non_candidates
+
+EVENT = {"event": 7, "author": "ana", "at": "2026-03-04T12:00:00Z", "message": "new disks"}
+OTHER: dict[str, Any] = {
+    "cluster": "oak",
+    "why_not": "is disabled, event 7, ana, 3 d ago, 'new disks'; is not in pool 'gpu' as defined",
+    "reasons": [{"reason": "is disabled", "provenance": EVENT}, {"reason": "is not in pool 'gpu' as defined"}],
+}
+CANDIDATE: dict[str, Any] = {
+    "cluster": "elm",
+    "weight": 1,
+    "chosen": False,
+    "why_not": "is cordoned (new disks), event 7, ana, 3 d ago",
+    "verdicts": [{"filter": "cordoned", "passed": False, "reason": "is cordoned (new disks)", "provenance": EVENT}],
+}
+
+
+def test_wide_output_has_times_where_a_cluster_was_no_candidate(capsys: pytest.CaptureFixture[str]) -> None:
+    show_non_candidates(Printer(format="wide"), [OTHER])
+    expected = "is disabled, event 7, ana, 2026-03-04 12:00:00Z, 'new disks'; is not in pool 'gpu' as defined"
+    assert expected in capsys.readouterr().out
+    show_non_candidates(Printer(), [OTHER])
+    assert OTHER["why_not"] in capsys.readouterr().out
+    of_an_older_admin = {key: value for key, value in OTHER.items() if key != "reasons"}
+    show_non_candidates(Printer(format="wide"), [of_an_older_admin])
+    assert OTHER["why_not"] in capsys.readouterr().out
+
+
+def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
+    show_candidates(Printer(format="wide"), [CANDIDATE])
+    assert "is cordoned (new disks), event 7, ana, 2026-03-04 12:00:00Z\n" in capsys.readouterr().out
+    show_candidates(Printer(), [CANDIDATE])
+    assert CANDIDATE["why_not"] in capsys.readouterr().out
+
+
+def test_an_earlier_decision_opens_with_what_was_decided() -> None:
+    explanation = {
+        "decision": 1,
+        "decided_at": "2026-03-04T12:00:00Z",
+        "because": "created",
+        "reason": {"code": "ASSIGNED", "message": "Cluster 'elm' was chosen."},
+        "rule": "pool 'std' at domain d decides",
+        "history": [{"number": 1}, {"number": 2}],
+    }
+    assert earlier_decision(Printer(format="wide"), explanation) == (
+        "Decision 1 of 2, made 2026-03-04 12:00:00Z (created): Cluster 'elm' was chosen. "
+        "Pool 'std' at domain d decides."
+    )
+    assert earlier_decision(Printer(), {**explanation, "decision": 2}) == ""

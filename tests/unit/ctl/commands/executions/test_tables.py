@@ -1,0 +1,48 @@
+"""What tables of executions show beside the fields of an answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ctl.cli.output import Printer
+from ctl.client.executions import Execution
+from ctl.commands.executions.tables import reason_of, show_executions
+
+LATER = (datetime.now(UTC) + timedelta(days=2, hours=1, minutes=30)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("phase", "code", "fields", "expected"),
+    [
+        ("ABORTED", "TERMINATED", {}, "TERMINATED"),
+        ("ABORTED", "TERMINATED", {"unconfirmed": True}, "TERMINATED (unconfirmed)"),
+        ("ABORTING", "TERMINATED", {"silence": "Cluster 'a' has been silent."}, "TERMINATED (silent)"),
+        ("RUNNING", "CLUSTER_SILENT", {"silence": "Cluster 'a' has been silent."}, "CLUSTER_SILENT"),
+        ("QUEUED", "ASSIGNED", {"not_before": "2026-03-01T12:00:00Z"}, "ASSIGNED"),
+        ("QUEUED", "ASSIGNED", {"not_before": LATER}, "ASSIGNED (back-off 2 d 1 h)"),
+    ],
+)
+def test_a_reason_says_what_its_code_does_not_tell(
+    phase: str, code: str, fields: dict[str, Any], expected: str
+) -> None:
+    id = {"project": "p", "domain": "d", "name": "e"}
+    document = {"id": id, "closure": {"phase": phase, "reason": {"code": code}}, **fields}
+    assert reason_of(Execution.from_document(document)) == expected
+
+
+@pytest.mark.parametrize(
+    ("format", "is_asked", "is_shown"), [("table", False, False), ("table", True, True), ("wide", False, True)]
+)
+def test_the_scope_of_a_limit_is_shown_once_where_it_is_asked_for(
+    format: str, is_asked: bool, is_shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id = {"project": "p", "domain": "d", "name": "e"}
+    execution = Execution.from_document({"id": id, "limit_scope": "domain production"})
+    session: Any = SimpleNamespace(printer=Printer(format=format))
+    show_executions(session, [execution], with_place=False, with_origin=True, with_limit_scope=is_asked)
+    output = capsys.readouterr().out
+    assert (output.count("LIMIT SCOPE"), output.count("domain production")) == ((1, 1) if is_shown else (0, 0))
