@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from admin.core.executions.selectors import FIELDS, SORT_FIELDS
-from admin.store.execution_tables import executions
 from admin.store.execution_fields import stored_columns
+from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
 
