@@ -85,8 +85,8 @@ def test_one_execution_is_shown_in_every_form(shell: Shell, here: str) -> None:
     assert shown == answer
     assert yaml.safe_load(shell.ok(f"rainbowctl get execution one {here} -o yaml")).keys() == {*answer, "status"}
     sentence, row = shell.ok(f"rainbowctl get execution one {here}").split("\n\n")
-    words = re.sub(r"for \d+s\b", "for …", re.sub(r"\n {10}", " ", sentence)).replace("\n", " ")
-    assert words.startswith(re.sub(r"for \d+s\b", "for …", status["message"]))
+    words = re.sub(r"for \d+ s\b", "for …", re.sub(r"\n {10}", " ", sentence)).replace("\n", " ")
+    assert words.startswith(re.sub(r"for \d+ s\b", "for …", status["message"]))
     assert f" next {status['next']}" in re.sub(" +", " ", words)
     assert row.splitlines()[0].startswith("NAME ")
     assert max(map(len, [*sentence.splitlines(), *row.splitlines()])) <= 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from admin.core.executions.selectors import FIELDS, SORT_FIELDS
+from admin.store.execution_fields import stored_columns
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
@@ -23,4 +24,6 @@ def test_fields_with_defaults_come_last() -> None:
 
 def test_lists_read_every_field_that_they_select_and_sort_by() -> None:
     computed = {"cause", "origin", "origin_scope", "limit_scope"}  # from phase and reason, and from the decision
+    computed |= {"silent", "unconfirmed"}  # from since when it is silent, and from what is said of its end
+    assert {*stored_columns("silent"), *stored_columns("unconfirmed")} <= set(ListedExecution._fields)
     assert {*FIELDS, *SORT_FIELDS, "phase", "reason"} - computed <= set(ListedExecution._fields)
