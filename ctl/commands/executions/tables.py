@@ -31,6 +31,11 @@ def _field(key: str) -> Field:
     return lambda execution: execution.document.get(key)
 
 
+def _reason(execution: Execution) -> str:
+    """The code of its reason, unless that says no more than its phase, as SUCCEEDED does."""
+    return "" if execution.reason == execution.phase else execution.reason
+
+
 def _nodes(execution: Execution) -> str:
     names = execution.document.get("nodes") or []
     rest = len(names) - _MOST_NODES
@@ -73,7 +78,7 @@ _COLUMNS: Columns = {
     "LAUNCH PLAN": attrgetter("launched"),
     "VERSION": attrgetter("version"),
     "PHASE": attrgetter("phase"),
-    "REASON": attrgetter("reason"),
+    "REASON": _reason,
     "CLUSTER": attrgetter("cluster"),
     "POOL": attrgetter("pool"),
     "LABEL": attrgetter("label"),
