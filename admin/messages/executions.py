@@ -125,7 +125,7 @@ def place_token(place: Place | None, order: str) -> str | None:
     if place is None:
         return None
     value, row_id = place
-    return token_of((order, value.isoformat() if isinstance(value, datetime) else value, row_id))
+    return token_of((order, value.isoformat() if isinstance(value, datetime) else str(value), row_id))
 
 
 def place_of(token: str | None, sort_by: str, order: str) -> Place | None:

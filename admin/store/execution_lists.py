@@ -7,7 +7,7 @@ executions. Matches that are too rare for one page come with the pages after it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -54,7 +54,7 @@ _UNFINISHED = {phase.value for phase in UNFINISHED}
 
 _Query = AnySelect | CompoundSelect[Any]
 _Columns = Sequence[AnyColumn]
-Place = tuple[str | datetime, int]  #: an execution's value in the field that sorts, and its row's id
+Place = tuple[str | float | datetime, int]  #: an execution's value in the field that sorts, and its row's id
 
 Item = TypeVar("Item", Execution, ListedExecution)
 
@@ -168,11 +168,15 @@ class Order:
 
     def place_of(self, row: AnyRow) -> Place:
         value = getattr(row, self.field)
-        return "" if value is None else value, row.id
+        return _WITHOUT.get(self.field, "") if value is None else value, row.id
+
+
+#: As what executions are sorted that have nothing in a field; what has not ended has no duration.
+_WITHOUT: Mapping[str, str | float] = {"cluster": "", "pool": "", "label": "", "duration": 0.0}
 
 
 def _comparable(table: FromClause, field: str) -> AnyColumn:
-    return func.coalesce(table.c[field], "") if field in ("cluster", "pool", "label") else table.c[field]
+    return func.coalesce(table.c[field], _WITHOUT[field]) if field in _WITHOUT else table.c[field]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ctl.client.times import age, distance, to_second
+from ctl.client.times import distance, to_second
 
 #: A time within a sentence of the admin, with the word before it that says how to read it.
 _TIME = re.compile(
@@ -28,10 +28,10 @@ def _absolute(match: re.Match[str]) -> str:
 
 
 def _relative(match: re.Match[str]) -> str:
-    time = match["time"]
+    away = distance(match["time"])
     if match["word"] == "since":
-        return f"for {age(time).removesuffix(' ago')}"
-    away = distance(time)
+        # What was asked for since a time to come has not lasted.
+        return match[0] if away.startswith("in ") else f"for {away.removesuffix(' ago')}"
     if match["word"] == "until":
         return f"for another {away.removeprefix('in ')}" if away.startswith("in ") else f"until {away}"
     return away

@@ -4,7 +4,8 @@ Field selectors: which executions, or which rows of a list, are meant by `--filt
     phase=QUEUED,cluster in (a;b),created_at>24h,labels.team=ml
 
 Terms are joined by commas, and all of them must hold. A backslash before `, ; = < > ( )` or a backslash makes it part
-of a value. Nothing is ignored: a term without an operator, an unknown field and an empty value are refused.
+of a value. Nothing is ignored: a term without an operator and an unknown field are refused. `pools=` means rows with
+nothing in the field, in lists but those of executions, where an empty value is refused.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ class Term:
 
         Of a list one entry must, or of a condition that excludes something all of them.
         """
+        if self.values == ("",):
+            return (value in (None, "", [])) == (self.function == "eq")
         if isinstance(value, list):
             matches = [self.matches(entry) for entry in value or [None]]
             return all(matches) if self.function in ("ne", "value_not_in") else any(matches)
@@ -164,6 +167,8 @@ def _term(
     word = re.sub(r"\s+", " ", match[3] or "")
     if word in _LISTS:
         values, function = _members(match[4], place), _LISTS[word]
+    elif not match[4].strip() and types is not SELECTOR_FIELDS and match[2] in ("=", "==", "!="):
+        return Term(field=field, function=_SIGNS[match[2]], values=("",))
     else:
         values, function = [_unescape(match[4], place)], _SIGNS.get(match[2], "contains")
     read = readers.get(field) if function != "contains" else None

@@ -177,7 +177,7 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
     unconfirmed = "Nobody has confirmed that its job has ended. Cluster 'local' has been silent since "
     assert (
-        f"is ABORTING already: nothing was done. {unconfirmed}"
+        f"is ABORTING already: nothing was done. {unconfirmed.replace('since', 'for')}"
         in shell.run(f"rainbowctl delete execution e {HERE}").err
     )
     [answer] = json.loads(shell.ok(f"rainbowctl delete execution e {HERE} -o json"))

@@ -526,7 +526,7 @@ def test_lists_are_filtered(shared: FlaskClient, listed: str) -> None:
         refused(shared.get(f"{API}/executions?{query}"), 400, "invalid_request", field)
 
 
-@pytest.mark.parametrize("key", ["created_at", "updated_at", "name", "phase", "cluster", "pool", "label"])
+@pytest.mark.parametrize("key", ["created_at", "updated_at", "name", "phase", "cluster", "pool", "label", "duration"])
 @pytest.mark.parametrize("direction", ["ASCENDING", "DESCENDING"])
 def test_every_page_comes_once_in_order_and_inserts_disturb_nothing(
     shared: FlaskClient, listed: str, key: str, direction: str

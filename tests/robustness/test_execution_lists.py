@@ -87,6 +87,7 @@ def _rows() -> list[dict[str, Any]]:
             "name": f"e{draw.randrange(100):02}x{number:03}",
             "created_at": NOON + timedelta(seconds=draw.randrange(40)),
             "updated_at": NOON + timedelta(seconds=draw.randrange(40)),
+            "duration": draw.choice([None, 0.1, 0.00001, 1 / 3, 4000.0]),
         }
         for number in range(COUNT)
     ]
@@ -178,7 +179,8 @@ def test_a_list_holds_what_fits_once_and_in_order(
             if after is None:
                 break
     assert after is None
-    expected.sort(key=lambda row: (getattr(row, sort_by) or "", row.id), reverse=descending)
+    nothing = 0.0 if sort_by == "duration" else ""
+    expected.sort(key=lambda row: (getattr(row, sort_by) or nothing, row.id), reverse=descending)
     assert [row.id for row in listed] == [row.id for row in expected]
 
 

@@ -92,7 +92,7 @@ WORDS = {
 #: Fields whose values are names of scopes.
 SCOPE_FIELDS = ("origin_scope", "limit_scope")
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
-SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label")
+SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label", "duration")
 #: What executions are counted by, and the field that each stands for.
 GROUPS = {
     **{

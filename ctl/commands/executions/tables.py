@@ -64,7 +64,10 @@ def _cause(execution: Execution) -> str:
 
 
 def reason_of(execution: Execution) -> str:
-    """The code of the reason, and what it does not tell: `TERMINATED (unconfirmed)`, `RETRY (back-off 4 min 10 s)`."""
+    """The code of the reason, and what it does not tell: `TERMINATED (unconfirmed)`, `RETRY (back-off 4 min 10 s)`.
+
+    Empty where it says no more than the phase, as SUCCEEDED does.
+    """
     document, notes = execution.document, []
     start = parse_timestamp(document.get("not_before"))
     wait = (start - datetime.now(UTC)).total_seconds() if start else 0
@@ -74,7 +77,8 @@ def reason_of(execution: Execution) -> str:
         notes.append("unconfirmed")
     if document.get("silence") and execution.reason != "CLUSTER_SILENT":
         notes.append("silent")
-    return f"{execution.reason} ({', '.join(notes)})" if notes else execution.reason
+    code = "" if execution.reason == execution.phase else execution.reason
+    return f"{code} ({', '.join(notes)})".strip() if notes else code
 
 
 def _aborted_by(execution: Execution) -> str:

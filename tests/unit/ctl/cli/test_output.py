@@ -237,6 +237,7 @@ def test_times_within_sentences_are_distances_and_in_wide_output_times() -> None
         "Silent for 1 h 1 min, heard 1 h 1 min ago; ended in 3 d 2 h, in 3 d 2 h; draining for another 3 d 2 h."
     )
     assert Printer().in_words(f"until {past}") == "until 1 h 1 min ago"
+    assert Printer().in_words(f"since {future}") == f"since {future}"
     assert Printer(format="json").in_words(text) == text
     command = "`rainbowctl history --since 2026-11-17T12:00:05Z`"
     assert Printer().in_words(command) == command

@@ -106,8 +106,16 @@ def test_lists_are_sorted_by_some_of_the_fields(word: str, field: str) -> None:
 
 
 def test_other_fields_to_sort_by_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="there is no field 'duration': choose created_at"):
-        find_field("duration", SORT_FIELDS, "--filter.sortBy")
+    with pytest.raises(InvalidInput, match="there is no field 'cause': choose created_at"):
+        find_field("cause", SORT_FIELDS, "--filter.sortBy")
+
+
+@pytest.mark.parametrize(("typed", "is_empty"), [("pools=", True), ("pools==", True), ("pools!=", False)])
+def test_a_term_without_a_value_selects_rows_of_a_list_that_have_nothing_there(typed: str, is_empty: bool) -> None:
+    [term] = parse_selector(typed, "--selector", now=NOW, types={"pools": "text"}, aliases={}, readers={})
+    assert [term.matches(value) for value in ([], None, "", ["gpu"], "gpu", 3)] == [is_empty] * 3 + [not is_empty] * 3
+    with pytest.raises(InvalidInput, match="there is no value"):
+        parse_selector("pools>", "--selector", now=NOW, types={"pools": "text"}, aliases={}, readers={})
 
 
 def test_a_selector_longer_than_the_api_takes_is_refused() -> None:

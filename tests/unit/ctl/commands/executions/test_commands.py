@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import Execution
+from ctl.commands.executions.tables import show_executions
 from ctl.commands.executions.wait import parse_goal
 from ctl.commands.placement.counts import bar
 from ctl.main import run
@@ -174,3 +176,13 @@ def test_bars_are_in_proportion_and_never_wider_than_told() -> None:
     assert bar(0, 8, 10) == bar(0, 0, 10) == ""
     assert bar(4, 8, 10, "#", "") == "#####"
     assert max(len(bar(number, 97, 13)) for number in range(98)) == 13
+
+
+def test_a_table_has_no_reason_that_says_no_more_than_the_phase(capsys: pytest.CaptureFixture[str]) -> None:
+    id = {"project": "p", "domain": "d", "name": "a"}
+    closures = [{"phase": "SUCCEEDED", "reason": {"code": code}} for code in ("SUCCEEDED", "OTHER")]
+    listed = [Execution.from_document({"id": id, "closure": closure}) for closure in closures]
+    show_executions(Session(), listed, with_place=False)
+    header, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert header[4:6] == ["PHASE", "REASON"], "LAUNCH PLAN are two words"
+    assert [row[3:5] for row in rows] == [["SUCCEEDED", "-"], ["SUCCEEDED", "OTHER"]]
