@@ -170,10 +170,10 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
             f"refused at 1 scope; as of revision {answer['revision']}."
         ],
         ["SAID BY", "KIND", "FIELDS"],
-        [said, "CLUSTER_ASSIGNMENT", "cluster_pool_name=used"],
+        [said, "cluster-assignment", "cluster_pool_name=used"],
         ["SCOPE", "KIND", "WITHOUT IT"],
         *(
-            [place_of(entry), "CLUSTER_ASSIGNMENT", "refused" if entry["refused"] else "goes on"]
+            [place_of(entry), "cluster-assignment", "refused" if entry["refused"] else "goes on"]
             for entry in reach["scopes"]
         ),
         ["Executions that have not ended: 1 QUEUED."],

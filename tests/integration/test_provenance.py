@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import delete
 
 from admin.store.revisions import revision_changes, revisions
+from admin.testing import running_admin
+from ctl.main import run
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
@@ -400,3 +405,43 @@ def test_what_was_deleted_says_by_whom(api: FlaskClient) -> None:
         assert f"It was deleted by revision {number}, anonymous (says ana), " in answer["message"]
     answer = refused(api.get(f"{API}/pools/never"), 404, "pool_not_found", "name")
     assert "deleted" not in answer["message"]
+
+
+def test_the_command_line_names_who_set_each_field(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == status
+        printed = capsys.readouterr()
+        return printed.err if status else printed.out
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for user, flags in (("ben", "--limits.memory 600Mi"), ("eve", "--limits.cpu 1")):
+            monkeypatch.setenv("LOGNAME", user)
+            rainbowctl(f"update task-resource-attribute -d {DOMAIN} {flags} -q")
+        here = f"-p {PROJECT} -d {DOMAIN}"
+        ben, eve = "revision 1, anonymous (says ben)", "revision 2, anonymous (says eve)"
+        message = rainbowctl(f"create execution first {here} --memory 3Gi -- true", status=2)
+        assert f"That was set by {ben}, " in message
+        for line in (f"get task-resource-attribute {here}", f"explain task-resource-attribute {here}"):
+            fields = dict(row.split(maxsplit=1) for row in rainbowctl(line).splitlines() if row.startswith("limits."))
+            assert f"600Mi inherited from domain {DOMAIN} ({ben}, " in " ".join(fields["limits.memory"].split())
+            assert eve in fields["limits.cpu"]
+        [row] = [
+            row
+            for row in rainbowctl(f"get task-resource-attribute {here} -o wide").splitlines()
+            if row.startswith("limits.memory")
+        ]
+        version, revision, updated, by = re.split(" {2,}", row)[3:7]
+        assert (version, revision, by) == ("2", "1", "anonymous (says ben)")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", updated)
+        exact = rainbowctl(f"get task-resource-attribute -d {DOMAIN} --exact")
+        assert f"here ({ben}, " in exact
+        assert f"here ({eve}, " in exact
+        for line in (f"explain task-resource-attribute -d {DOMAIN} --reach", f"compare 0 {here} --otherDomain staging"):
+            shown = " ".join(rainbowctl(line).split())
+            assert ben in shown
+            assert eve in shown

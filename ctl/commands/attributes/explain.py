@@ -93,7 +93,7 @@ def show_values(
         ]
         if rows:
             printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
-        else:
+        elif scope is None or len(values) > 1:  # else the opening sentence says so
             printer.line("No value: no level sets one.")
         if row := (nearest or {}).get(kind.name):
             place = describe_setter(printer, row, revisions)
