@@ -8,9 +8,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 Path = tuple[str, ...]
+
+
+class Setting(NamedTuple):
+    """A field of a row of attributes."""
+
+    kind: str
+    scope: tuple[str, ...]  #: its keys
+    version: int  #: of the row
+    field: str  #: dotted path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +30,9 @@ class Problem:
     reason: str  #: what is wrong and how to correct it, one sentence
     closest: tuple[str, ...] = ()  #: known words like the one in the input
     index: int | None = None  #: position of its change, in a request with many
-    version: int | None = None  #: of the row that set the rule
+    setting: Setting | None = None  #: that the input breaks, where a row has it
     definition: tuple[str, str] | None = None  #: kind and name of a cluster, pool or label that refuses or is missing
-    provenance: Mapping[str, Any] | None = None  #: of that version, as answers show it
+    provenance: Mapping[str, Any] | None = None  #: of that setting or definition, as answers show it
 
     def __str__(self) -> str:
         return f"{self.field}: {self.reason}" if self.field else self.reason

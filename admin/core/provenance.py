@@ -8,7 +8,7 @@ from datetime import datetime
 
 from admin.core.changes import ANONYMOUS
 from admin.core.json_text import JsonObject
-from admin.core.problems import Invalid, Problem, Refused, shorten
+from admin.core.problems import Invalid, Problem, Refused, Setting, shorten
 from admin.core.times import show_duration
 
 #: Characters of a message that a sentence repeats.
@@ -29,6 +29,11 @@ def split_name(stored: str) -> tuple[str, str | None]:
     return (stored, None) if stored == ANONYMOUS else (ANONYMOUS, stored)
 
 
+def not_kept(revision: str) -> str:
+    """A revision that retention has deleted, in a sentence."""
+    return f"{revision}, which is no longer kept"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
     """By which revision or event something came to be; it has the number of one of the two."""
@@ -39,6 +44,7 @@ class Provenance:
     message: str | None
     revision: int | None = None
     event: int | None = None
+    kept: bool | None = None  #: False for a revision that is no longer kept, of which the row tells the rest
 
     def as_json(self) -> JsonObject:
         """All of it as answers show it within a trail; what is unknown is left out."""
@@ -52,6 +58,8 @@ class Provenance:
     def describe(self, now: datetime) -> str:
         """All of it as a part of a sentence: `revision 41, ana, 3 d 4 h ago, 'cap memory'`."""
         number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"
+        if self.kept is False:
+            number = not_kept(number)
         age = f"{show_duration((now - self.at).total_seconds())} ago"
         parts = [number, show_name(self.author, self.claimed_by), age]
         if self.message:
@@ -59,10 +67,10 @@ class Provenance:
         return ", ".join(parts)
 
 
-def versions_of(refusals: Iterable[Exception]) -> set[int]:
-    """The versions of the rows that set the rules which inputs were refused for."""
+def settings_of(refusals: Iterable[Exception]) -> set[Setting]:
+    """The settings which inputs were refused for."""
     problems = (problem for refusal in refusals if isinstance(refusal, Invalid) for problem in refusal.problems)
-    return {problem.version for problem in problems if problem.version}
+    return {problem.setting for problem in problems if problem.setting}
 
 
 #: The kind and the name of a cluster, pool or label.
@@ -76,18 +84,25 @@ def definitions_of(refusals: Iterable[Exception]) -> set[Named]:
 
 
 def explain_refusal(
-    refusal: Invalid, set_by: Mapping[int, Provenance], made_by: Mapping[Named, Provenance], now: datetime
+    refusal: Invalid,
+    set_by: Mapping[Setting, Provenance],
+    made_by: Mapping[Named, Provenance],
+    now: datetime,
+    *,
+    changed_by: Mapping[Setting, Provenance] | None = None,
 ) -> Invalid:
     """A refusal whose problems say who is behind each, as far as that is known.
 
-    `set_by` are the revisions of the rules that are broken; `made_by` tells by what clusters were disabled, and by
-    what pools, labels and clusters were deleted.
+    `set_by` are the revisions of the settings that are broken, `changed_by` the last ones of their rows where it is not
+    known which one set them; `made_by` tells by what clusters were disabled, and by what pools, labels and clusters
+    were deleted.
     """
     verb = "disabled" if isinstance(refusal, Refused) and refusal.error == "cluster_disabled" else "deleted"
     problems = []
     for problem in refusal.problems:
         parts = {
-            "That was set": set_by.get(problem.version or 0),
+            "That was set": set_by.get(problem.setting) if problem.setting else None,
+            "Its row was changed last": (changed_by or {}).get(problem.setting) if problem.setting else None,
             f"It was {verb}": made_by.get(problem.definition or ("", "")),
         }
         problems.append(_explain(problem, {start: entry for start, entry in parts.items() if entry}, now))

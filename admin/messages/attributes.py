@@ -254,6 +254,7 @@ class NoEffectReason(WarningAnswer):
     """Why a row, or a field of it, has no effect."""
 
     version: Annotated[int | None, Meta(description="Of the row.")] = None
+    refuses: Annotated[bool, Meta(description="Whether executions that follow it are refused.")] = False
 
 
 class NoEffectAnswer(Answer):

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from admin.core.settings import trails
+from admin.core.settings.field_revisions import with_revisions
 from admin.core.settings.kinds import Kind
 from admin.core.settings.nearest import update_command
 from admin.core.settings.resolution import Row
@@ -63,6 +64,9 @@ class StepAnswer(ScopeAnswer):
     key: Annotated[str | None, Meta(description="The configuration key, for the platform's own values.")] = None
     used: list[str] | None = None
     overridden: list[str] | None = None
+    revisions: Annotated[
+        dict[str, int] | None, Meta(description="Which revisions set its fields; with provenance, as far as known.")
+    ] = None
 
 
 class ValueAnswer(Answer):
@@ -97,12 +101,13 @@ class EffectiveAnswer(Answer):
 
     @classmethod
     def from_effective(cls, effective: Effective) -> EffectiveAnswer:
-        provenance, nearest = effective.provenance, effective.nearest
+        set_by, nearest = effective.set_by, effective.nearest
+        values = [trails.resolved(value) for value in effective.values]
         resolved = {value.kind.name: value for value in effective.values}
         return cls(
-            values=[trails.resolved(value) for value in effective.values],
+            values=values if set_by is None else [with_revisions(value, set_by.fields) for value in values],
             revision=effective.revision,
-            revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),
+            revisions=None if set_by is None else ProvenanceAnswer.by_number(set_by.provenance),
             nearest=None
             if nearest is None
             else {

@@ -48,6 +48,7 @@ class RelationCounts(Answer):
 
 class ReachAnswer(Answer):
     row: ConfigurationAnswer
+    row_revisions: Annotated[dict[str, int] | None, Meta(description="Which revisions set the row's fields.")] = None
     revision: int
     counts: Annotated[RelationCounts, Meta(description="Of the scopes of this page.")]
     scopes: list[RelationAnswer]
@@ -59,6 +60,7 @@ class ReachAnswer(Answer):
         counts = Counter(relation.relation for relation in reach.relations)
         return cls(
             row=ConfigurationAnswer.from_row(reach.kind, reach.row),
+            row_revisions=None if reach.fields is None else dict(reach.fields),
             revision=reach.revision,
             counts=RelationCounts(**{relation.value: counts[relation] for relation in Relation}),
             scopes=[RelationAnswer.from_relation(relation) for relation in reach.relations],

@@ -95,6 +95,10 @@ class OriginAnswer(ScopeAnswer):
     level: Annotated[str, one_of(*LEVELS)]
     version: Annotated[int | None, Meta(description="Of the stored row.")] = None
     key: Annotated[str | None, Meta(description="The configuration key, for the platform's own values.")] = None
+    revision: Annotated[int | None, Meta(description="That set this field; in answers with provenance.")] = None
+    set_before: Annotated[
+        int | None, Meta(description="The revision before which the field was set, by one that is no longer kept.")
+    ] = None
 
 
 class ProvenanceAnswer(Answer):
@@ -106,6 +110,9 @@ class ProvenanceAnswer(Answer):
     claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
     at: Time
     message: str | None = None
+    kept: Annotated[
+        bool | None, Meta(description="False for a revision that is no longer kept; the row tells the rest.")
+    ] = None
 
     @classmethod
     def by_number(cls, provenance: Mapping[int, Provenance]) -> dict[str, ProvenanceAnswer]:
@@ -116,7 +123,7 @@ class ProvenanceAnswer(Answer):
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
     dict[str, ProvenanceAnswer] | None,
-    Meta(description="The revisions that versions name, by number; those that are no longer kept are left out."),
+    Meta(description="The revisions that are named, by number; those of which nothing is kept are left out."),
 ]
 
 

@@ -17,9 +17,10 @@ from admin.services.context import Context
 from admin.services.decision_views import StoredView
 from admin.services.effective import effective_in
 from admin.services.executions import find_execution
+from admin.services.field_provenance import find_field_provenance
 from admin.services.launches import find_launch
 from admin.services.run_requests import run_request_of
-from admin.store import decisions, revisions
+from admin.store import decisions
 from admin.store.executions import ExecutionId
 
 
@@ -40,7 +41,7 @@ class Comparison:
     second: Side
     differences: Sequence[LeafPair]
     equal: int  #: how many leaves have the same value on both sides
-    provenance: Mapping[int, Provenance]  #: of the rows that set what differs, by their versions
+    provenance: Mapping[int, Provenance]  #: of the revisions that set what differs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ def compare_scopes(context: Context, first: ScopeAt, second: ScopeAt, kinds: Ite
             effective = effective_in(context, connection, side.scope, chosen, at=side.at)
             sides.append(Side(scope=side.scope, revision=effective.revision))
             values.append([trails.resolved(value) for value in effective.values])
-        return _compare(connection, sides, chosen, values)
+        return _compare(context, connection, sides, chosen, values)
 
 
 def compare_execution(context: Context, key: ExecutionId) -> Comparison:
@@ -77,10 +78,11 @@ def compare_execution(context: Context, key: ExecutionId) -> Comparison:
             Side(scope=scope, revision=decision.revision, execution=execution.key),
             Side(scope=scope, revision=view.basis.revision),
         ]
-        return _compare(connection, sides, list(context.settings.kinds), [stored, now])
+        return _compare(context, connection, sides, list(context.settings.kinds), [stored, now])
 
 
 def _compare(
+    context: Context,
     connection: Connection,
     sides: Sequence[Side],
     kinds: Sequence[Kind],
@@ -88,11 +90,12 @@ def _compare(
 ) -> Comparison:
     pairs = list(pair_values(kinds, *values))
     differences = [pair for pair in pairs if not pair.is_equal]
-    versions = {version for pair in differences for version in pair.versions}
+    known = find_field_provenance(context, connection, {row for pair in differences for row in pair.rows})
+    differences = [pair.with_revisions(known.fields) for pair in differences]
     return Comparison(
         first=sides[0],
         second=sides[1],
         differences=differences,
         equal=len(pairs) - len(differences),
-        provenance=revisions.provenance_of(connection, versions),
+        provenance=known.provenance,
     )

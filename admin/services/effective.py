@@ -10,12 +10,13 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite, rows_after
 from admin.core.projects import project_changes
-from admin.core.provenance import Provenance
+from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
+from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.nearest import find_nearest
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_domain, check_existed, check_readable
@@ -28,7 +29,7 @@ class Effective:
 
     values: tuple[Resolved, ...]
     revision: int
-    provenance: Mapping[int, Provenance] | None = None  #: of the rows shown, by their versions; None if not asked
+    set_by: FieldProvenance | None = None  #: of the rows shown; None if not asked
     nearest: Mapping[str, Row] | None = None  #: of the kinds without a value, by their names; None if not asked
 
 
@@ -79,17 +80,24 @@ def effective_attributes(
     """The effective value of each kind at a scope, with its trail.
 
     `at` reads the rows as they were at a revision, `proposed` as they would be after a change. `with_provenance` looks
-    up who made the revisions that the rows are of, `with_nearest` which row of today one scope over could serve where
-    no value applies.
+    up which revisions set the fields, and who made them, `with_nearest` which row of today one scope over could serve
+    where no value applies.
     """
     with context.database.reading() as connection:
         changes = None if proposed is None else planned_changes(context, connection, proposed)
         effective = effective_in(context, connection, scope, kinds, at=at, changes=changes)
-        versions = {step.version for value in effective.values for step in value.trail if step.version}
         nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
-        versions.update(row.version for row in (nearest or {}).values())
-        provenance = revisions.provenance_of(connection, versions) if with_provenance else None
-    return replace(effective, provenance=provenance, nearest=nearest)
+        set_by = None
+        if with_provenance:
+            rows = {
+                RowVersion(value.kind.name, step.scope, step.version)
+                for value in effective.values
+                for step in value.trail
+                if step.version
+            }
+            rows.update(RowVersion(row.kind, row.scope, row.version) for row in (nearest or {}).values())
+            set_by = find_field_provenance(context, connection, rows)
+    return replace(effective, set_by=set_by, nearest=nearest)
 
 
 def effective_in(

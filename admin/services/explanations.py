@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from admin.core.executions.effective_settings import versions_in
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import received
 from admin.core.executions.spec import request_warnings
@@ -19,10 +18,11 @@ from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.executions import beyond_last, find_execution
+from admin.services.field_provenance import with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
-from admin.store import decisions, fleet, revisions
+from admin.store import decisions, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.executions import Execution, ExecutionId
 
@@ -66,7 +66,7 @@ def stand(context: Context, key: ExecutionId) -> tuple[Execution, Status]:
         execution = find_execution(context, connection, key)
         digests = decisions.settings_trails(connection, [(execution.id, execution.decisions)])
         settings = decisions.trail(connection, digests[execution.id])
-        provenance = revisions.provenance_of(connection, versions_in(settings))
+        settings, provenance = with_field_provenance(context, connection, settings)
         heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
         silence = view_silence(context, connection, execution, heard)
         attempts = list_attempts(connection, execution)
@@ -83,7 +83,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
-        provenance = revisions.provenance_of(connection, versions_in(settings))
+        settings, provenance = with_field_provenance(context, connection, settings)
         switched = placement_decisions.switched_candidates(trail)
         switched_by = fleet.switched_by(connection, switched, decision.decided_at)
         winner = winner_of(settings["rungs"])

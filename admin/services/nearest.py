@@ -31,15 +31,23 @@ def _beside(context: Context, connection: Connection, kind: str, scope: Scope) -
     """The rows beside a scope and beside the broader ones, level by level, the most specific first."""
     domain, project, workflow, launch_plan = scope
     place = {"project": project, "domain": domain}
+    others = [other.id for other in projects.page(connection, state=None, after=None, limit=_MOST)] if project else []
+    domains = context.settings.domain_ids()
+
+    def elsewhere(**below: str) -> Iterator[Iterable[Row]]:
+        """The rows of the same name in another domain, then in another project."""
+        yield attributes.exactly(connection, [(kind, Scope(other, project, **below)) for other in domains])
+        yield attributes.exactly(connection, [(kind, Scope(domain, other, **below)) for other in others])
+
     if launch_plan:
         plans = Filter(kinds=(kind,), **place, workflow=workflow, level=Level.LAUNCH_PLAN)
         yield attributes.page(connection, plans, None, _MOST)
+        yield from elsewhere(workflow=workflow, launch_plan=launch_plan)
     if workflow:
         yield attributes.page(connection, Filter(kinds=(kind,), **place, level=Level.WORKFLOW), None, _MOST)
-    others = [other.id for other in projects.page(connection, state=None, after=None, limit=_MOST)] if project else []
+        yield from elsewhere(workflow=workflow)
     if project and domain:
-        yield attributes.exactly(connection, [(kind, Scope(other, project)) for other in context.settings.domain_ids()])
-        yield attributes.exactly(connection, [(kind, Scope(domain, other)) for other in others])
+        yield from elsewhere()
     if project:
         yield attributes.exactly(connection, [(kind, Scope(project=other)) for other in others])
     if domain:

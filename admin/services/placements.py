@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from itertools import islice
 
-from sqlalchemy import Connection
-
-from admin.core.changes import RowChange, RowWrite
-from admin.core.executions.effective_settings import versions_in
+from admin.core.changes import RowWrite
 from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import render_candidates, switched_candidates
 from admin.core.placement.routes import describe_rungs
 from admin.core.problems import Invalid
-from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
@@ -27,6 +23,7 @@ from admin.services.creations import generated_name
 from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation
+from admin.services.field_provenance import with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
@@ -52,7 +49,9 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
             [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
             raise explained from refusal
         steps = preparation.run_plan.effective.trail.body
-        provenance = _set_by(connection, versions_in(steps), changes)
+        provenance = None
+        if not changes:  # a row that they change has the version of before, which is not what would set it
+            steps, provenance = with_field_provenance(context, connection, steps)
         placement, now = preparation.place(named.key), context.clock()
         run_plan, decision = placement.run_plan, placement.decision
         evaluation = decision.evaluation
@@ -79,16 +78,6 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         provenance=provenance,
         not_candidates=others,
     )
-
-
-def _set_by(
-    connection: Connection, versions: Iterable[int], changes: Sequence[RowChange]
-) -> Mapping[int, Provenance] | None:
-    """The revisions of rows by their versions; None where changes are assumed.
-
-    A row that they change has the version of before, which is not the revision that would set it.
-    """
-    return None if changes else revisions.provenance_of(connection, versions)
 
 
 @dataclass(frozen=True, kw_only=True)

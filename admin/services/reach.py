@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from admin.core.provenance import Provenance
+from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind
 from admin.core.settings.reach import ScopeRelation, relate
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
 from admin.services.context import Context
+from admin.services.field_provenance import find_field_provenance
 from admin.services.known_scopes import scopes_below
 from admin.services.scopes import check_readable
 from admin.store import attributes, revisions
@@ -26,7 +28,8 @@ class Reach:
     revision: int
     relations: tuple[ScopeRelation, ...]
     last: Scope | None  #: the scope after which the next page begins; None for the last page
-    provenance: Mapping[int, Provenance]  #: of the row, and of the rows that the scopes have, by their versions
+    fields: Mapping[str, int] | None  #: the revisions that set the fields of the row; None if not kept
+    provenance: Mapping[int, Provenance]  #: of these, and of the rows that the scopes have
 
 
 def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, limit: int) -> Reach:
@@ -46,7 +49,17 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
         rows = {row.scope: row for row in attributes.exactly(connection, chains)}
         platform = context.settings.platform
         relations = [relate(kind, row, place, rows, platform.at(kind, place.domain)) for place in places[:limit]]
-        versions = {row.version, *(relation.version for relation in relations if relation.version)}
-        provenance = revisions.provenance_of(connection, versions)
+        versions = (relation.version for relation in relations if relation.version)
+        this = RowVersion(kind.name, row.scope, row.version)
+        set_by = find_field_provenance(context, connection, [this], versions)
+        fields = set_by.fields.get(this)
     last = places[limit - 1] if len(places) > limit else None
-    return Reach(kind=kind, row=row, revision=revision, relations=tuple(relations), last=last, provenance=provenance)
+    return Reach(
+        kind=kind,
+        row=row,
+        revision=revision,
+        relations=tuple(relations),
+        last=last,
+        fields=None if fields is None else fields.revisions,
+        provenance=set_by.provenance,
+    )

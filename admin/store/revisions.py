@@ -271,6 +271,12 @@ def deleted_by(connection: Connection, kind: str, names: Iterable[str]) -> dict[
 _SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
 
 
+def changes_of_row(connection: Connection, kind: str, scope: Scope, up_to: int, limit: int) -> list[RowChange]:
+    """The last changes of the row of a kind at a scope, up to a revision, newest first."""
+    values = {"kind": kind, **scope._asdict(), "up_to": up_to, "most": limit}
+    return [_change(row) for row in connection.execute(_CHANGES_OF_ROW, values)]
+
+
 def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | None:
     """The revision by which the row of a kind at a scope was deleted; None where that was not its last change."""
     values = {"kind": kind, **scope._asdict()}
@@ -280,15 +286,17 @@ def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | 
     return provenance_of(connection, [change.revision]).get(change.revision)
 
 
-_LAST_AT_SCOPE = (
-    select(_changes.revision, _changes.after)
-    .where(
-        _changes.kind == bindparam("kind"),
-        _changes.name == "",
-        *(column == bindparam(column.name) for column in _SCOPE),
-    )
+_AT_SCOPE = (
+    _changes.kind == bindparam("kind"),
+    _changes.name == "",
+    *(column == bindparam(column.name) for column in _SCOPE),
+)
+_LAST_AT_SCOPE = select(_changes.revision, _changes.after).where(*_AT_SCOPE).order_by(_changes.revision.desc()).limit(1)
+_CHANGES_OF_ROW = (
+    select(revision_changes)
+    .where(*_AT_SCOPE, _changes.revision <= bindparam("up_to"))
     .order_by(_changes.revision.desc())
-    .limit(1)
+    .limit(bindparam("most"))
 )
 
 

@@ -98,8 +98,17 @@ def choose(session: Session, rows: Iterable[Row], flags: Mapping[str, Any], list
     limit = limit or PAGE
     chosen = list(islice(rows, (page - 1) * limit, page * limit + 1))
     if len(chosen) > limit:
-        session.printer.note(more_note(page, limit))
+        _note_at_end(session, more_note(page, limit))
     return chosen[:limit]
+
+
+def _note_at_end(session: Session, text: str) -> None:
+    """Print a remark after everything else that the command prints."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        session.printer.note(text)
+    else:
+        context.call_on_close(lambda: session.printer.note(text))
 
 
 def request_size(flags: Mapping[str, Any], listing: Listing, largest: int) -> int:

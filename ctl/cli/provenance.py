@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ctl.cli.output import Printer
 from ctl.client.answers import Document
+
+if TYPE_CHECKING:
+    from ctl.client.scopes import Scope
 
 #: The author of what somebody does whom nothing identifies.
 ANONYMOUS = "anonymous"
@@ -33,6 +37,7 @@ def describe_provenance(printer: Printer, provenance: Document) -> str:
     """`revision 41, anonymous (says ana), 3 d 4 h ago, 'cap memory'`; wide output has the time itself."""
     parts = [
         *(f"{noun} {provenance[noun]}" for noun in ("revision", "event") if provenance.get(noun)),
+        "which is no longer kept" if provenance.get("kept") is False else "",
         show_name(provenance.get("author"), provenance.get("claimed_by")),
         printer.when(provenance.get("at")),
         f"'{' '.join(str(provenance['message']).split())}'" if provenance.get("message") else "",
@@ -41,10 +46,34 @@ def describe_provenance(printer: Printer, provenance: Document) -> str:
 
 
 def describe_revision(printer: Printer, version: int | None, revisions: Mapping[str, Document] | None) -> str:
-    """The revision that a row's version names; its number alone where the answer does not have the rest of it."""
+    """A revision; its number alone where the answer has no revisions, and that it is not kept where it has others."""
     if not version:
         return ""
-    return describe_provenance(printer, (revisions or {}).get(str(version)) or {"revision": version})
+    unknown = {"revision": version} if revisions is None else {"revision": version, "kept": False}
+    return describe_provenance(printer, (revisions or {}).get(str(version)) or unknown)
+
+
+def describe_origin_revision(printer: Printer, origin: Document, revisions: Mapping[str, Document] | None) -> str:
+    """The revision that set a field; where that is not known, the last one of its row, and that it is so."""
+    revision = describe_revision(printer, origin.get("revision") or origin.get("version"), revisions)
+    if revision and origin.get("set_before"):
+        return f"before revision {origin['set_before']}; its row was changed last by {revision}"
+    return revision
+
+
+def describe_field_origin(
+    printer: Printer, origin: Document, here: Scope | None, revisions: Mapping[str, Document] | None
+) -> str:
+    """Where a field comes from, as seen from a scope if one is given, and who set it: `here (revision 41, ana, …)`."""
+    from ctl.client.scopes import describe_origin
+
+    if here is None:
+        return describe_setter(printer, origin, revisions)
+    if not revisions:
+        return describe_origin(origin, here)
+    place = describe_origin({key: value for key, value in origin.items() if key != "version"}, here)
+    revision = describe_origin_revision(printer, origin, revisions)
+    return f"{place} ({revision})" if revision else place
 
 
 def describe_setter(printer: Printer, origin: Document, revisions: Mapping[str, Document] | None) -> str:
@@ -52,7 +81,7 @@ def describe_setter(printer: Printer, origin: Document, revisions: Mapping[str, 
     from ctl.client.scopes import describe_place
 
     place = describe_place({key: value for key, value in origin.items() if key != "version"})
-    revision = describe_revision(printer, origin.get("version"), revisions)
+    revision = describe_origin_revision(printer, origin, revisions)
     return f"{place} ({revision})" if revision else place
 
 

@@ -79,7 +79,7 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
         f"{counted}, {comparison['equal']} equal: first is {_side(comparison['first'])}; "
         f"second is {_side(comparison['second'])}."
     )
-    rows = [cells for difference in comparison["differences"] for cells in _rows(printer, comparison, difference)]
+    rows = [cells for difference in comparison["differences"] for cells in _rows(session, comparison, difference)]
     if rows:
         printer.line()
         printer.table(["KIND", "FIELD", "FIRST", "FIRST SET BY", "SECOND", "SECOND SET BY"], rows)
@@ -124,17 +124,18 @@ def _side(side: Document) -> str:
     return f"execution {ExecutionId.from_document(execution)} at {scope}" if execution else scope
 
 
-def _rows(printer: Printer, comparison: Document, difference: Document) -> Iterator[list[str]]:
+def _rows(session: Session, comparison: Document, difference: Document) -> Iterator[list[str]]:
     """A row for a field that differs; where its value has fields of its own, one for each of these that differs."""
     sides = difference["first"], difference["second"]
-    set_by = [_set_by(printer, side, comparison.get("revisions")) for side in sides]
+    noun = session.client.noun(difference["resource_type"])
+    set_by = [_set_by(session.printer, side, comparison.get("revisions")) for side in sides]
     parts = [parts_of(side["value"]) if side["state"] == "set" else {} for side in sides]
     for path in dict.fromkeys((*parts[0], *parts[1])) or [""]:
         values = [part.get(path) if part else f"({side['state']})" for part, side in zip(parts, sides, strict=True)]
         if values[0] != values[1]:
             field = ".".join(name for name in (difference["field"], path) if name)
             first, second = (value or "" for value in values)
-            yield [difference["resource_type"], field, first, set_by[0], second, set_by[1]]
+            yield [noun, field, first, set_by[0], second, set_by[1]]
 
 
 def _set_by(printer: Printer, leaf: Document, revisions: Mapping[str, Document] | None) -> str:

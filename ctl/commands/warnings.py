@@ -109,6 +109,8 @@ def _opening(rows: Sequence[Document], document: Document) -> str:
     first = "" if document["complete"] else "the first "
     what = f"{number} {has} no effect, as a whole or in a field" if number else "each has an effect"
     was = "was" if document["examined"] == 1 else "were"
+    refusing = len({(row["resource_type"], Scope.from_document(row)) for row in rows if row.get("refuses")})
+    what += f"; {refusing} of them {'refuses' if refusing == 1 else 'refuse'} executions" if refusing else ""
     return f"Of {first}{examined} that {was} examined, {what}; {as_of(document)}."
 
 

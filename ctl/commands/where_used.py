@@ -71,12 +71,20 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
         answer["uses"],
         {
             "SAID BY": lambda use: _said_by(printer, use, answer.get("revisions")),
-            "KIND": "resource_type",
+            "KIND": lambda use: session.client.noun(use["resource_type"]),
             "FIELDS": _fields,
         },
     )
     if answer.get("scopes"):
-        _table(session, answer["scopes"], {"SCOPE": _scope, "KIND": "resource_type", "WITHOUT IT": _without})
+        _table(
+            session,
+            answer["scopes"],
+            {
+                "SCOPE": _scope,
+                "KIND": lambda place: session.client.noun(place["resource_type"]),
+                "WITHOUT IT": _without,
+            },
+        )
     _show_executions(session, answer["executions"])
     if answer.get("token"):
         printer.note("There is more: --all goes on to the end.")

@@ -165,7 +165,7 @@ def test_the_past_can_be_read(shell: Shell) -> None:
     shell.ok(f"{PRIORITY} -d staging --priority 2")
     assert "priority=1" in shell.ok("rainbowctl get workflow-priority -A --at 1")
     assert "priority: 1\nversion: 1\n" in shell.ok("rainbowctl get workflow-priority -d staging --at 1 -o yaml")
-    assert "here (version 1)" in shell.ok("rainbowctl get workflow-priority -d staging --at 1")
+    assert "here (revision 1, anonymous" in shell.ok("rainbowctl get workflow-priority -d staging --at 1")
     inherited = json.loads(shell.ok("rainbowctl get workflow-priority -p flytesnacks -d staging --at 1 -o json"))
     assert (inherited["priority"], inherited["inherited_from"]["domain"]) == (1, "staging")
     assert shell.run("rainbowctl get workflow-priority -d staging --at 0").status in {0, 3}

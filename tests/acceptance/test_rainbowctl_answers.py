@@ -129,7 +129,7 @@ def test_settings_without_effect(shell: Shell) -> None:
     assert json.loads(shell.ok(f"{command} -o json")) == {**answer, "complete": True}
     first, _blank, header, *rows = shell.ok(f"{command} -o wide").splitlines()
     assert first == (
-        "Of 2 settings that were examined, 2 have no effect, as a whole or in a field; "
+        "Of 2 settings that were examined, 2 have no effect, as a whole or in a field; 1 of them refuses executions; "
         f"as of revision {answer['revision']}."
     )
     assert cells(header) == ["KIND", "LEVEL", "SCOPE", "FIELD", "REASON", "SET BY", "CODE"]
@@ -170,10 +170,10 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
             f"refused at 1 scope; as of revision {answer['revision']}."
         ],
         ["SAID BY", "KIND", "FIELDS"],
-        [said, "CLUSTER_ASSIGNMENT", "cluster_pool_name=used"],
+        [said, "cluster-pool-attribute", "cluster_pool_name=used"],
         ["SCOPE", "KIND", "WITHOUT IT"],
         *(
-            [place_of(entry), "CLUSTER_ASSIGNMENT", "refused" if entry["refused"] else "goes on"]
+            [place_of(entry), "cluster-pool-attribute", "refused" if entry["refused"] else "goes on"]
             for entry in reach["scopes"]
         ),
         ["Executions that have not ended: 1 QUEUED."],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zlib
 from collections.abc import Iterator
@@ -85,7 +86,7 @@ def listed(number: int, key: str, payload: dict[str, Any]) -> dict[str, Any]:
             3,
             "execution_cluster_label",
             "@@ -0,0 +1 @@\n+value: mycluster\n",
-            "FIELD  VALUE      ORIGIN\nvalue  mycluster  here (version 1)\n",
+            "FIELD  VALUE      ORIGIN\nvalue  mycluster  here (revision 1, anonymous (says USER), … ago)\n",
             "value: mycluster\n",
         ),
         (
@@ -95,11 +96,11 @@ def listed(number: int, key: str, payload: dict[str, Any]) -> dict[str, Any]:
             "task_resource_attributes",
             "@@ -0,0 +1,6 @@\n+defaults:\n+  cpu: '1'\n+  memory: 150Mi\n+limits:\n+  cpu: '2'\n+  memory: 450Mi\n",
             "FIELD            VALUE  ORIGIN\n"
-            "defaults.cpu     1      here (version 1)\n"
-            "defaults.memory  150Mi  here (version 1)\n"
-            "limits.cpu       2      here (version 1)\n"
+            "defaults.cpu     1      here (revision 1, anonymous (says USER), … ago)\n"
+            "defaults.memory  150Mi  here (revision 1, anonymous (says USER), … ago)\n"
+            "limits.cpu       2      here (revision 1, anonymous (says USER), … ago)\n"
             "limits.gpu       1      platform (task_resources.limits.gpu)\n"
-            "limits.memory    450Mi  here (version 1)\n",
+            "limits.memory    450Mi  here (revision 1, anonymous (says USER), … ago)\n",
             "defaults:\n  cpu: '1'\n  memory: 150Mi\nlimits:\n  cpu: '2'\n  memory: 450Mi\n",
         ),
         (
@@ -109,8 +110,8 @@ def listed(number: int, key: str, payload: dict[str, Any]) -> dict[str, Any]:
             "cluster_resource_attributes",
             "@@ -0,0 +1,3 @@\n+attributes:\n+  projectQuotaCpu: '1000'\n+  projectQuotaMemory: 5Ti\n",
             "FIELD                          VALUE  ORIGIN\n"
-            "attributes.projectQuotaCpu     1000   here (version 1)\n"
-            "attributes.projectQuotaMemory  5Ti    here (version 1)\n",
+            "attributes.projectQuotaCpu     1000   here (revision 1, anonymous (says USER), … ago)\n"
+            "attributes.projectQuotaMemory  5Ti    here (revision 1, anonymous (says USER), … ago)\n",
             "attributes:\n  projectQuotaCpu: '1000'\n  projectQuotaMemory: 5Ti\n",
         ),
     ],
@@ -126,7 +127,8 @@ def test_a_file_of_the_documentation_is_stored_read_back_listed_and_deleted(
     assert done.out == f"{noun} at {place} (level project-domain)\n--- not set\n+++ after this update\n{diff}"
     assert done.err == f"Updated {noun} at {place}: version 1.\n"
 
-    assert new_shell.ok(f"rainbowctl get {noun} {HERE}") == table
+    shown = re.sub(r"says [^)]+\), [0-9]+ s ago", "says USER), … ago", new_shell.ok(f"rainbowctl get {noun} {HERE}"))
+    assert shown == table
     payload = yaml.safe_load(document)
     scope = {"project": "flyteexamples", "domain": "development"}
     shown = new_shell.ok(f"rainbowctl get {noun} {HERE} -o json")

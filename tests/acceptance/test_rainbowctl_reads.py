@@ -208,14 +208,15 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
             "-",
         ],
     ]
+    leaves = re.sub(r"[0-9]+ s ago", "… ago", leaves)
     above = "inherited from project flytesnacks, domain staging"
     assert [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in leaves.splitlines()] == [
         ["FIELD", "VALUE", "ORIGIN"],
-        ["defaults.cpu", "1", above],
+        ["defaults.cpu", "1", f"{above} (revision 2, anonymous, … ago)"],
         ["defaults.memory", "200Mi", "platform (task_resources.defaults.memory)"],
         ["limits.gpu", "1", "platform (task_resources.limits.gpu)"],
-        ["limits.memory", "3Gi", above],
-        ["limits.cpu", "(unset)", f"{above}, workflow my.wf"],
+        ["limits.memory", "3Gi", f"{above} (revision 2, anonymous, … ago)"],
+        ["limits.cpu", "(unset)", f"{above}, workflow my.wf (revision 3, anonymous, … ago)"],
     ]
     path = "effective_attributes?project=flytesnacks&domain=staging&workflow=my.wf&launch_plan=nightly"
     answer = new_shell.rest("GET", f"{path}&resource_type=0&provenance=true&nearest=true")
@@ -225,11 +226,11 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
     header, *rows = new_shell.ok(
         "rainbowctl get task-resource-attribute -p flyteexamples -d staging -o wide"
     ).splitlines()
-    assert re.split(" {2,}", header)[-4:] == ["VERSION", "UPDATED", "BY", "WHY"]
+    assert re.split(" {2,}", header)[-5:] == ["VERSION", "REVISION", "UPDATED", "BY", "WHY"]
     [memory] = [re.split(" {2,}", row) for row in rows if row.startswith("limits.memory")]
-    origin = ["inherited from domain staging", "1", first["at"], "anonymous (says ana)", "cap memory"]
-    assert memory == ["limits.memory", "4Gi", *origin]
     at = f"{first['at'][:19].replace('T', ' ')}Z"
+    origin = ["inherited from domain staging", "1", "1", at, "anonymous (says ana)", "cap memory"]
+    assert memory == ["limits.memory", "4Gi", *origin]
     assert f"revision 1, anonymous (says ana), {at}, 'cap memory'" in new_shell.ok(f"{explain} -o wide")
 
 
@@ -250,7 +251,7 @@ def test_every_kind_is_explained_at_once_by_noun_name_or_number(shell: Shell) ->
     }
     [out] = forms
     assert out.startswith("execution-cluster-label has no value at the platform: no level sets one; as of revision ")
-    assert out.endswith("No value: no level sets one.\n")
+    assert out.count("no level sets one") == 1
 
 
 def test_a_kind_may_be_typed_by_its_name_or_number_too(shell: Shell) -> None:
@@ -269,7 +270,7 @@ def test_two_scopes_are_compared_in_text_json_and_over_http_with_the_same_facts(
     assert f"first is project {project}, domain staging, as of revision " in done.out
     row = next(line for line in done.out.splitlines() if "limits.cpu" in line)
     *cells, second = [cell.strip() for cell in row.split("  ") if cell.strip()]
-    assert cells[:3] == ["TASK_RESOURCE", "limits.cpu", "2"]
+    assert cells[:3] == ["task-resource-attribute", "limits.cpu", "2"]
     assert cells[3].startswith(f"project {project}, domain staging (revision ")
     assert cells[4] == "8"
     assert second.startswith(f"project {project}, domain production (revision ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,8 @@ def test_an_inherited_value_says_where_it_comes_from_in_every_form(shell: Shell)
     version = shell.put(f"project_domain_attributes/{name}/staging", execution_cluster_label={"value": "mycluster"})
     get = f"rainbowctl get execution-cluster-label -p {name} -d staging my.wf"
     done = shell.run(get)
-    assert done.out == "FIELD  VALUE      ORIGIN\nvalue  mycluster  inherited from project heir, domain staging\n"
+    origin = f"inherited from project heir, domain staging (revision {version}, anonymous, … ago)"
+    assert re.sub("[0-9]+ s ago", "… ago", done.out) == f"FIELD  VALUE      ORIGIN\nvalue  mycluster  {origin}\n"
     assert done.err == (
         "Nothing is set at project heir, domain staging, workflow my.wf itself: all of it is inherited.\n"
     )
@@ -177,13 +179,14 @@ def test_leaves_of_one_value_may_come_from_several_places(shell: Shell) -> None:
     shell.put(f"project_attributes/{name}", task_resource_attributes={"limits": {"memory": "8Gi", "gpu": None}})
     version = shell.put(f"project_domain_attributes/{name}/staging", task_resource_attributes={"limits": {"cpu": "9"}})
     get = f"rainbowctl get task-resource-attribute -p {name} -d staging"
-    assert shell.ok(get) == (
+    above = f"inherited from project patchwork (revision {version - 1}, anonymous, … ago)"
+    assert re.sub("[0-9]+ s ago", "… ago", shell.ok(get)) == (
         "FIELD            VALUE    ORIGIN\n"
         "defaults.cpu     2        platform (task_resources.defaults.cpu)\n"
         "defaults.memory  200Mi    platform (task_resources.defaults.memory)\n"
-        f"limits.cpu       9        here (version {version})\n"
-        "limits.memory    8Gi      inherited from project patchwork\n"
-        "limits.gpu       (unset)  inherited from project patchwork\n"
+        f"limits.cpu       9        here (revision {version}, anonymous, … ago)\n"
+        f"limits.memory    8Gi      {above}\n"
+        f"limits.gpu       (unset)  {above}\n"
     )
     inherited = shell.ok(f"{get} my.wf -o yaml")
     assert "\n#   limits.cpu: inherited from project patchwork, domain staging\n" in inherited

@@ -201,7 +201,7 @@ def test_single_leaves_are_set_unset_and_inherited_again(shell: Shell) -> None:
     shell.ok(f"{update} --unset limits.cpu --inherit defaults.cpu --set limits.memory=2Gi")
     assert stored() == [{"limits": {"cpu": None, "memory": "2Gi", "ephemeral_storage": "3Gi"}}]
     shown = shell.ok("rainbowctl get task-resource-attribute -p leaves")
-    assert "limits.cpu                (unset)  here (version " in shown
+    assert "limits.cpu                (unset)  here (revision " in shown
     assert "defaults.cpu              2        platform (task_resources.defaults.cpu)" in shown
     done = shell.run(
         "rainbowctl update task-resource-attribute -p leaves "

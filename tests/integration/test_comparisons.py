@@ -34,9 +34,9 @@ def test_two_scopes_differ_leaf_by_leaf_with_origins(settled: FlaskClient) -> No
     answer = get(settled, f"{COMPARISON}?{query}")
     assert differences(answer) == {"limits.memory": ("1Gi", "4Gi")}
     [memory] = answer["differences"]
-    assert memory["first"]["origin"] == {"level": "domain", "domain": DOMAIN, "version": 1}
+    assert memory["first"]["origin"] == {"level": "domain", "domain": DOMAIN, "version": 1, "revision": 1}
     workflow = {"project": PROJECT, "domain": DOMAIN, "workflow": "fit"}
-    assert memory["second"]["origin"] == {"level": "workflow", **workflow, "version": 2}
+    assert memory["second"]["origin"] == {"level": "workflow", **workflow, "version": 2, "revision": 2}
     assert answer["first"] == {"project": PROJECT, "domain": DOMAIN, "revision": 2}
     assert answer["second"] == {**workflow, "revision": 2}
     assert answer["equal"] >= 1

@@ -38,6 +38,26 @@ def test_the_nearest_row_is_found_level_by_level(api: FlaskClient) -> None:
         }
 
 
+def test_the_same_workflow_and_launch_plan_are_found_in_another_project_and_domain(api: FlaskClient) -> None:
+    here = f"project={PROJECT}&domain={DOMAIN}&workflow=fit"
+
+    def value(scope: str) -> object:
+        row = nearest(api, scope)
+        return row["value"]["value"] if isinstance(row, dict) else row
+
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "a"}, project="flyteexamples", workflow="fit")
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "b"}, domain="staging", workflow="other")
+    assert value(here) == "a"
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "c"}, domain="staging", workflow="fit")
+    assert value(here) == "c"
+    assert value(HERE) == "c"
+    plan = {"workflow": "fit", "launch_plan": "nightly"}
+    put_attribute(api, "launch-plan", "execution_cluster_label", {"value": "d"}, project="flyteexamples", **plan)
+    assert value(HERE) == "d"
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "e"}, workflow="fitness")
+    assert value(here) == "e"
+
+
 def test_what_has_a_value_has_no_nearest_row(api: FlaskClient) -> None:
     put_attribute(api, "domain", "execution_cluster_label", {"value": "a"}, domain="staging")
     put_attribute(api, "domain", "execution_cluster_label", {"value": "b"})

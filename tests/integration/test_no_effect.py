@@ -76,6 +76,20 @@ def test_each_reason_is_said_by_kind_and_scope(set_up: FlaskClient) -> None:
     assert codes(set_up, "?domain=staging") == []
 
 
+def test_an_unknown_name_that_refuses_executions_says_so(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "nosuch"})
+    put_attribute(api, "domain", "execution_queue_attributes", {"tags": ["nosuch"]}, domain="staging")
+    answer = reasons(api)
+    assert [(entry["code"], entry["refuses"]) for entry in answer["warnings"]] == [
+        ("unknown_pool", True),
+        ("unknown_queue_tag", True),
+    ]
+    assert f"executions at domain {DOMAIN} that follow it are refused" in answer["warnings"][0]["message"]
+    put_pool(api, "nosuch", {"a": 1})
+    assert all(entry.get("refuses") for entry in reasons(api)["warnings"] if entry["code"] == "unknown_queue_tag")
+    assert not any(entry.get("refuses") for entry in reasons(api, f"?domain={DOMAIN}")["warnings"])
+
+
 def test_pages_hold_the_same_once(set_up: FlaskClient) -> None:
     found: list[Any] = []
     examined = 0

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import delete
 
 from admin.store.revisions import revision_changes, revisions
+from admin.testing import running_admin
+from ctl.main import run
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
@@ -64,6 +69,11 @@ def test_effective_values_come_with_the_revisions_that_set_them_where_asked(api:
     limits = next(value for value in answer["values"] if value["resource_type"] == "TASK_RESOURCE")
     assert limits["origins"]["limits.memory"]["version"] == first
     assert "revisions" not in get(api, EFFECTIVE)
+    for value in answer["values"]:
+        for origin in (*value["origins"].values(), *value["unset"].values()):
+            origin.pop("revision", None)
+        for step in value["trail"]:
+            step.pop("revisions", None)
     assert get(api, EFFECTIVE) == {key: value for key, value in answer.items() if key != "revisions"}
 
 
@@ -78,13 +88,93 @@ def test_one_kind_and_an_older_revision_come_with_their_own(api: FlaskClient) ->
     assert [(number, entry["claimed_by"]) for number, entry in then.items()] == [(str(first), "ana")]
 
 
-def test_a_revision_that_was_pruned_is_left_out(api: FlaskClient) -> None:
-    number = put(api, f"domain_attributes/{DOMAIN}", "execution_cluster_label", {"value": "gpu"})
+def test_of_a_revision_that_was_pruned_the_row_tells_the_rest(api: FlaskClient) -> None:
+    path = f"domain_attributes/{DOMAIN}"
+    number = put(api, path, "execution_cluster_label", {"value": "gpu"}, claimed_by="ana", message="more")
+    at = get(api, f"revisions/{number}")["created_at"]
     put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
     forget_revision(api, number)
     answer = get(api, f"{EFFECTIVE}&provenance=true&resource_type=3")
-    assert answer["revisions"] == {}
-    assert answer["values"][0]["origins"]["value"]["version"] == number
+    row = {"revision": number, "author": "anonymous", "claimed_by": "ana", "at": at, "kept": False}
+    assert answer["revisions"] == {str(number): row}
+    origin = answer["values"][0]["origins"]["value"]
+    assert origin["version"] == number
+    assert "revision" not in origin
+
+
+#: ana sets defaults, ben the limit of memory, eve that of cpu: all in one row.
+def set_by_three(api: FlaskClient) -> list[int]:
+    path, key = f"domain_attributes/{DOMAIN}", "task_resource_attributes"
+    defaults, memory = {"defaults": {"memory": "200Mi"}}, {"memory": "600Mi"}
+    return [
+        put(api, path, key, {**defaults, "limits": {"cpu": "4"}}, claimed_by="ana", message="begin"),
+        put(api, path, key, {**defaults, "limits": {"cpu": "4", **memory}}, claimed_by="ben", message="cap memory"),
+        put(api, path, key, {**defaults, "limits": {"cpu": "2", **memory}}, claimed_by="eve", message="less cpu"),
+    ]
+
+
+FIELDS = ("defaults.memory", "limits.memory", "limits.cpu")
+
+
+def test_a_field_is_of_the_revision_that_set_it_not_of_the_last_one_of_its_row(api: FlaskClient) -> None:
+    numbers = set_by_three(api)
+    answer = get(api, f"{EFFECTIVE}&provenance=true&resource_type=0")
+    [value] = answer["values"]
+    assert [value["origins"][field]["revision"] for field in FIELDS] == numbers
+    assert {value["origins"][field]["version"] for field in FIELDS} == {numbers[-1]}
+    assert [entry["claimed_by"] for entry in answer["revisions"].values()] == ["ana", "ben", "eve"]
+    [step] = [step for step in value["trail"] if "version" in step]
+    assert step["revisions"] == dict(zip(FIELDS, numbers, strict=True))
+    then = get(api, f"{EFFECTIVE}&provenance=true&resource_type=0&at={numbers[1]}")["values"][0]["origins"]
+    assert [then[field]["revision"] for field in FIELDS] == [numbers[0], numbers[1], numbers[0]]
+
+
+def test_a_row_that_was_deleted_in_between_begins_anew(api: FlaskClient) -> None:
+    set_by_three(api)
+    path = f"domain_attributes/{DOMAIN}"
+    assert api.delete(f"{API}/{path}?resource_type=0").status_code == 200
+    number = put(api, path, "task_resource_attributes", {"limits": {"memory": "600Mi"}}, claimed_by="otto")
+    answer = get(api, f"{EFFECTIVE}&provenance=true&resource_type=0")
+    assert answer["values"][0]["origins"]["limits.memory"]["revision"] == number
+
+
+def test_a_field_whose_revision_was_pruned_says_before_which_it_was_set(api: FlaskClient) -> None:
+    _, ben, eve = set_by_three(api)
+    forget_revision(api, ben)
+    origins = get(api, f"{EFFECTIVE}&provenance=true&resource_type=0")["values"][0]["origins"]
+    assert origins["limits.cpu"]["revision"] == eve
+    assert (origins["limits.memory"].get("revision"), origins["limits.memory"]["set_before"]) == (None, eve)
+    body = asked("first", job={"command": ["true"], "resources": {"limits": {"memory": "3Gi"}}})
+    answer = refused(api.post(f"{API}/executions", json=body), 400, "above_limit")
+    assert f"Its row was changed last by revision {eve}, anonymous (says eve), " in answer["message"]
+
+
+def test_a_refusal_blames_who_set_the_limit(api: FlaskClient) -> None:
+    ben = set_by_three(api)[1]
+    body = asked("first", job={"command": ["true"], "resources": {"limits": {"memory": "3Gi"}}})
+    for path in ("executions", "executions?dry_run=true", "placements"):
+        answer = refused(api.post(f"{API}/{path}", json=body), 400, "above_limit")
+        assert f"That was set by revision {ben}, anonymous (says ben), " in answer["message"]
+        assert answer["details"][0]["provenance"]["revision"] == ben
+
+
+def test_an_explanation_a_preview_a_comparison_and_a_reach_name_who_set_each_field(api: FlaskClient) -> None:
+    numbers = set_by_three(api)
+    created(api, "first")
+    for answer in (explanation(api, "first"), ok(api.post(f"{API}/placements", json=asked("second")))):
+        [value] = [value for value in answer["settings"] if value["resource_type"] == "TASK_RESOURCE"]
+        assert [value["origins"][field]["revision"] for field in FIELDS] == numbers
+        assert list(answer["revisions"]) == [str(number) for number in numbers]
+        gets = {entry["field"]: entry.get("origin", {}).get("revision") for entry in answer["received"]}
+        assert gets["resources.limits.memory"] == numbers[0]
+    query = f"project={PROJECT}&domain={DOMAIN}&other_domain=production&resource_type=0"
+    compared = get(api, f"effective_attributes/comparison?{query}")
+    origins = {entry["field"]: entry["first"].get("origin") for entry in compared["differences"]}
+    assert origins["limits.memory"]["revision"] == numbers[1]
+    assert str(numbers[1]) in compared["revisions"]
+    reach = get(api, f"effective_attributes/reach?domain={DOMAIN}&resource_type=0")
+    assert reach["row_revisions"] == dict(zip(FIELDS, numbers, strict=True))
+    assert {str(number) for number in numbers} <= reach["revisions"].keys()
 
 
 def test_an_explanation_comes_with_the_revisions_that_decided(api: FlaskClient) -> None:
@@ -214,7 +304,7 @@ def test_a_refusal_names_the_revision_of_the_setting_that_refuses(api: FlaskClie
         assert answer["details"][0]["provenance"]["revision"] == number
     forget_revision(api, number)
     answer = refused(api.post(f"{API}/placements", json=body), 400, "unknown_pool")
-    assert "That was set by" not in answer["message"]
+    assert f"That was set by revision {number}, which is no longer kept, anonymous (says ana), " in answer["message"]
     change = {"resource_type": "CLUSTER_ASSIGNMENT", "domain": DOMAIN, "payload": {"cluster_pool_name": "other"}}
     answer = refused(api.post(f"{API}/placements", json={**body, "changes": [change]}), 400, "unknown_pool")
     assert "That was set by" not in answer["message"]
@@ -315,3 +405,43 @@ def test_what_was_deleted_says_by_whom(api: FlaskClient) -> None:
         assert f"It was deleted by revision {number}, anonymous (says ana), " in answer["message"]
     answer = refused(api.get(f"{API}/pools/never"), 404, "pool_not_found", "name")
     assert "deleted" not in answer["message"]
+
+
+def test_the_command_line_names_who_set_each_field(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == status
+        printed = capsys.readouterr()
+        return printed.err if status else printed.out
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for user, flags in (("ben", "--limits.memory 600Mi"), ("eve", "--limits.cpu 1")):
+            monkeypatch.setenv("LOGNAME", user)
+            rainbowctl(f"update task-resource-attribute -d {DOMAIN} {flags} -q")
+        here = f"-p {PROJECT} -d {DOMAIN}"
+        ben, eve = "revision 1, anonymous (says ben)", "revision 2, anonymous (says eve)"
+        message = rainbowctl(f"create execution first {here} --memory 3Gi -- true", status=2)
+        assert f"That was set by {ben}, " in message
+        for line in (f"get task-resource-attribute {here}", f"explain task-resource-attribute {here}"):
+            fields = dict(row.split(maxsplit=1) for row in rainbowctl(line).splitlines() if row.startswith("limits."))
+            assert f"600Mi inherited from domain {DOMAIN} ({ben}, " in " ".join(fields["limits.memory"].split())
+            assert eve in fields["limits.cpu"]
+        [row] = [
+            row
+            for row in rainbowctl(f"get task-resource-attribute {here} -o wide").splitlines()
+            if row.startswith("limits.memory")
+        ]
+        version, revision, updated, by = re.split(" {2,}", row)[3:7]
+        assert (version, revision, by) == ("2", "1", "anonymous (says ben)")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", updated)
+        exact = rainbowctl(f"get task-resource-attribute -d {DOMAIN} --exact")
+        assert f"here ({ben}, " in exact
+        assert f"here ({eve}, " in exact
+        for line in (f"explain task-resource-attribute -d {DOMAIN} --reach", f"compare 0 {here} --otherDomain staging"):
+            shown = " ".join(rainbowctl(line).split())
+            assert ben in shown
+            assert eve in shown

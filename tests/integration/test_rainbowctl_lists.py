@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from admin.testing import running_admin
+from ctl.cli.output import Printer
 from ctl.cli.session import local_user
 from ctl.client.kinds import built_in
 from ctl.main import run
@@ -39,6 +40,23 @@ def test_every_list_refuses_a_field_that_it_does_not_have(
                 capsys.readouterr()
                 assert run([*path.split(), *ARGUMENTS.get(path, "").split(), flag, text]) == 2, path
                 assert f"{flag}: there is no field 'nosuch': choose " in capsys.readouterr().err, path
+
+
+def test_that_there_are_more_is_said_after_the_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(Printer, "note", lambda self, text: self.line(text))  # so that both are in one stream
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for domain in ("staging", "development"):
+            assert run(f"update cluster-assignment -d {domain} --set cluster_pool_name=nosuch -q".split()) == 0
+        capsys.readouterr()
+        assert run(["get", "no-effect", "--limit", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Of ")
+    assert "1 has no effect, as a whole or in a field; 1 of them refuses executions" in lines[0]
+    assert lines[-1] == "There are more: --filter.page 2 shows the next 1."
 
 
 def test_flytes_names_of_fields_are_known_wherever_there_is_such_a_field(

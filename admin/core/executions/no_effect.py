@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from admin.core.executions.effective_settings import payload_of
@@ -51,8 +51,26 @@ def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
             )
             left = [path for path in left if path not in covered]
     fields = {dotted(path) for path in left}
-    names = [*names_without_effect(kind, row, around.known), *_empty_groups(kind, row, around)]
+    unknown = [_refusing(kind, row, warning, around) for warning in names_without_effect(kind, row, around.known)]
+    names = [*unknown, *_empty_groups(kind, row, around)]
     return [*warnings, *(warning for warning in names if warning.field in fields)]
+
+
+#: What executions are refused for.
+_REFUSING = (WarningCode.UNKNOWN_POOL, WarningCode.UNKNOWN_LABEL, WarningCode.UNKNOWN_QUEUE_TAG)
+
+
+def _refusing(kind: Kind, row: Row, warning: Warning, around: Circumstances) -> Warning:
+    """A warning about an unknown name that says that executions are refused; of tags, one that is known is enough."""
+    value = kind.leaves(row.payload).get(tuple(warning.field.split(".")))
+    known = around.known.get(kind.refers_to.get(tuple(warning.field.split(".")), NameList.POOL), ())
+    if warning.code not in _REFUSING or (isinstance(value, list) and any(name in known for name in value)):
+        return warning
+    message = (
+        f"{warning.message} This does harm: executions at {row.scope} that follow it are refused until the name is "
+        "defined, or the setting changed or deleted."
+    )
+    return replace(warning, message=message, refuses=True)
 
 
 def overridden_leaves(kind: Kind, row: Row, overriding: Iterable[Sequence[Row | None]]) -> list[Path]:

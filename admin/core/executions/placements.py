@@ -63,7 +63,7 @@ def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
             field=_field(requested.winner),
             reason=f"asks for {requested}, but {fence.winner} says {fence}, and requests in this domain may not "
             "override settings (placement.requestMayOverride). Leave it out, or change the setting.",
-            version=fence.winner.version,
+            setting=fence.winner.setting,
         ),
     )
 
@@ -83,7 +83,7 @@ def _unknown(route: Route, fleet: Fleet) -> Refused:
             reason=f"No {noun} is called '{shorten(route.name)}', set by {route.winner}.{did_you_mean(near)} "
             f"`rainbowctl get {noun}` lists them.",
             closest=near,
-            version=route.winner.version,
+            setting=route.winner.setting,
             definition=(noun.upper(), route.name),
         ),
     )

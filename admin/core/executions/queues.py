@@ -42,7 +42,7 @@ def find_queues(queues: Iterable[Queue], resolved: Resolved) -> WeightedChoice |
             reason=f"No queue serves {listed}, set at {origin}.{did_you_mean(near)} "
             "Change the attribute, or configure a queue for the tag.",
             closest=near,
-            version=origin.version,
+            setting=origin.setting(resolved.kind.name, "tags"),
         ),
     )
 

@@ -108,7 +108,8 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
                 origin = allowed.origins["limits", resource]
                 reason = f"{amount} is above the limit of {most} set at {origin}: ask for less, or raise it."
                 field = f"{path}.resources.{part}.{resource}"
-                problems.append(Problem(field=field, reason=reason, version=origin.version))
+                setting = origin.setting(allowed.kind.name, f"limits.{resource}")
+                problems.append(Problem(field=field, reason=reason, setting=setting))
         request = requests.get(resource) or limits.get(resource) or capped(allowed_defaults.get(resource), most)
         if request is None:
             continue

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from admin.core.problems import Setting
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformValues
@@ -59,6 +60,15 @@ class Rung:
     version: int | None = None
     key: str = ""  #: the configuration key, for the platform
     state: str = "silent"  #: wins, overridden, unset or silent
+
+    @property
+    def setting(self) -> Setting | None:
+        """The field of the row that says it; None where no row is stored."""
+        names = {route_kind: (kind.name, field) for kind, route_kind, field in _KINDS}
+        if not self.version or self.kind not in names:
+            return None
+        kind, field = names[self.kind]
+        return Setting(kind, self.scope, self.version, field)
 
     def __str__(self) -> str:
         if self.rung == PLATFORM_RUNG:

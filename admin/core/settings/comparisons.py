@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from admin.core.problems import dotted
+from admin.core.settings.field_revisions import FieldsByRow, RowVersion, with_revision
 from admin.core.settings.kinds import Kind
 
 
@@ -28,11 +29,20 @@ class LeafPair:
     second: Leaf
 
     @property
-    def versions(self) -> set[int]:
-        """Those of the rows that set it on one of the sides."""
-        return {
-            side.origin["version"] for side in (self.first, self.second) if side.origin and "version" in side.origin
-        }
+    def rows(self) -> set[RowVersion]:
+        """Those that set it on one of the sides."""
+        origins = (side.origin for side in (self.first, self.second) if side.origin)
+        rows = (RowVersion.of_origin(self.kind, origin) for origin in origins)
+        return {row for row in rows if row is not None}
+
+    def with_revisions(self, fields: FieldsByRow) -> LeafPair:
+        """The same with the revisions that set it on both sides."""
+
+        def leaf(side: Leaf) -> Leaf:
+            origin = side.origin and with_revision(self.kind, self.path, side.origin, fields)
+            return side._replace(origin=origin)
+
+        return replace(self, first=leaf(self.first), second=leaf(self.second))
 
     @property
     def is_equal(self) -> bool:

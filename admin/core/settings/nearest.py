@@ -15,8 +15,8 @@ from admin.core.settings.scopes import Level, Scope
 
 #: The keys in which a scope may differ from one of its level, the nearest difference first.
 _DIFFERENCES = {
-    Level.LAUNCH_PLAN: ("launch_plan",),
-    Level.WORKFLOW: ("workflow",),
+    Level.LAUNCH_PLAN: ("launch_plan", "domain", "project"),
+    Level.WORKFLOW: ("workflow", "domain", "project"),
     Level.PROJECT_DOMAIN: ("domain", "project"),
     Level.PROJECT: ("project",),
     Level.DOMAIN: ("domain",),

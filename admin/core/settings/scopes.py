@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from admin.core import names
-from admin.core.problems import Problem, raise_problems, shorten
+from admin.core.problems import Problem, Setting, raise_problems, shorten
 
 
 class Level(Enum):
@@ -172,6 +172,10 @@ class Origin(NamedTuple):
     @property
     def level(self) -> Level:
         return self.scope.level
+
+    def setting(self, kind: str, field: str) -> Setting | None:
+        """The field of the row that it names; None where no row is stored."""
+        return Setting(kind, self.scope, self.version, field) if self.version else None
 
     def __str__(self) -> str:
         if self.layer:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from admin.core.json_text import json_text
 from admin.core.problems import Path, dotted
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, not_kept
 from admin.core.settings.resolution import Resolved, Step
 from admin.core.settings.scopes import PLATFORM, Origin, Scope
 
@@ -46,7 +46,7 @@ def origin(source: Origin) -> dict[str, Any]:
 def describe_origin(shown: Mapping[str, Any], provenance: Mapping[int, Provenance], now: datetime) -> str:
     """Where a value was set and by which revision, of an origin as it is stored and shown.
 
-    Of a revision that is no longer kept it has the number alone.
+    Of a revision that is no longer kept it has what is known.
     """
     if "key" in shown:
         return f"in configuration ({shown['key']})"
@@ -55,8 +55,11 @@ def describe_origin(shown: Mapping[str, Any], provenance: Mapping[int, Provenanc
         return f"by the {shown['level'].replace('-', ' ')}"
     if "version" not in shown:
         return f"at {scope}"
-    version = shown["version"]
-    return f"at {scope} ({provenance[version].describe(now) if version in provenance else f'revision {version}'})"
+    number = shown.get("revision") or shown["version"]
+    revision = provenance[number].describe(now) if number in provenance else not_kept(f"revision {number}")
+    if "set_before" in shown:
+        revision = f"before revision {shown['set_before']}; its row was changed last by {revision}"
+    return f"at {scope} ({revision})"
 
 
 def resolved(effective: Resolved) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class Warning:
     closest: tuple[str, ...] = ()
     name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
     version: int | None = None  #: of the row
+    refuses: bool = False  #: whether it refuses executions, of a row without another effect
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctl.cli.output import Printer
-from ctl.cli.provenance import as_of, describe_revision, describe_setter
+from ctl.cli.provenance import as_of, describe_field_origin, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind, built_in
 from ctl.client.schemas import leaf_values, show, summary
-from ctl.client.scopes import BEYOND, LEVEL_FLAGS, Scope, describe_origin, describe_place
+from ctl.client.scopes import BEYOND, LEVEL_FLAGS, Scope
 from ctl.client.words import count, listed
 
 
@@ -84,22 +84,21 @@ def show_values(
         printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"], steps)
         printer.line()
         rows = [
-            [path, show(value), _origin(effective.origins.get(path, {}), scope)]
+            [path, show(value), describe_field_origin(printer, effective.origins.get(path, {}), scope, revisions)]
             for path, value in leaf_values(kind.schema, effective.value)
         ]
-        rows += [[path, "(unset)", _origin(origin, scope)] for path, origin in effective.unset.items()]
+        rows += [
+            [path, "(unset)", describe_field_origin(printer, origin, scope, revisions)]
+            for path, origin in effective.unset.items()
+        ]
         if rows:
             printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
-        else:
+        elif scope is None or len(values) > 1:  # else the opening sentence says so
             printer.line("No value: no level sets one.")
         if row := (nearest or {}).get(kind.name):
             place = describe_setter(printer, row, revisions)
             printer.sentence(f"Nearest: {summary(kind.schema, row['value'])} at {place}.")
             printer.sentence(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
-
-
-def _origin(origin: Document, scope: Scope | None) -> str:
-    return describe_place(origin) if scope is None else describe_origin(origin, scope)
 
 
 def _step_cells(printer: Printer, kind: Kind, step: Document, revisions: Mapping[str, Document] | None) -> list[str]:
@@ -108,7 +107,8 @@ def _step_cells(printer: Printer, kind: Kind, step: Document, revisions: Mapping
     place = f"configuration{key}" if step["level"] == "platform" else BEYOND.get(step["level"], where.describe())
     if step.get("state") != "set":
         return [step["level"], place, "", "silent", ""]
-    set_by = describe_revision(printer, step.get("version"), revisions)
+    numbers = sorted(set((step.get("revisions") or {}).values()) or {step.get("version")}, reverse=True)
+    set_by = "; ".join(describe_revision(printer, number, revisions) for number in numbers)
     return [step["level"], place, summary(kind.schema, step.get("value") or {}), _effect(step), set_by]
 
 

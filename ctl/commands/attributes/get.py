@@ -9,7 +9,7 @@ from typing import Any
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, at_option, force_option, option
-from ctl.cli.provenance import show_author
+from ctl.cli.provenance import describe_field_origin, show_author
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, Effective
@@ -53,7 +53,8 @@ def get_attribute(kind: Kind) -> Command:
             watch_value(session, kind, scope_for(session, kind, flags), exact=flags["exact"])
         else:
             scope = scope_for(session, kind, flags)
-            show_value(session, kind, scope, read_value(session, kind, scope, exact=flags["exact"], at=flags["at"]))
+            value = read_value(session, kind, scope, exact=flags["exact"], at=flags["at"])
+            show_value(session, kind, scope, value, at=flags["at"])
 
     return Command(
         run,
@@ -90,13 +91,15 @@ def read_value(
     """The value to show: the effective one for a table, which includes inherited leaves, else the row."""
     if not session.printer.is_table or exact:
         return _read(session, kind, scope, exact, at)
-    effective = session.client.effective(scope, kind, at=at, provenance=session.printer.is_wide)
+    effective = session.client.effective(scope, kind, at=at, provenance=True)
     if not effective or effective[0].is_empty:
         raise _nothing(kind, scope, exact=False)
     return effective[0]
 
 
-def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Effective) -> None:
+def show_value(
+    session: Session, kind: Kind, scope: Scope, value: Attribute | Effective, *, at: int | None = None
+) -> None:
     """Print what `read_value` returned."""
     printer = session.printer
     if isinstance(value, Effective):
@@ -112,7 +115,13 @@ def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Ef
 
         here = {"level": scope.level, **scope.document(), "version": value.version}
         leaves = dict(leaf_values(kind.schema, value.payload))
-        _leaf_table(session, scope, leaves, dict.fromkeys(leaves, here), _stamps(value))
+        origins = dict.fromkeys(leaves, here)
+        [effective] = session.client.effective(scope, kind, at=at, provenance=True)
+        for step in effective.trail:
+            if Scope.from_document(step) == scope and step.get("version") == value.version:
+                set_by = step.get("revisions") or {}
+                origins = {path: {**here, "revision": set_by.get(path)} for path in leaves}
+        _leaf_table(session, scope, leaves, origins, effective.revisions or _stamps(value))
 
 
 def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:
@@ -139,7 +148,7 @@ def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effec
     origins = {**effective.origins, **effective.unset}
     versions = [origin.get("version") for origin in origins.values() if Scope.from_document(origin) == scope]
     revisions = effective.revisions
-    if session.printer.is_wide and versions and not revisions:
+    if versions and not revisions:
         revisions = _row_stamps(session, kind, scope, versions[0])
     _leaf_table(session, scope, leaves, origins, revisions)
     if not versions:
@@ -157,7 +166,12 @@ def _row_stamps(session: Session, kind: Kind, scope: Scope, version: int | None)
 
 def _stamps(row: Attribute) -> Mapping[str, Document]:
     """The revision that made a row, as far as the row knows it."""
-    stamps: Document = {"author": row.updated_by, "claimed_by": row.claimed_by, "at": row.updated_at}
+    stamps: Document = {
+        "revision": row.version,
+        "author": row.updated_by,
+        "claimed_by": row.claimed_by,
+        "at": row.updated_at,
+    }
     return {str(row.version): stamps}
 
 
@@ -194,16 +208,23 @@ def _leaf_table(
     from ctl.client.schemas import show
 
     printer = session.printer
-    columns = ["FIELD", "VALUE", "ORIGIN"] + (["VERSION", "UPDATED", "BY", "WHY"] if printer.is_wide else [])
+    columns = ["FIELD", "VALUE", "ORIGIN"] + (
+        ["VERSION", "REVISION", "UPDATED", "BY", "WHY"] if printer.is_wide else []
+    )
     rows = []
     for path, value in leaves.items():
         origin = origins.get(path, {})
-        cells = [path, show(value), describe_origin(origin, scope) if origin else ""]
-        if printer.is_wide:
-            made = revisions.get(str(origin.get("version")), {})
+        cells = [path, show(value)]
+        if not printer.is_wide:
+            cells.append(describe_field_origin(printer, origin, scope, revisions) if origin else "")
+        else:
+            revision = origin.get("revision") or origin.get("version")
+            made = revisions.get(str(revision), {})
             cells += [
+                describe_origin(origin, scope) if origin else "",
                 str(origin.get("version") or ""),
-                made.get("at") or "",
+                f"before {origin['set_before']}" if origin.get("set_before") else str(revision or ""),
+                printer.when(made.get("at")),
                 show_author(made),
                 made.get("message") or "",
             ]

@@ -9,7 +9,7 @@ from ctl.client.answers import Document
 from ctl.client.kinds import Kind
 from ctl.client.schemas import summary
 from ctl.client.scopes import Scope
-from ctl.client.words import count
+from ctl.client.words import count, listed
 
 #: Rows of the table, unless it is wide.
 SHOWN = 20
@@ -29,12 +29,14 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     if printer.machine_output((Scope.from_document(place).name(kind.noun) for place in scopes), reach):
         return
     row, revisions = reach["row"], reach.get("revisions")
+    numbers = sorted(set((reach.get("row_revisions") or {}).values())) or [None]
+    set_by = listed(describe_setter(printer, {**row, "revision": number}, revisions) for number in numbers)
     payload = summary(kind.schema, row["attributes"][kind.payload_key])
     counts = reach["counts"]
     parts = [f"{counts[key]} {words[counts[key] != 1]}" for key, words in _RELATIONS.items()]
     first = "the first " if reach.get("token") else ""
     printer.line(
-        f"{kind.noun} {payload}, set by {describe_setter(printer, row, revisions)}: "
+        f"{kind.noun} {payload}, set by {set_by}: "
         f"of {first}{count(len(scopes), 'scope')} below {', '.join(parts)}; {as_of(reach)}."
     )
     shown = scopes if printer.is_wide else scopes[:SHOWN]

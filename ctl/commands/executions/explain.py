@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctl.cli.output import Columns, Printer, Time
-from ctl.cli.provenance import describe_provenance, describe_revision, show_name
+from ctl.cli.provenance import describe_origin_revision, describe_provenance, describe_revision, show_name
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -339,7 +339,7 @@ def _place(printer: Printer, origin: Document, explanation: Document) -> str:
     if origin.get("level") in BEYOND:
         return BEYOND[origin["level"]]
     revisions = explanation.get("revisions") if printer.is_wide else None  # else they stand below, once each
-    return rung_origin(origin, describe_revision(printer, origin.get("version"), revisions))
+    return rung_origin(origin, describe_origin_revision(printer, origin, revisions))
 
 
 def _show_settings(session: Session, printer: Printer, explanation: Document) -> None:

@@ -265,10 +265,11 @@ def test_a_queueing_budget_says_where_it_was_set() -> None:
     assert limits().queueing_budget(NOW) == ""
     place = {"level": "domain", "domain": "d", "version": 4}
     spec = limits({"queueing_budget": "600s"}, {"spec.queueing_budget": place})
-    assert spec.queueing_budget(NOW) == "600s, set at domain d (revision 4)"
-    budget = "Its queueing budget is 600s, set at domain d (revision 4)."
+    assert spec.queueing_budget(NOW) == "600s, set at domain d (revision 4, which is no longer kept)"
+    budget = "Its queueing budget is 600s, set at domain d (revision 4, which is no longer kept)."
     assert spec.describe("QUEUEING_BUDGET_EXCEEDED", NOW) == budget
     tier = limits({"queueing_budget": "60s", "tier": "HIGH"}, {"tier": place})
     key = "qualityOfService.tierExecutionValues.HIGH.queueingBudget"
-    assert tier.queueing_budget(NOW) == f"60s, set in configuration ({key}); the tier is set at domain d (revision 4)"
+    place_of_tier = "the tier is set at domain d (revision 4, which is no longer kept)"
+    assert tier.queueing_budget(NOW) == f"60s, set in configuration ({key}); {place_of_tier}"
     assert replace(tier, settings=limits().settings).queueing_budget(NOW) == f"60s, set in configuration ({key})"

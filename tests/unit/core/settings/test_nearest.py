@@ -22,15 +22,19 @@ PLAN = Scope(project="p", domain="d", workflow="w", launch_plan="l")
 BESIDE = [
     PLAN._replace(launch_plan="l2"),
     PLAN._replace(launch_plan="other"),
+    PLAN._replace(domain="e"),
+    PLAN._replace(project="p2"),
     Scope("d", "p", "w2"),
     Scope("d", "p", "zzz"),
+    Scope("e", "p", "w"),
+    Scope("d", "p2", "w"),
     Scope("e", "p"),
     Scope("d", "p2"),
     Scope(project="p2"),
     Scope(domain="e"),
 ]
 #: Rows that apply at the launch plan, or differ from it in more than one name.
-ELSEWHERE = [*PLAN.chain(), Scope("e", "p2"), Scope("e", "p", "w"), Scope("d", "p", "w2", "l"), Scope("d", "p2", "w")]
+ELSEWHERE = [*PLAN.chain(), Scope("e", "p2"), Scope("e", "p2", "w"), Scope("d", "p", "w2", "l"), Scope("e", "p", "w2")]
 
 
 def row(scope: Scope, kind: Kind = EXECUTION_CLUSTER_LABEL, payload: Any = None) -> Row:

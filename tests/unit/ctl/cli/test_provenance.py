@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ctl.cli.output import Printer
-from ctl.cli.provenance import describe_revision, show_author, show_name
+from ctl.cli.provenance import describe_field_origin, describe_revision, describe_setter, show_author, show_name
+from ctl.client.scopes import Scope
 
 REVISION = {"revision": 41, "author": "anonymous", "claimed_by": "ana", "at": "2026-03-04T12:00:00.5Z"}
 
@@ -48,6 +49,25 @@ def test_a_revision_is_shown_with_its_age_and_in_wide_output_with_its_time() -> 
 
 
 def test_of_a_revision_that_the_answer_does_not_have_the_number_is_shown() -> None:
-    assert describe_revision(Printer(), 41, {"40": REVISION}) == "revision 41"
+    assert describe_revision(Printer(), 41, {"40": REVISION}) == "revision 41, which is no longer kept"
     assert describe_revision(Printer(), 41, None) == "revision 41"
     assert describe_revision(Printer(), None, {}) == ""
+
+
+def test_of_a_revision_that_is_no_longer_kept_the_rest_is_shown() -> None:
+    pruned = {"41": {**REVISION, "kept": False}}
+    shown = describe_revision(Printer(format="wide"), 41, pruned)
+    assert shown == "revision 41, which is no longer kept, anonymous (says ana), 2026-03-04 12:00:00Z"
+
+
+def test_an_origin_names_the_revision_of_its_field() -> None:
+    revisions = {"41": {"revision": 41, "author": "ana"}, "44": {"revision": 44, "author": "bob"}}
+    origin = {"level": "domain", "domain": "d", "version": 44}
+    assert describe_setter(Printer(), {**origin, "revision": 41}, revisions) == "domain d (revision 41, ana)"
+    shown = describe_setter(Printer(), {**origin, "set_before": 42}, revisions)
+    assert shown == "domain d (before revision 42; its row was changed last by revision 44, bob)"
+    here = Scope(domain="d")
+    assert describe_field_origin(Printer(), {**origin, "revision": 41}, here, revisions) == "here (revision 41, ana)"
+    assert describe_field_origin(Printer(), origin, here, {}) == "here (version 44)"
+    platform = {"level": "platform", "key": "k"}
+    assert describe_field_origin(Printer(), platform, here, revisions) == "platform (k)"

@@ -1,0 +1,93 @@
+"""Field revisions: which revision set each field of a row, for a row's version names only its last change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from admin.core.changes import RowChange, is_same
+from admin.core.json_text import JsonObject
+from admin.core.problems import dotted
+from admin.core.settings.kinds import Kind
+from admin.core.settings.scopes import Scope
+
+
+class RowVersion(NamedTuple):
+    """A row of attributes as one revision left it."""
+
+    kind: str
+    scope: Scope
+    version: int
+
+    @classmethod
+    def of_origin(cls, kind: str, origin: Mapping[str, Any]) -> RowVersion | None:
+        """The row that an origin or a step names, as they are stored and shown; None for those without one."""
+        if not origin.get("version"):
+            return None
+        scope = Scope(**{key: origin[key] for key in Scope._fields if key in origin})
+        return cls(kind, scope, origin["version"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldRevisions:
+    """The revisions that set the fields of a row, by dotted path."""
+
+    revisions: Mapping[str, int]
+    set_before: int | None = None  #: before which the other fields were set; None where all are known
+
+
+#: The fields of rows, as far as their changes are known.
+FieldsByRow = Mapping[RowVersion, FieldRevisions]
+
+
+def trace_fields(kind: Kind, changes: Sequence[RowChange]) -> FieldRevisions:
+    """The newest change of each field, of the changes of a row, newest first; none before it was created last."""
+    revisions: dict[str, int] = {}
+    missing = kind.leaves(changes[0].after or {}) if changes else {}
+    last = changes[0] if changes else None
+    for change in changes:
+        if last is not change and last is not None and last.before_version != change.revision:
+            break  # the one in between is no longer kept
+        last = change
+        before = kind.leaves(change.before or {})
+        for path in list(missing):
+            if path not in before or not is_same(before[path], missing[path]):
+                revisions[dotted(path)] = change.revision
+                del missing[path]
+        if not missing or change.before is None:
+            break
+    return FieldRevisions(revisions=revisions, set_before=last.revision if missing and last else None)
+
+
+def rows_in(settings: Iterable[Mapping[str, Any]]) -> set[RowVersion]:
+    """The rows that effective values follow from, as trails have these."""
+    rows = (RowVersion.of_origin(value["resource_type"], step) for value in settings for step in value["trail"])
+    return {row for row in rows if row is not None}
+
+
+def with_revision(kind: str, path: str, origin: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
+    """An origin with the revision that set the field, or with one before which it was set."""
+    row = RowVersion.of_origin(kind, origin)
+    known = fields.get(row) if row else None
+    if known is None:
+        return dict(origin)
+    if path in known.revisions:
+        return {**origin, "revision": known.revisions[path]}
+    return {**origin, "set_before": known.set_before} if known.set_before else dict(origin)
+
+
+def with_revisions(effective: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
+    """An effective value, as trails have it, whose origins and steps have the revisions that set each field."""
+    kind = effective["resource_type"]
+    origins = {
+        part: {path: with_revision(kind, path, origin, fields) for path, origin in effective[part].items()}
+        for part in ("origins", "unset")
+    }
+    return {**effective, **origins, "trail": [_with_revisions(kind, step, fields) for step in effective["trail"]]}
+
+
+def _with_revisions(kind: str, step: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
+    row = RowVersion.of_origin(kind, step)
+    known = fields.get(row) if row else None
+    return dict(step) if known is None else {**step, "revisions": dict(known.revisions)}
