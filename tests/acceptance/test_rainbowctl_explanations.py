@@ -16,7 +16,7 @@ from tests.support.shells import Shell
 
 HERE = "-p flytesnacks -d development"
 #: What differs between two answers because time passes: ages, and when something was heard.
-_PASSING = re.compile(r'\b[0-9]+[smhd]([0-9]+[smh])?\b|"(heard_at|expires_at)": "[^"]*"|"[a-z]+_seconds": [0-9.]+')
+_PASSING = re.compile(r'\b[0-9]+ (s|min|h|d)\b|"(heard_at|expires_at)": "[^"]*"|"[a-z]+_seconds": [0-9.]+')
 
 
 @pytest.fixture(scope="module")

@@ -268,6 +268,8 @@ def test_two_scopes_are_compared_in_text_json_and_over_http_with_the_same_facts(
     done = new_shell.run(compare)
     assert done.status == 0
     assert f"first is project {project}, domain staging, as of revision " in done.out
+    header = next(line for line in done.out.splitlines() if line.startswith("KIND "))
+    assert header.split()[2:] == ["FIRST", "FIRST", "SET", "BY", "SECOND", "SECOND", "SET", "BY"]
     row = next(line for line in done.out.splitlines() if "limits.cpu" in line)
     *cells, second = [cell.strip() for cell in row.split("  ") if cell.strip()]
     assert cells[:3] == ["task-resource-attribute", "limits.cpu", "2"]
