@@ -61,7 +61,7 @@ def attempt_events(connection: Connection, execution_id: int, limit: int) -> lis
 #: The type of the event by which the agent of a lost cluster tells the end of an attempt after all.
 CONFIRMED = "CONFIRMED"
 #: Executions whose records are read at once, and the newest records of these that are.
-_BATCH, _MOST_RECORDS = 50, 1000
+_BATCH, _MOST_RECORDS = 500, 5000
 
 
 def unconfirmed_attempts(connection: Connection, ids: Iterable[int], cluster: str) -> set[tuple[int, int]]:

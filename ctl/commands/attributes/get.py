@@ -116,12 +116,14 @@ def show_value(
         here = {"level": scope.level, **scope.document(), "version": value.version}
         leaves = dict(leaf_values(kind.schema, value.payload))
         origins = dict.fromkeys(leaves, here)
-        [effective] = session.client.effective(scope, kind, at=at, provenance=True)
-        for step in effective.trail:
-            if Scope.from_document(step) == scope and step.get("version") == value.version:
-                set_by = step.get("revisions") or {}
-                origins = {path: {**here, "revision": set_by.get(path)} for path in leaves}
-        _leaf_table(session, scope, leaves, origins, effective.revisions or _stamps(value))
+        revisions: Mapping[str, Document] = {}
+        for effective in session.client.effective(scope, kind, at=at, provenance=True):
+            revisions = effective.revisions or {}
+            for step in effective.trail:
+                if Scope.from_document(step) == scope and step.get("version") == value.version:
+                    set_by = step.get("revisions") or {}
+                    origins = {path: {**here, "revision": set_by.get(path)} for path in leaves}
+        _leaf_table(session, scope, leaves, origins, revisions or _stamps(value))
 
 
 def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:

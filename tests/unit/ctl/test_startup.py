@@ -28,6 +28,7 @@ WIRE = {"http.client", "ssl", "ctl.client.client"}
 ROW = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "gpu"}}}, "version": 7}
 ANSWERS: dict[str, Any] = {
     "/api/v1/project_domain_attributes/p/d": ROW,
+    "/api/v1/effective_attributes": {"values": []},
     "/api/v1/executions": {"id": {"project": "p", "domain": "d", "name": "a"}, "created": True, "execution": {}},
     "/api/v1/executions/p/d": {"executions": [{"id": {"project": "p", "domain": "d", "name": "a"}}]},
     "/api/v1/projects": {"projects": [{"id": "flytesnacks"}]},
