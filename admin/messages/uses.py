@@ -57,6 +57,7 @@ class UseAnswer(ScopeAnswer):
     resource_type: str
     fields: Annotated[dict[str, Any], Meta(description="The fields that say it, with their values.")]
     version: Annotated[int | str | None, Meta(description="Of the row, or of the launch plan.")] = None
+    revision: Annotated[int | None, Meta(description="The last one that set these fields.")] = None
     key: Annotated[str | None, Meta(description="The configuration key.")] = None
 
     @classmethod

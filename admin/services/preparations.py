@@ -12,6 +12,7 @@ from admin.core.executions.queues import queue_deadline
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import Evaluation, choose
 from admin.core.placement.filters import EXPECTED
+from admin.core.placement.routes import RouteKind
 from admin.core.settings.warnings import WarningCode
 from admin.services.run_requests import CreationRequest, Placement, ResolvedLaunch, RunRequest
 from admin.store import executions
@@ -37,10 +38,8 @@ class Preparation:
         """What is questionable about the request, and about the cluster that it goes to."""
         if self.evaluation.code != EXPECTED.code:
             return self.resolved.warnings
-        message = (
-            f"No agent of cluster '{cluster}' has ever been seen. The execution waits there until one is, or until a "
-            "cluster that has been seen could run it."
-        )
+        others = "" if self.run_plan.route.kind is RouteKind.CLUSTER else ", or until a seen cluster has room for it"
+        message = f"No agent of cluster '{cluster}' has ever been seen. The execution waits there until one is{others}."
         return [*self.resolved.warnings, {"code": WarningCode.UNSEEN_CLUSTER.value, "message": message}]
 
     def creation(self, request: CreationRequest, now: datetime) -> Creation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -14,10 +14,11 @@ from admin.core.executions.lifecycle import UNFINISHED
 from admin.core.executions.removals import Removal
 from admin.core.executions.selectors import equals
 from admin.core.json_text import JsonObject
-from admin.core.problems import Path, closest, invalid
+from admin.core.problems import Path, closest, dotted, invalid
 from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier, settings_of
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL, EXECUTION_QUEUE
+from admin.core.settings.field_revisions import FieldsByRow, RowVersion
 from admin.core.settings.kinds import Kind, Merge
 from admin.core.settings.platform import PlatformLeaves
 from admin.core.settings.resolution import Row
@@ -25,6 +26,7 @@ from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.settings.uses import Sought
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
+from admin.services.field_provenance import find_field_provenance
 from admin.services.known_scopes import scopes_below
 from admin.store import attributes, decisions, execution_lists, registrations, revisions
 from admin.store.executions import ListedExecution
@@ -68,6 +70,7 @@ class Use:
     leaves: Mapping[Path, Any]
     scope: Scope = PLATFORM
     version: int | None = None
+    revision: int | None = None  #: the last one that set what it says; None where that is not known
     key: str = ""
     plan: Identifier | None = None
 
@@ -178,16 +181,27 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         affected = search.affected() if after is None else None
         revision = revisions.head(connection)
         reached = search.reached(places)
-        provenance = revisions.provenance_of(connection, {use.version for use in uses if use.version})
+        known = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
     return Uses(
         question=question,
         revision=revision,
-        provenance=provenance,
-        uses=uses,
+        provenance=known.provenance,
+        uses=[replace(use, revision=_set_by(use, known.fields)) for use in uses],
         reached=reached,
         affected=affected,
         next_key=last,
     )
+
+
+def _row_of(use: Use) -> RowVersion | None:
+    return RowVersion(use.sought.kind.name, use.scope, use.version) if use.version else None
+
+
+def _set_by(use: Use, fields: FieldsByRow) -> int | None:
+    """The last revision that set a field by which a row uses it."""
+    row = _row_of(use)
+    known = fields[row].revisions if row is not None and row in fields else {}
+    return max((known[path] for path in map(dotted, use.leaves) if path in known), default=None)
 
 
 class _Search:

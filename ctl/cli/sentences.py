@@ -30,8 +30,8 @@ def _absolute(match: re.Match[str]) -> str:
 def _relative(match: re.Match[str]) -> str:
     away = distance(match["time"])
     if match["word"] == "since":
-        # What was asked for since a time to come has not lasted.
-        return match[0] if away.startswith("in ") else f"for {away.removesuffix(' ago')}"
+        # Not how long it has lasted: a sentence of the past tells of what may be over.
+        return match[0] if away.startswith("in ") else f"since {away}"
     if match["word"] == "until":
         return f"for another {away.removeprefix('in ')}" if away.startswith("in ") else f"until {away}"
     return away

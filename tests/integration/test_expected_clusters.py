@@ -58,13 +58,18 @@ def test_a_creation_that_goes_to_a_cluster_that_nobody_runs_is_warned_of_and_lis
     assert listed(api) == {}
     answer = ok(create(api, "e", **pool("gpu")))
     assert codes(answer) == [WARNING]
-    assert "No agent of cluster 'a' has ever been seen" in answer["warnings"][0]["message"]
+    assert answer["warnings"][0]["message"] == (
+        "No agent of cluster 'a' has ever been seen. The execution waits there until one is, or until a seen cluster has "
+        "room for it."
+    )
+    named = ok(create(api, "named", cluster="a"))
+    assert named["warnings"][0]["message"].endswith("The execution waits there until one is.")
     reason = execution(api, "e")["closure"]["reason"]
     assert (reason["code"], "no agent" in reason["message"]) == ("CLUSTER_EXPECTED", True)
     preview = ok(api.post(f"{API}/placements", json=asked("f", **pool("gpu"))))
     assert (codes(preview), preview["reason"]["code"]) == ([WARNING], "CLUSTER_EXPECTED")
     assert explanation(api, "e")["candidates"][0]["expected"]
-    assert "(executions: 1)" in listed(api)["a"]
+    assert "(executions: 2)" in listed(api)["a"]
     state = StateSummary(context)()
     assert state is not None
     assert state.warnings[WARNING] == 1

@@ -145,6 +145,16 @@ def test_a_kind_a_field_and_a_value(pooled: FlaskClient) -> None:
     assert other["reach"]["refused"] == 0
 
 
+def test_a_value_is_shown_with_the_revision_that_set_it_and_not_the_last_one_of_its_row(pooled: FlaskClient) -> None:
+    for limits in ({"cpu": "5", "memory": "1Gi"}, {"cpu": "5", "memory": "2Gi"}):
+        put_attribute(pooled, "domain", "task_resource_attributes", {"limits": limits})
+    [cpu] = used(pooled, "resource_type=TASK_RESOURCE&field=limits.cpu&value=5")["uses"]
+    memory = used(pooled, "resource_type=TASK_RESOURCE&field=limits.memory&value=2Gi")
+    assert memory["uses"][0]["revision"] == memory["uses"][0]["version"] == cpu["version"]
+    assert cpu["revision"] == cpu["version"] - 1
+    assert str(cpu["revision"]) in used(pooled, "resource_type=TASK_RESOURCE&field=limits.cpu&value=5")["revisions"]
+
+
 def test_a_key_of_the_configuration_says_it_too(pooled: FlaskClient) -> None:
     platform = [use for use in used(pooled, "resource_type=TASK_RESOURCE")["uses"] if use["level"] == "platform"]
     assert platform
