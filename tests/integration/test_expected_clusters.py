@@ -59,8 +59,8 @@ def test_a_creation_that_goes_to_a_cluster_that_nobody_runs_is_warned_of_and_lis
     answer = ok(create(api, "e", **pool("gpu")))
     assert codes(answer) == [WARNING]
     assert answer["warnings"][0]["message"] == (
-        "No agent of cluster 'a' has ever been seen. The execution waits there until one is, or until a seen cluster has "
-        "room for it."
+        "No agent of cluster 'a' has ever been seen. The execution waits there until one is, or until a seen cluster "
+        "has room for it."
     )
     named = ok(create(api, "named", cluster="a"))
     assert named["warnings"][0]["message"].endswith("The execution waits there until one is.")
