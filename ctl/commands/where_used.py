@@ -70,7 +70,7 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
         session,
         answer["uses"],
         {
-            "SAID BY": lambda use: _said_by(printer, use, answer.get("revisions")),
+            "SET BY": lambda use: _set_by(printer, use, answer.get("revisions")),
             "KIND": lambda use: session.client.noun(use["resource_type"]),
             "FIELDS": _fields,
         },
@@ -95,7 +95,7 @@ def _opening(noun: str, answer: Document) -> str:
     counts, more = answer["reach"], "at least " if answer.get("token") else ""
     title = f"{noun} {answer['name']}".strip()
     parts = [
-        f"{title} is said {more}{count(len(answer['uses']), 'time')}",
+        f"{title} is set {more}{count(len(answer['uses']), 'time')}",
         f"{more}{count(counts['scopes'], 'scope')} {'has' if counts['scopes'] == 1 else 'have'} it, "
         f"{count(counts['launch_plans'], 'launch plan')} among them",
     ]
@@ -147,7 +147,7 @@ def _name(use: Document) -> str:
     return Scope.from_document(use).name(use["resource_type"]) if use["level"] != "platform" else str(use["key"])
 
 
-def _said_by(printer: Printer, use: Document, revisions: Mapping[str, Document] | None) -> str:
+def _set_by(printer: Printer, use: Document, revisions: Mapping[str, Document] | None) -> str:
     if use["level"] == "launch-plan-definition":
         return f"definition of {_scope(use)} (version {use['version']})"
     return describe_setter(printer, use, revisions)

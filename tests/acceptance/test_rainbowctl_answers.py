@@ -163,14 +163,14 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
     assert answer["reach"] == {"scopes": 3, "launch_plans": 1, "refused": 1}
     lines = [cells(line) for line in shell.ok(f"{command} --reach -o wide").splitlines() if line]
     [use] = answer["uses"]
-    said = f"project {project}, domain staging ({set_by(answer, use)})"
+    setter = f"project {project}, domain staging ({set_by(answer, use)})"
     assert lines == [
         [
-            "pool used is said 1 time; 3 scopes have it, 1 launch plan among them; without it executions would be "
+            "pool used is set 1 time; 3 scopes have it, 1 launch plan among them; without it executions would be "
             f"refused at 1 scope; as of revision {answer['revision']}."
         ],
-        ["SAID BY", "KIND", "FIELDS"],
-        [said, "cluster-pool-attribute", "cluster_pool_name=used"],
+        ["SET BY", "KIND", "FIELDS"],
+        [setter, "cluster-pool-attribute", "cluster_pool_name=used"],
         ["SCOPE", "KIND", "WITHOUT IT"],
         *(
             [place_of(entry), "cluster-pool-attribute", "refused" if entry["refused"] else "goes on"]

@@ -40,8 +40,8 @@ def filled(api: FlaskClient) -> FlaskClient:
 
 def affected(context: Context, *changed: Scope, most: int = affected_scopes.MOST_BELOW) -> tuple[set[Scope], bool]:
     with context.database.reading() as connection:
-        found = find_affected(context, connection, changed, most)
-    return set(found.scopes), found.is_complete
+        result = find_affected(context, connection, changed, most)
+    return set(result.scopes), result.is_complete
 
 
 @pytest.mark.usefixtures("filled")
@@ -64,10 +64,10 @@ def test_each_level_affects_itself_and_what_is_known_below(context: Context) -> 
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_however_few_are_looked_at_the_changed_ones_are_among_them(context: Context, most: int) -> None:
     changed = Scope(DOMAIN), FIT, Scope(DOMAIN, PROJECT, "unheard-of")
-    found, complete = affected(context, *changed, most=most)
-    assert found.issuperset(changed)
-    assert (len(found) - len(changed), complete) == (most, False)
-    assert affected(context, *changed, most=most) == (found, complete)
+    scopes, complete = affected(context, *changed, most=most)
+    assert scopes.issuperset(changed)
+    assert (len(scopes) - len(changed), complete) == (most, False)
+    assert affected(context, *changed, most=most) == (scopes, complete)
 
 
 def plan(api: FlaskClient, *changes: dict[str, Any]) -> Any:

@@ -230,14 +230,14 @@ def test_an_empty_list_says_which_names_nothing_has(shared: FlaskClient, project
         ("filters=ne(pool,gup)%2Beq(phase,RUNNING)", []),
         ("phase=RUNNING", []),
     ):
-        found = unknown(shared, f"{path}&{query}")
+        unknown_names = unknown(shared, f"{path}&{query}")
         if query.startswith("origin_scope"):
-            assert [name[:2] for name in found] == [("origin_scope", "project requst")]
+            assert [name[:2] for name in unknown_names] == [("origin_scope", "project requst")]
             continue
-        assert [(field, value) for field, value, _ in found] == [(field, value) for field, value, _ in expected]
-        for (_, _, near), (_, _, closest) in zip(found, expected, strict=True):
+        assert [(field, value) for field, value, _ in unknown_names] == [(field, value) for field, value, _ in expected]
+        for (_, _, near), (_, _, closest) in zip(unknown_names, expected, strict=True):
             assert closest in near, (query, near)
-        assert unknown(shared, f"execution_counts?by=phase&project={project}&{query}") == found
+        assert unknown(shared, f"execution_counts?by=phase&project={project}&{query}") == unknown_names
     message = get(shared, f"{path}&pool=gup-{project}")["unknown_names"][0]["message"]
     assert message == f"No pool is called 'gup-{project}'. Did you mean 'gpu-{project}'?"
 

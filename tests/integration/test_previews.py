@@ -449,11 +449,11 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
         "ending": ("ENDING", "east"),
     }
     assert effects(removal) == effects(drain)
-    said = messages(drain)
-    assert said["ending"].startswith("It is being ended already, but its agent has not been heard since")
-    assert messages(removal)["ending"] == said["ending"]
-    assert "its agent has not been heard since" in said["goes-on"]
-    assert said["again"].startswith("Counts as lost when its lease is over, at ")
+    outcomes = messages(drain)
+    assert outcomes["ending"].startswith("It is being ended already, but its agent has not been heard since")
+    assert messages(removal)["ending"] == outcomes["ending"]
+    assert "its agent has not been heard since" in outcomes["goes-on"]
+    assert outcomes["again"].startswith("Counts as lost when its lease is over, at ")
     assert effects(cordon) == {}
 
 

@@ -179,14 +179,14 @@ def test_a_default_of_a_declared_kind_says_it_too(make_app: MakeApp) -> None:
 def test_a_definition_with_two_uses_has_both_on_whatever_page(pooled: FlaskClient) -> None:
     """The pool and the label of one launch plan lead to the same cluster; the page break is between the two."""
     ok(register_plan(pooled, "both", "free", **pool("gpu"), **label("near")))
-    found, token = [], ""
+    resource_types, token = [], ""
     while True:
         answer = used(pooled, "cluster=east&limit=1" + (f"&token={token}" if token else ""))
-        found += [use["resource_type"] for use in answer["uses"] if use.get("launch_plan") == "both"]
+        resource_types += [use["resource_type"] for use in answer["uses"] if use.get("launch_plan") == "both"]
         token = answer.get("token", "")
         if not token:
             break
-    assert found == ["CLUSTER_ASSIGNMENT", "EXECUTION_CLUSTER_LABEL"]
+    assert resource_types == ["CLUSTER_ASSIGNMENT", "EXECUTION_CLUSTER_LABEL"]
 
 
 def test_each_row_that_says_it_is_shown_with_who_set_it_and_all_is_of_one_snapshot(
@@ -208,19 +208,19 @@ def test_pages_hold_the_same_uses_and_scopes_once(
     whole = used(pooled, "cluster=east&reach=true")
     monkeypatch.setattr(uses, "SCOPES", scopes)
     monkeypatch.setattr(uses, "ROWS", rows)
-    found: list[Any] = []
+    listed: list[Any] = []
     reached: list[Any] = []
     token, refusals = "", 0
     while True:
         answer = used(pooled, f"cluster=east&reach=true&limit={limit}" + (f"&token={token}" if token else ""))
-        found += answer["uses"]
+        listed += answer["uses"]
         reached += answer["scopes"]
         refusals += answer["reach"]["refused"]
         assert ("executions" in answer) == (not token)
         token = answer.get("token", "")
         if not token:
             break
-    assert found == whole["uses"]
+    assert listed == whole["uses"]
     assert reached == whole["scopes"]
     assert refusals == whole["reach"]["refused"]
 
