@@ -82,6 +82,7 @@ executions = Table(
     Column("avoid", JSON, nullable=False, server_default="[]"),  # clusters that declined it
     Column("last_failure", JSON(none_as_null=True)),  # the record of the attempt that another one follows
     Column("phase_since", UtcDateTime),  # None while it has the phase that it was created in
+    Column("unconfirmed", Boolean, nullable=False, server_default=false()),  # it was ended without its agent
     UniqueConstraint("project", "domain", "name"),
 )
 _columns = executions.c
