@@ -10,10 +10,10 @@ from marshmallow import ValidationError, fields, validate
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from admin.core.executions.attempt_records import AttemptRecord
+from admin.core.executions.attempt_records import AttemptRecord, cause_of_execution
 from admin.core.executions.attempts import attempt_number
-from admin.core.executions.causes import Cause, cause_of
-from admin.core.executions.lifecycle import Phase
+from admin.core.executions.causes import Cause
+from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.selectors import GROUPS, parse_value
 from admin.core.executions.statuses import Status
 from admin.core.problems import Invalid
@@ -173,7 +173,7 @@ class ClosureAnswer(Answer):
 
     @classmethod
     def from_execution(cls, execution: Execution | ListedExecution) -> ClosureAnswer:
-        cause = cause_of(execution.phase, execution.reason)
+        cause = cause_of_execution(execution)
         return cls(
             phase=execution.phase,
             reason=ReasonAnswer(code=execution.reason, message=execution.reason_message),
@@ -200,12 +200,6 @@ def _last_failure(execution: Execution | ListedExecution) -> FailureAnswer | Non
     if execution.last_failure is None or execution.finished_at is not None:
         return None
     return FailureAnswer.from_record(AttemptRecord.from_json(execution.last_failure))
-
-
-def phase_since(execution: Execution | ListedExecution) -> datetime:
-    """When an execution came to its phase."""
-    first = execution.started_at or execution.created_at  # of what came to its phase before that was kept
-    return execution.finished_at or execution.phase_since or first
 
 
 class ListedAnswer(Answer):
@@ -276,7 +270,7 @@ class ListedAnswer(Answer):
             revision=execution.revision,
             attempt=execution.attempt,
             attempt_number=attempt_number(execution),
-            phase_since=phase_since(execution),
+            phase_since=phase_began_at(execution),
             silence=silence,
             unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,

@@ -9,6 +9,7 @@ from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.executions.attempts import attempt_number
+from admin.core.executions.lifecycle import phase_began_at
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.summaries import off_because
@@ -16,7 +17,7 @@ from admin.core.placement.capacity import GroupCapacity
 from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
-from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer, phase_since
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, PreviewAnswer, Users, users_of
 from admin.messages.requests import (
     NAME,
@@ -196,7 +197,7 @@ class ClusterExecutionAnswer(Answer):
             id=ExecutionIdAnswer.from_execution(execution),
             reason=reason,
             attempt_number=attempt_number(execution),
-            phase_since=phase_since(execution),
+            phase_since=phase_began_at(execution),
         )
 
 

@@ -78,7 +78,7 @@ class SelectorFields(RequestSchema):
     limit_scope = fields.String(
         validate=NAME, metadata={"description": f"The scope whose limit ended it: {_SCOPE_FORMS}"}
     )
-    silent = fields.String(metadata={"description": "true: it waits for an agent that is not heard."})
+    silent = fields.String(metadata={"description": "true: the agent of its cluster is not heard."})
     unconfirmed = fields.String(
         metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}
     )

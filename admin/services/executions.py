@@ -13,7 +13,8 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import ANONYMOUS
-from admin.core.executions.causes import Cause, cause_of
+from admin.core.executions.attempt_records import cause_of_execution
+from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.selectors import Condition, equals, group_field
@@ -173,7 +174,7 @@ def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[
 
 def _limit_scopes(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, str]:
     """The scope whose limit ended each execution that a limit ended."""
-    limited = [execution.id for execution in listed if cause_of(execution.phase, execution.reason) is Cause.LIMIT]
+    limited = [execution.id for execution in listed if cause_of_execution(execution) is Cause.LIMIT]
     return derived_fields.read(connection, "limit_scope", limited)
 
 

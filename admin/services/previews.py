@@ -25,8 +25,8 @@ from admin.core.executions.switch_outcomes import (
 from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
-from admin.core.times import show_time
 from admin.services.affected_scopes import changed_among
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
@@ -205,9 +205,7 @@ def _missing_agents(
     for cluster in clusters:
         heard = cluster.state.last_sync_at or now
         agents[cluster.name] = MissingAgent(
-            why="its agent can no longer report it"
-            if are_removed
-            else f"its agent has not been heard since {show_time(heard)}",
+            why="its agent can no longer report it" if are_removed else f"its agent is {silent_since(heard)}",
             lost_at=now if are_removed else heard + timedelta(seconds=limits.lost_seconds),
             given_up_at=heard + timedelta(seconds=limits.give_up_seconds),
         )
@@ -228,8 +226,8 @@ def _without_agents(agents: Mapping[str | None, MissingAgent]) -> _Rule:
 
 def _silence_notes(silent: Iterable[Cluster], then: str) -> list[str]:
     return [
-        f"Cluster '{cluster.name}' is {cluster.health.value}: its agent was last heard at "
-        f"{show_time(cluster.state.last_sync_at)}, and {then}."
+        f"Cluster '{cluster.name}' is {cluster.health.value}: its agent is "
+        f"{silent_since(cluster.state.last_sync_at)}, and {then}."
         for cluster in silent
         if cluster.state.last_sync_at is not None
     ]

@@ -13,10 +13,11 @@ from sqlalchemy import Connection, FromClause, case, select
 
 from admin.core.executions.causes import Cause
 from admin.core.executions.deciding_scopes import limit_scope, name_of
+from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.placement.routes import winner_of
 from admin.store import decisions
-from admin.store.execution_fields import COMPARISONS, value_of
+from admin.store.execution_fields import COMPARISONS, stored_columns, value_of
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn, AnyRow
 
@@ -69,12 +70,14 @@ def _origin_scopes(connection: Connection, digests: Iterable[str]) -> dict[str, 
 
 def _limit_scopes(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
     columns = executions.c
-    query = select(columns.id, columns.reason, columns.content, columns.request, _settings_trail(executions))
+    limited = (columns.phase, columns.reason, columns.last_failure)
+    query = select(columns.id, *limited, columns.content, columns.request, _settings_trail(executions))
     scopes: dict[int, str] = {}
     for batch in _batches(ids):
         rows = connection.execute(query.where(columns.id.in_(batch))).all()
-        settings = decisions.settings(connection, {row[4] for row in rows if row[4]})
-        for id, reason, content, request, digest in rows:
+        settings = decisions.settings(connection, {row[-1] for row in rows if row[-1]})
+        for id, phase, own_reason, failure, content, request, digest in rows:
+            reason = failure["reason"] if phase == Phase.QUEUED.value and failure else own_reason
             if digest in settings:
                 scopes[id] = limit_scope(reason, content["job"], request["spec"].get("job"), settings[digest])
     return scopes
@@ -83,7 +86,7 @@ def _limit_scopes(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
 FIELDS: Mapping[str, DerivedField] = {
     "origin": DerivedField(("id", "decisions"), _settings_trail, _rungs),
     "origin_scope": DerivedField(("id", "decisions"), _settings_trail, _origin_scopes),
-    "limit_scope": DerivedField(("id", "phase", "reason"), _limited, _limit_scopes),
+    "limit_scope": DerivedField(("id", *stored_columns("cause")), _limited, _limit_scopes),
 }
 
 

@@ -441,7 +441,7 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
         removal = tried(api, "clusters/east", force="true")["executions"]
     for answer in (drain, cordon, removal):
         [note] = answer["notes"]
-        assert note.startswith(f"Cluster 'east' is unreachable: its agent was last heard at {heard[:19]}")
+        assert note.startswith(f"Cluster 'east' is unreachable: its agent is silent since {heard[:19]}")
     assert effects(drain) == {
         "goes-on": ("RUNS_ON", "east"),
         "again": ("RUNS_AGAIN", "west"),
@@ -450,9 +450,9 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
     }
     assert effects(removal) == effects(drain)
     outcomes = messages(drain)
-    assert outcomes["ending"].startswith("It is being ended already, but its agent has not been heard since")
+    assert outcomes["ending"].startswith("It is being ended already, but its agent is silent since")
     assert messages(removal)["ending"] == outcomes["ending"]
-    assert "its agent has not been heard since" in outcomes["goes-on"]
+    assert "its agent is silent since" in outcomes["goes-on"]
     assert outcomes["again"].startswith("Counts as lost when its lease is over, at ")
     assert effects(cordon) == {}
 

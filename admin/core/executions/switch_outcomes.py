@@ -17,6 +17,7 @@ from admin.core.executions.attempts import (
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.fleet.clusters import Cluster
+from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
 from admin.core.times import show_time
 
@@ -152,8 +153,7 @@ def of_stay(cluster: Cluster) -> SwitchOutcome:
     if cluster.is_expected:
         agent = "and of which no agent has ever been seen"
     elif cluster.is_silent:
-        since = cluster.state.last_sync_at
-        agent = "and whose agent is silent" + (f" since {show_time(since)}" if since is not None else "")
+        agent = f"and whose agent is {silent_since(cluster.state.last_sync_at)}"
     message = f"Stays at {cluster.name}, which pools or labels still name, {agent}."
     return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster.name)
 

@@ -72,6 +72,10 @@ class Health(Enum):
     LOST = "lost"  # silent for so long that its work is given to other clusters
 
 
+#: The health of clusters whose agent has been seen and does not sync any more.
+SILENT = (Health.UNREACHABLE.value, Health.LOST.value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
     """What operators and the agent have done to a cluster, and the agent's last report."""

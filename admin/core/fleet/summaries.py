@@ -54,7 +54,9 @@ def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], n
         return f"{reason}, last heard {silent} ago"
     made_by = provenance.get(word)
     deadline = cluster.state.drain_deadline
-    until = f" until {show_time(deadline)}" if word == "draining" and deadline is not None else ""
+    until = ""
+    if word == "draining" and deadline is not None:
+        until = f" until {show_time(deadline)}" if deadline > now else f"; its deadline was at {show_time(deadline)}"
     return f"{reason}{until}{f' ({made_by.describe(now)})' if made_by else ''}"
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from admin.core.fleet.clusters import Cluster, ClusterState, Health
+from admin.core.fleet.silence import silent_since
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
-from admin.core.times import show_time
 
 NEVER_SEEN = "is expected: no agent of it has ever been seen"
 
@@ -74,7 +74,7 @@ def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
 
 def _silence(cluster: Cluster) -> str:
     last = cluster.state.last_sync_at
-    return f"is {cluster.health.value}" + (f" (silent since {show_time(last)})" if last is not None else "")
+    return f"is {cluster.health.value}" + (f" ({silent_since(last)})" if last is not None else "")
 
 
 def _expected(candidates: Sequence[Candidate], workload: Workload) -> Drops:

@@ -157,8 +157,9 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _next(document: Document) -> list[str]:
-    step = (document.get("status") or {}).get("next")
-    return [f"next      {step}"] if step else []
+    status = document.get("status") or {}
+    steps = {"next": status.get("next"), "if silent": status.get("if_silent")}
+    return [f"{word:<9} {step}" for word, step in steps.items() if step]
 
 
 def _times(explanation: Document) -> list[str]:
@@ -191,7 +192,7 @@ def _attempt(printer: Printer, attempt: Document) -> str:
     """`FAILED on east (n1, n2): exit 1; native id 4711, started 3 min 5 s ago, ended 2 min 1 s ago`."""
     where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
     where += _nodes(printer, attempt.get("nodes") or [])
-    by = f": {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
+    by = f": {_ended_by(printer, attempt)}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
     ended = f"ended {printer.when(attempt['ended_at'])}" if attempt.get("ended_at") else ""
     if attempt.get("reported_at") and not ended and attempt.get("started_at"):
         ended = f"end reported {printer.when(attempt['reported_at'])}"
@@ -206,9 +207,18 @@ def _attempt(printer: Printer, attempt: Document) -> str:
         f"started {printer.when(attempt['started_at'])}" if attempt.get("started_at") else "",
         ended,
     ]
-    message = (attempt.get("reason") or {}).get("message") if printer.is_wide else ""
+    is_told = attempt.get("phase") == "DECLINED"  # by what it ended
+    message = (attempt.get("reason") or {}).get("message") if printer.is_wide and not is_told else ""
     parts = [f"{attempt.get('phase', '')}{where}{by}", ", ".join(fact for fact in facts if fact), message]
     return "; ".join(part for part in parts if part)
+
+
+def _ended_by(printer: Printer, attempt: Document) -> str:
+    """By what an attempt ended: who drained its cluster, why its agent declined it, else as the admin says."""
+    if attempt.get("drained_by"):
+        return f"drained ({describe_provenance(printer, attempt['drained_by'])})"
+    message = (attempt.get("reason") or {}).get("message")
+    return str(message if attempt.get("phase") == "DECLINED" and message else attempt["ended_by"])
 
 
 def _nodes(printer: Printer, nodes: Sequence[str]) -> str:
@@ -361,5 +371,15 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
     if rows:
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)
-        for version in explanation.get("revisions") or {}:
-            printer.sentence(describe_revision(printer, int(version), explanation["revisions"]), indent="  ")
+    for version in _mentioned(printer, explanation):
+        printer.sentence(describe_revision(printer, version, explanation["revisions"]), indent="  ")
+
+
+def _mentioned(printer: Printer, explanation: Document) -> list[int]:
+    """The revisions that tables of settings name by their number alone; wide output has all of each in its place."""
+    origins = [entry["origin"] for entry in explanation.get("received") or [] if entry.get("origin")]
+    for setting in explanation.get("settings") or []:
+        origins += (setting.get("origins") or {}).values()
+    shown = [origin for origin in origins if origin.get("level") not in BEYOND and not printer.is_wide]
+    numbers = (origin.get("revision") or origin.get("version") for origin in shown)
+    return sorted({number for number in numbers if str(number) in (explanation.get("revisions") or {})})
