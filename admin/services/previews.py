@@ -208,6 +208,7 @@ def _missing_agents(
             why="its agent can no longer report it" if are_removed else f"its agent is {silent_since(heard)}",
             lost_at=now if are_removed else heard + timedelta(seconds=limits.lost_seconds),
             given_up_at=heard + timedelta(seconds=limits.give_up_seconds),
+            now=now,
         )
     return agents
 

@@ -19,7 +19,7 @@ from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
-from admin.core.times import show_time
+from admin.core.times import show_due, show_time
 
 
 class Outcome(Enum):
@@ -118,6 +118,7 @@ class MissingAgent:
     why: str  #: such as `its agent can no longer report it`
     lost_at: datetime  #: when the cluster counts as lost
     given_up_at: datetime  #: when what waits for the agent is given up
+    now: datetime
 
 
 def returns_without_agent(attempt: LeasedAttempt) -> bool:
@@ -139,12 +140,12 @@ def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Deci
     if waits_for_agent(attempt):
         over = agent.given_up_at
     if attempt.phase == Phase.ABORTING.value:
-        message = f"It is being ended already, but {agent.why}: it counts as ended at {show_time(over)}."
+        message = f"It is being ended already, but {agent.why}: it counts as ended {show_due(over, agent.now)}."
         return SwitchOutcome(outcome=Outcome.ENDING, message=message, cluster=attempt.cluster, at=over)
     if waits_for_agent(attempt):
-        message = f"May run on, but {agent.why}; it is given up at {show_time(over)} (on_lost: wait)."
+        message = f"May run on, but {agent.why}; it is given up {show_due(over, agent.now)} (on_lost: wait)."
         return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=over)
-    return _ended(attempt, over, decision, f"Counts as lost when its lease is over, at {show_time(over)}")
+    return _ended(attempt, over, decision, f"Counts as lost when its lease is over, {show_due(over, agent.now)}")
 
 
 def of_stay(cluster: Cluster) -> SwitchOutcome:
