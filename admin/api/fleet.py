@@ -13,31 +13,29 @@ from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
 from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer
-from admin.messages.fleet import (
+from admin.messages.clusters import (
     ClusterAnswer,
     ClusterDetailsAnswer,
     ClusterListAnswer,
     ClustersQuery,
-    ClusterWritten,
-    DeleteQuery,
-    DrainBody,
-    GroupAnswer,
-    LabelListAnswer,
-    LabelWritten,
-    PoolListAnswer,
-    PoolWritten,
     ReportBody,
     ReportedAnswer,
-    SwitchBody,
-    SwitchedAnswer,
+)
+from admin.messages.definitions import (
+    ClusterWritten,
+    DefinitionDeleteQuery,
+    LabelWritten,
+    PoolWritten,
     WrittenAnswer,
     definition_body,
 )
+from admin.messages.groups import GroupAnswer, LabelListAnswer, PoolListAnswer
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
 from admin.messages.selectors import with_times
 from admin.messages.shared import Answer, Json, to_json
 from admin.messages.shares import SharesAnswer, SharesQuery
+from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer
 from admin.services import fleet
 from admin.services.changes import Changed
 from admin.services.fleet import Switched
@@ -131,7 +129,7 @@ def _operations_of(
         "DELETE",
         id=f"delete_{noun}",
         summary=f"Delete a {noun}",
-        query=DeleteQuery,
+        query=DefinitionDeleteQuery,
         body=AuthorshipFields,
         body_optional=True,
     )

@@ -8,14 +8,7 @@ from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.problems import invalid, shorten
 from admin.core.projects import Archiving, Project, ProjectState, read_values
 from admin.messages.pages import key_of, token_of
-from admin.messages.projects import (
-    CreateBody,
-    DomainsAnswer,
-    ProjectAnswer,
-    ProjectsAnswer,
-    ProjectsQuery,
-    UpdateBody,
-)
+from admin.messages.projects import CreateBody, DomainsAnswer, ProjectAnswer, ProjectsAnswer, ProjectsQuery, UpdateBody
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import projects
 
