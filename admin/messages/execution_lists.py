@@ -6,15 +6,15 @@ from datetime import datetime
 
 from marshmallow import fields, validate
 
-from admin.core.executions.selectors import parse_value
+from admin.core.executions.selectors import check_sort_field, parse_value
 from admin.core.problems import Invalid
 from admin.messages.executions import ListedAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
-from admin.messages.requests import Flag, PageQuery
+from admin.messages.requests import Fields, Flag, PageQuery
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer
 from admin.messages.unknown_names import UnknownNames
-from admin.store.execution_lists import Place
+from admin.store.execution_lists import Order, Place
 
 
 class StateSelector(SelectorFields):
@@ -34,6 +34,11 @@ class ExecutionListQuery(StateSelector, PageQuery):
         load_default="DESCENDING",
         validate=validate.OneOf(["ASCENDING", "DESCENDING"]),
     )
+
+
+def order_of(query: Fields) -> Order:
+    """The order that a query names; Invalid for a field that no list is sorted by."""
+    return Order(field=check_sort_field(query["sort_key"]), descending=query["sort_direction"] == "DESCENDING")
 
 
 def place_token(place: Place | None, order: str) -> str | None:

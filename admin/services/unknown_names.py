@@ -95,10 +95,7 @@ def _creator_names(execution: ListedExecution) -> Iterator[str]:
 
 
 def _newest(connection: Connection, conditions: Sequence[Condition], limit: int) -> list[ListedExecution]:
-    page = execution_lists.page(
-        connection, conditions, ListedExecution, sort_by="created_at", descending=True, after=None, limit=limit
-    )
-    return page.executions
+    return execution_lists.page(connection, conditions, ListedExecution, limit=limit).executions
 
 
 def _alike_first(value: str, known: Iterable[str]) -> Iterator[str]:

@@ -357,9 +357,6 @@ class _Search:
             self._connection,
             conditions,
             ListedExecution,
-            sort_by="created_at",
-            descending=True,
-            after=None,
             limit=EXECUTIONS,
             limits=self._context.list_limits,
         )

@@ -34,7 +34,7 @@ from admin.store import (
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
-from admin.store.execution_lists import ListLimits
+from admin.store.execution_lists import ListLimits, Order
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
 from admin.store.leases import SilentClusters
@@ -213,8 +213,7 @@ def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = Non
             connection,
             conditions if has_state else (*conditions, ACTIVE),
             ListedExecution,
-            sort_by=sort_by,
-            descending=descending,
+            order=Order(field=sort_by, descending=descending),
             after=after,
             limit=10,
             limits=limits,

@@ -23,7 +23,7 @@ from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
 from admin.core.provenance import show_name, split_name
 from admin.store import execution_counts, execution_lists
 from admin.store.database import Database
-from admin.store.execution_lists import ListLimits
+from admin.store.execution_lists import ListLimits, Order
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
@@ -167,8 +167,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
                 connection,
                 conditions,
                 Execution,
-                sort_by=sort_by,
-                descending=descending,
+                order=Order(field=sort_by, descending=descending),
                 after=after,
                 limit=limit,
                 limits=ListLimits(examined=examined, examined_first=1),
