@@ -127,7 +127,7 @@ class Gate:
         if token is None:
             raise Unauthenticated()
         # Compared with all of them, so that the time taken tells nothing.
-        if not sum(hmac.compare_digest(token.encode(), known) for known in self._tokens()):
+        if not sum(hmac.compare_digest(token.encode(), accepted) for accepted in self._tokens()):
             raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
         return Caller(request_id=request_id)
 

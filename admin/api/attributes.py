@@ -156,8 +156,8 @@ def list_no_effect(query: Fields) -> NoEffectAnswer:
 
 def _kind(word: str | None) -> Kind:
     if word is None:
-        known = [kind.name for kind in context().settings.kinds]
-        raise invalid("resource_type", f"is missing: name a kind, one of {', '.join(known)}.")
+        names = [kind.name for kind in context().settings.kinds]
+        raise invalid("resource_type", f"is missing: name a kind, one of {', '.join(names)}.")
     return context().settings.kinds.find(word)
 
 

@@ -24,15 +24,15 @@ def cluster_provenance(
     context: Context, connection: Connection, clusters: Iterable[Cluster]
 ) -> Mapping[str, Mapping[str, Provenance]]:
     """By which revisions clusters were defined, and by which events or revisions they came to their states."""
-    known = list(clusters)
-    defined = defined_by(connection, (cluster.definition for cluster in known))
+    listed = list(clusters)
+    defined = defined_by(connection, (cluster.definition for cluster in listed))
     in_state = {
-        "disabled": [cluster.name for cluster in known if cluster.state.enabled is False],
-        "cordoned": [cluster.name for cluster in known if cluster.state.cordoned],
-        "draining": [cluster.name for cluster in known if cluster.state.draining],
+        "disabled": [cluster.name for cluster in listed if cluster.state.enabled is False],
+        "cordoned": [cluster.name for cluster in listed if cluster.state.cordoned],
+        "draining": [cluster.name for cluster in listed if cluster.state.draining],
     }
-    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in known}
-    for cluster in known:
+    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in listed}
+    for cluster in listed:
         definition = defined.get(cluster.definition.version or 0)
         if definition is not None:
             provenance[cluster.name]["definition"] = definition

@@ -45,8 +45,8 @@ def find_restoration(
         reconciliations.hold(connection, None if restoration.is_waiting else clusters)
         restoration = reconciliations.load(connection)
     for cluster in clusters_ahead:
-        known = restoration.open.get(cluster)
-        if known is not None and known.is_waiting:
+        reconciliation = restoration.open.get(cluster)
+        if reconciliation is not None and reconciliation.is_waiting:
             continue  # found before, by another cluster
         reconciliations.begin(connection, cluster, now)
         restoration = reconciliations.load(connection)

@@ -48,16 +48,16 @@ def find_unknown(context: Context, connection: Connection, conditions: Iterable[
         if value != ""
     ]
     examined = list(dict.fromkeys(asked))[:_MOST_ASKED]
-    known = {field: _known(context, connection, field) for field, _ in examined}
-    unknown = (_unknown(connection, field, value, known[field]) for field, value in examined)
+    names = {field: _known(context, connection, field) for field, _ in examined}
+    unknown = (_unknown(connection, field, value, names[field]) for field, value in examined)
     return [name for name in unknown if name is not None]
 
 
-def _unknown(connection: Connection, field: str, value: str, known: Collection[str]) -> UnknownName | None:
+def _unknown(connection: Connection, field: str, value: str, names: Collection[str]) -> UnknownName | None:
     """A name, unless something is called so or an execution has it; those may be older than what is known now."""
-    if value in known or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
+    if value in names or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
         return None
-    near = closest(value, islice(_alike_first(value, known), _MOST_COMPARED))
+    near = closest(value, islice(_alike_first(value, names), _MOST_COMPARED))
     start = f"No {field.replace('_', ' ')} is called"
     if field in _VERBS:
         start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
@@ -98,9 +98,9 @@ def _newest(connection: Connection, conditions: Sequence[Condition], limit: int)
     return execution_lists.page(connection, conditions, ListedExecution, limit=limit).executions
 
 
-def _alike_first(value: str, known: Iterable[str]) -> Iterator[str]:
+def _alike_first(value: str, candidates: Iterable[str]) -> Iterator[str]:
     """Names in an order that has those with the same first letter before the others."""
     first = value[:1].lower()
-    names = sorted(known)
+    names = sorted(candidates)
     yield from (name for name in names if name[:1].lower() == first)
     yield from (name for name in names if name[:1].lower() != first)

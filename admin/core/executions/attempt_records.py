@@ -50,8 +50,8 @@ class AttemptRecord:
 
     def as_json(self) -> JsonObject:
         """All of it that is known, as it is stored."""
-        known = {name: value for name, value in vars(self).items() if value is not None}
-        return known | {name: known[name].isoformat() for name in _TIMES if name in known}
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        return fields | {name: fields[name].isoformat() for name in _TIMES if name in fields}
 
     @classmethod
     def from_json(cls, stored: JsonObject) -> AttemptRecord:

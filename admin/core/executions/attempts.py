@@ -243,8 +243,8 @@ def wait_for_other(execution: AttemptState, since: datetime) -> Change:
 
 def _fall_silent(execution: AttemptState, since: datetime, *, is_taken_over: bool = False) -> Change:
     is_aborting = execution.phase == Phase.ABORTING.value
-    known = describe_silence(execution.cluster, since, is_taken_over=is_taken_over, is_aborting=is_aborting)
-    message = f"{known} {may_still_run(is_aborting=is_aborting)}. `rainbowctl delete execution --giveUp` gives it up."
+    silence = describe_silence(execution.cluster, since, is_taken_over=is_taken_over, is_aborting=is_aborting)
+    message = f"{silence} {may_still_run(is_aborting=is_aborting)}. `rainbowctl delete execution --giveUp` gives it up."
     values: dict[str, Any] = {"silent_since": since}
     if not is_aborting:
         values |= {"reason": CLUSTER_SILENT, "reason_message": message}

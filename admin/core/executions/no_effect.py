@@ -63,8 +63,8 @@ _REFUSING = (WarningCode.UNKNOWN_POOL, WarningCode.UNKNOWN_LABEL, WarningCode.UN
 def _refusing(kind: Kind, row: Row, warning: Warning, around: Circumstances) -> Warning:
     """A warning about an unknown name that says that executions are refused; of tags, one that is known is enough."""
     value = kind.leaves(row.payload).get(tuple(warning.field.split(".")))
-    known = around.known.get(kind.refers_to.get(tuple(warning.field.split(".")), NameList.POOL), ())
-    if warning.code not in _REFUSING or (isinstance(value, list) and any(name in known for name in value)):
+    names = around.known.get(kind.refers_to.get(tuple(warning.field.split(".")), NameList.POOL), ())
+    if warning.code not in _REFUSING or (isinstance(value, list) and any(name in names for name in value)):
         return warning
     message = (
         f"{warning.message} This does harm: executions at {row.scope} that follow it are refused until the name is "
