@@ -32,17 +32,17 @@ def find_field_provenance(
     context: Context, connection: Connection, rows: Iterable[RowVersion], versions: Iterable[int] = ()
 ) -> FieldProvenance:
     """Which revisions set the fields of some rows; `versions` are of further rows that the answer names."""
-    wanted = sorted(set(rows))
+    stored_rows = sorted(set(rows))
     fields = {}
-    for row in islice(wanted, _MOST_ROWS):
+    for row in islice(stored_rows, _MOST_ROWS):
         if row.kind in context.settings.kinds:
             changes = revisions.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
             if changes and changes[0].revision == row.version:  # else that revision is no longer kept
                 fields[row] = trace_fields(context.settings.kinds[row.kind], changes)
-    numbers = {*versions, *(row.version for row in wanted)}
+    numbers = {*versions, *(row.version for row in stored_rows)}
     numbers.update(number for row_fields in fields.values() for number in row_fields.revisions.values())
     provenance = revisions.provenance_of(connection, numbers)
-    pruned = [row for row in wanted if row.version not in provenance]
+    pruned = [row for row in stored_rows if row.version not in provenance]
     return FieldProvenance(fields=fields, provenance=provenance | _stored(connection, pruned))
 
 

@@ -185,11 +185,11 @@ def end_reconciliations(
     context: Context, clusters: Iterable[str], *, every: bool, claimed_by: str | None = None
 ) -> list[str]:
     """Count all clusters as reconciled, or some; returns those that were not."""
-    wanted = set(clusters)
+    names = set(clusters)
     with context.database.writing() as connection:
         reconciliations.hold(connection)
         before = reconciliations.load(connection)
-        ended = [name for name in before.open if every or name in wanted]
+        ended = [name for name in before.open if every or name in names]
         _end(connection, before, ended, context.clock(), None, claimed_by)
     return ended
 

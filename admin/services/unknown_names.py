@@ -40,14 +40,14 @@ class UnknownName(NamedTuple):
 
 def find_unknown(context: Context, connection: Connection, conditions: Iterable[Condition]) -> list[UnknownName]:
     """The names among exact conditions that nothing has, each with the closest ones that something has."""
-    asked = [
+    pairs = [
         (condition.field, value)
         for condition in conditions
         if condition.function in ("eq", "value_in") and condition.field in (*_LISTS, *_VERBS, "cluster")
         for value in condition.values
         if value != ""
     ]
-    examined = list(dict.fromkeys(asked))[:_MOST_ASKED]
+    examined = list(dict.fromkeys(pairs))[:_MOST_ASKED]
     names = {field: _known(context, connection, field) for field, _ in examined}
     unknown = (_unknown(connection, field, value, names[field]) for field, value in examined)
     return [name for name in unknown if name is not None]

@@ -76,10 +76,10 @@ class Plans:
 
     def of(self, call: Call, *, without: str | None = None) -> str:
         """The plans of all queries of a call; perhaps of a database that has got one index less."""
-        asked: list[tuple[str, Any]] = []
+        statements: list[tuple[str, Any]] = []
 
         def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-            asked.append((statement, parameters))
+            statements.append((statement, parameters))
 
         engine = self.database.engine
         event.listen(engine, "before_cursor_execute", note)
@@ -88,7 +88,7 @@ class Plans:
                 call(connection)
         finally:
             event.remove(engine, "before_cursor_execute", note)
-        queries = [(text, parameters) for text, parameters in asked if text.startswith(("SELECT", "WITH"))]
+        queries = [(text, parameters) for text, parameters in statements if text.startswith(("SELECT", "WITH"))]
         assert queries
         with self.database.engine.connect() as connection:
             if without is not None:

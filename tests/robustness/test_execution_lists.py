@@ -73,13 +73,13 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def _rows() -> list[dict[str, Any]]:
     draw = Random(7)
-    whole = dict.fromkeys(("revision", "attempt", "decisions", "events"), 1)
-    whole |= {f"demand_{resource}": 1 for resource in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
+    numbers = dict.fromkeys(("revision", "attempt", "decisions", "events"), 1)
+    numbers |= {f"demand_{resource}": 1 for resource in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
     documents: dict[str, Any] = {"request": {}, "launched": {}, "content": {}, "required_plugins": []}
     words = {"digest": "d", "version": "v1", "mode": "MANUAL", "reason_message": "", "route_kind": "", "route_name": ""}
     return [
         {
-            **whole,
+            **numbers,
             **documents,
             **words,
             **{field: draw.choice(values) for field, values in VALUES.items()},

@@ -38,8 +38,8 @@ def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
     The reason is the one that decides while the others hold as well: a label that a pool outranks is not used, whether
     or not it is known.
     """
-    if whole := [*_archived(kind, row, around)] or [*unknown_scopes(kind, row, around.known)]:
-        return whole
+    if row_warnings := [*_archived(kind, row, around)] or [*unknown_scopes(kind, row, around.known)]:
+        return row_warnings
     left = list(kind.leaves(row.payload))
     warnings: list[Warning] = []
     for reason in _REASONS:
