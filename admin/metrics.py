@@ -158,7 +158,7 @@ def _place(execution: Decided) -> tuple[str, ...]:
 
 
 def count_write(change: RowChange, *, dry_run: bool) -> None:
-    """Count one row that somebody wrote."""
+    """Count one written row."""
     outcome = "dry_run" if dry_run else "changed" if change.is_real else "unchanged"
     writes_total.labels(change.kind, change.scope.level.value, outcome).inc()
 

@@ -48,7 +48,7 @@ def _update(id: str, query: Fields, body: Fields) -> ProjectAnswer:
     return _answer(project)
 
 
-for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobody loses a label to a new description
+for _method in ("PUT", "PATCH"):  # both leave unnamed fields unchanged: a new description removes no label
     operations.add(
         _method,
         "/projects/<rest:id>",

@@ -124,7 +124,7 @@ def shorten(text: object, most: int = 60) -> str:
 
 
 def quoted(value: Any) -> str:
-    """A value as a sentence shows it: text in quotes, so that '5' and 5 can be told apart."""
+    """A value as messages show it: text in quotes, so that '5' and 5 differ."""
     match value:
         case None:
             return "null"

@@ -103,8 +103,8 @@ def _last_failure(execution: Execution | ListedExecution) -> FailureAnswer | Non
 
 
 def phase_since(execution: Execution | ListedExecution) -> datetime:
-    """When an execution came to its phase."""
-    first = execution.started_at or execution.created_at  # of what came to its phase before that was kept
+    """When an execution entered its phase."""
+    first = execution.started_at or execution.created_at  # of executions older than the column
     return execution.finished_at or execution.phase_since or first
 
 

@@ -48,7 +48,7 @@ Fields = dict[str, Any]
 class RequestSchema(Schema):
     """A query or a body; snake_case and camelCase names are welcome, unknown ones are not."""
 
-    example: ClassVar[Fields]  #: a body as somebody may send it, which the OpenAPI document shows
+    example: ClassVar[Fields]  #: an example, which the OpenAPI document shows
 
     class Meta:
         unknown = RAISE

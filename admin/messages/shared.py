@@ -102,7 +102,7 @@ class OriginAnswer(ScopeAnswer):
 
 
 class ProvenanceAnswer(Answer):
-    """By which revision or event something came to be."""
+    """The revision or event that set something."""
 
     revision: int | None = None
     event: Annotated[int | None, Meta(description="The number of a cluster's event.")] = None
@@ -125,7 +125,7 @@ class ProvenanceAnswer(Answer):
         return {state: cls.from_attributes(entry) for state, entry in provenance.items()} or None
 
 
-#: By which revision or event something of the fleet came to be as it is.
+#: The revision or event that set each state of a part of the fleet.
 StatesProvenance = Annotated[
     dict[str, ProvenanceAnswer] | None,
     Meta(description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so."),

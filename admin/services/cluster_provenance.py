@@ -1,4 +1,4 @@
-"""Provenance of the fleet: by which revisions it was defined, and by which events clusters came to their states."""
+"""Provenance of the fleet: which revisions defined it, and which events set the states of clusters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def defined_by(connection: Connection, definitions: Iterable[Definition]) -> Map
 def cluster_provenance(
     context: Context, connection: Connection, clusters: Iterable[Cluster]
 ) -> Mapping[str, Mapping[str, Provenance]]:
-    """By which revisions clusters were defined, and by which events or revisions they came to their states."""
+    """The revisions that defined clusters, and the events or revisions that set their states."""
     listed = list(clusters)
     defined = defined_by(connection, (cluster.definition for cluster in listed))
     in_state = {

@@ -109,7 +109,7 @@ def effective_in(
     at: int | None = None,
     changes: Sequence[RowChange] | None = None,
 ) -> Effective:
-    """The effective value of each kind at a scope, as a transaction sees it: now, at a revision, or after changes."""
+    """The effective value of each kind at a scope within a transaction: now, at a revision, or after changes."""
     is_created = changes is not None and project_changes(changes).get(scope.project) is not None
     check = check_readable if at is None else check_existed
     check(context, connection, Scope(domain=scope.domain) if is_created else scope)

@@ -34,7 +34,7 @@ _NUMBERS_AS_TEXT = {
 
 
 def plain_values(inputs: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
-    """The inputs of a request as plain values, whether they came as such or as literals."""
+    """The inputs of a request as plain values, sent as such or as literals."""
     if not isinstance(inputs, Mapping):
         add_problem(problems, path, f"{quoted(inputs)} is not a mapping of input names to values.")
         return {}
