@@ -164,7 +164,7 @@ def _written(kind: str, level: Level, outcome: str) -> Counter:
 
 
 def count_write(change: RowChange, *, dry_run: bool) -> None:
-    """Count one row that somebody wrote."""
+    """Count one written row."""
     outcome = "dry_run" if dry_run else "changed" if change.is_real else "unchanged"
     _written(change.kind, change.scope.level, outcome).inc()
 

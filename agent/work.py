@@ -331,9 +331,9 @@ class Work:
             self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
-        known = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
+        reported = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
         past = self._state.load_past_intent(key_of(question)) or Intent(lease={"job": {}}, key=key_of(question))
-        intent = Intent(lease={**past.lease, **known}, stage=Stage.SUBMITTED, native_id=native_id)
+        intent = Intent(lease={**past.lease, **reported}, stage=Stage.SUBMITTED, native_id=native_id)
         intent.take_ending(past)
         self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent

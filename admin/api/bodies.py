@@ -39,7 +39,7 @@ def parse_body(raw: bytes) -> dict[str, Any]:
 
 
 def _raw() -> bytes:
-    """The bytes of the body. One that comes in chunks says its size only by ending, so one byte more is read."""
+    """The bytes of the body. The size of a chunked body is known only at its end, so one byte more is read."""
     most = request.max_content_length
     if most is not None and request.content_length is None:
         request.max_content_length = most + 1

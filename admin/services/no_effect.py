@@ -81,10 +81,10 @@ def list_no_effect(
 class _Reasons:
     """Finds out why rows have no effect, many at a time."""
 
-    def __init__(self, context: Context, connection: Connection, known: KnownNames) -> None:
+    def __init__(self, context: Context, connection: Connection, names: KnownNames) -> None:
         self._context = context
         self._connection = connection
-        self._known = known
+        self._known = names
         self._empty = _empty_groups(current_fleet(context, connection))
 
     def of_all(self, rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:
@@ -93,8 +93,8 @@ class _Reasons:
             yield from self._of_kind(self._context.settings.kinds[name], list(rows_of_kind))
 
     def _of_kind(self, kind: Kind, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Warning]]]:
-        known = projects.get_many(self._connection, {row.scope.project for row in rows} - {""})
-        archived = {name for name, project in known.items() if project.state is ProjectState.ARCHIVED}
+        stored = projects.get_many(self._connection, {row.scope.project for row in rows} - {""})
+        archived = {name for name, project in stored.items() if project.state is ProjectState.ARCHIVED}
         pools = self._pools(kind, rows)
         overridden = self._overridden_leaves(kind, rows)
         plans = {row.scope: (row.scope.project, row.scope.domain, row.scope.launch_plan) for row in rows}

@@ -38,8 +38,8 @@ def stored_columns(field: str) -> tuple[str, ...]:
 
 
 def value_of(table: FromClause, field: str) -> AnyColumn:
-    """A field as it is shown: a column, the value of a label, the cause, who somebody is, or the number of attempts."""
-    if field == "attempt":  # leases that came to nothing before they began are left out
+    """A field as it is shown: a column, the value of a label, the cause, a caller's name, or the number of attempts."""
+    if field == "attempt":  # leases that never started are left out
         number: AnyColumn = table.c.attempt - table.c.unstarted
         return number
     if field == "cause":
@@ -63,7 +63,7 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
 
 
 def _with_claim(author: AnyColumn, claimed_by: AnyColumn) -> AnyColumn:
-    """Who somebody is, as `show_name` writes it."""
+    """A caller's name, as `show_name` writes it."""
     return case((claimed_by.is_(None), author), else_=author + CLAIM[0] + claimed_by + CLAIM[1])
 
 
@@ -94,7 +94,7 @@ def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -
 
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
-    """Whether a field has one of some values; who somebody is also fits by the author or the claimed name alone."""
+    """Whether a field has one of some values; a caller also matches by the author or the claimed name alone."""
     shown = _is_in(value_of(table, condition.field), condition.values)
     names = tuple(value for value in condition.values if value != "")
     match condition.field:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as SQLAlchemyTimeout
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-#: Items in one batch: many enough to share the cost of a commit, few enough that nobody waits long for it.
+#: Items in one batch: many enough to share the cost of a commit, few enough for a short commit.
 _MAX_ITEMS = 1024
 #: After a shared commit more writers are likely to follow, and waiting this long for them costs less than a commit.
 _LINGER_SECONDS = 0.001

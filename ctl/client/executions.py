@@ -102,12 +102,12 @@ def parse_group(text: str, place: str) -> str:
     return _parse_word(text, GROUPS, "group", place)
 
 
-def _parse_word(text: str, known: tuple[str, ...], noun: str, place: str) -> str:
-    for word in known:
+def _parse_word(text: str, words: tuple[str, ...], noun: str, place: str) -> str:
+    for word in words:
         if fold(word) == fold(text):
             return word
-    hint = did_you_mean(text, known)
-    raise InvalidInput(f"{place}: there is no {noun} {text!r}: choose {listed(known, 'or')}.{hint}")
+    hint = did_you_mean(text, words)
+    raise InvalidInput(f"{place}: there is no {noun} {text!r}: choose {listed(words, 'or')}.{hint}")
 
 
 def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
@@ -116,9 +116,9 @@ def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
     if may_be_all and word == "all":
         return "ALL"
     if word not in _STATES:
-        known = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
+        states = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
         raise InvalidInput(
-            f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{did_you_mean(text, known)}"
+            f"{place}: there is no state {text!r}: choose {listed(states, 'or')}.{did_you_mean(text, states)}"
         )
     return _STATES[word]
 

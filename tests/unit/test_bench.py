@@ -90,9 +90,9 @@ def server() -> Iterator[int]:
     ids=["good", "bad", "batch"],
 )
 def test_only_what_succeeds_counts(server: int, call: Call, share: float) -> None:
-    asked = Call(**{**vars(call), "port": server})
+    request = Call(**{**vars(call), "port": server})
     seconds = 2
-    rate = asyncio.run(load._with_asyncio(asked, seconds))
+    rate = asyncio.run(load._with_asyncio(request, seconds))
     assert rate.failures / (rate.per_second * seconds + rate.failures) == pytest.approx(share, abs=0.01)
 
 
@@ -223,8 +223,8 @@ def test_a_run_does_not_wait_for_a_quiet_machine_for_ever() -> None:
 
 
 def test_processor_times_are_those_of_this_machine() -> None:
-    wanted, stolen = processor_times()
-    assert 0 <= stolen < wanted
+    needed, stolen = processor_times()
+    assert 0 <= stolen < needed
 
 
 def test_every_answer_to_an_operator_is_promised_within_a_second_on_both_databases() -> None:

@@ -115,12 +115,12 @@ def unconfirmed(cause: str) -> str:
 
 
 def is_unconfirmed(message: str) -> bool:
-    """Whether nobody has confirmed the end of a finished execution, by what is said of it."""
+    """Whether the end of a finished execution is unconfirmed, by its message."""
     return UNCONFIRMED in message
 
 
 def confirmed(message: str, cluster: str, at: datetime) -> str:
-    """What is said of it once its agent has told that its job has ended."""
+    """Its message once its agent has reported the end of its job."""
     return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job has ended.")
 
 

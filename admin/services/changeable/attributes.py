@@ -54,12 +54,12 @@ class ChangeableAttributes(Changeable):
     @classmethod
     def stored_warnings(cls, context: Context, connection: Connection) -> Iterator[Warning]:
         settings = context.settings
-        known = names_known(context, connection, current_fleet(context, connection))
+        names = names_known(context, connection, current_fleet(context, connection))
         for name in sorted(attributes.kinds_in_use(connection)):
             if name not in settings.kinds:
                 yield undeclared(name)
                 continue
-            around = Surroundings.of(attributes.every(connection, name), settings.platform, known)
+            around = Surroundings.of(attributes.every(connection, name), settings.platform, names)
             for row in around.rows.values():
                 yield from warnings_of(settings.kinds[name], row, around)
 
@@ -101,7 +101,7 @@ class ChangeableAttributes(Changeable):
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
         settings, draft = self.context.settings, self.draft
-        known = self._view.names_known(draft.changes)
+        names = self._view.names_known(draft.changes)
         by_kind: dict[str, list[tuple[RowWrite, RowChange]]] = defaultdict(list)
         for write, change in rows:
             if change.after is not None:
@@ -110,7 +110,7 @@ class ChangeableAttributes(Changeable):
             kind = settings.kinds[name]
             rows_before = self._view.touching(name, [change.scope for _, change in written])
             after = rows_after(rows_before, _of_kind(name, draft.changes))
-            around = Surroundings.of(after.values(), settings.platform, known)
+            around = Surroundings.of(after.values(), settings.platform, names)
             for write, change in written:
                 row = around.rows[change.scope]
                 if draft.options.restores:
