@@ -77,9 +77,6 @@ class ListQuery(StateSelector, PageQuery):
     with_origin = Flag(
         load_default=False, metadata={"description": "Also answer which rung decided where each one went."}
     )
-    with_limit_scope = Flag(
-        load_default=False, metadata={"description": "Also answer the scope whose limit ended each one."}
-    )
     sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
     sort_direction = fields.String(
         data_key="sort_by.direction",
@@ -224,7 +221,7 @@ class ListedAnswer(Answer):
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
-    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it, if asked for.")] = None
+    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it.")] = None
     revision: int
     attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
     attempt_number: Annotated[
@@ -254,7 +251,6 @@ class ListedAnswer(Answer):
         execution: Execution | ListedExecution,
         origin: Json | None = None,
         silence: str | None = None,
-        limit_scope: str | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -273,7 +269,7 @@ class ListedAnswer(Answer):
             pool=execution.pool,
             label=execution.label,
             origin=origin,
-            limit_scope=limit_scope or None,
+            limit_scope=execution.limit_scope,
             revision=execution.revision,
             attempt=execution.attempt,
             attempt_number=attempt_number(execution),

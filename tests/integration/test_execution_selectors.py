@@ -169,15 +169,14 @@ def test_executions_are_selected_by_the_scope_whose_limit_ended_them(
     assert counted(shared, project, "limit-scope") == {"job": 2, f"project {project}": 1, "": 1}
     assert listed(shared, project, limit_scope=project) == ["swells"]
     assert listed(shared, project, limit_scope="job") == ["asked-for-it", "lasts"]
-    executions = get(shared, f"executions/{project}/{DOMAIN}?with_limit_scope=true")["executions"]
+    executions = get(shared, f"executions/{project}/{DOMAIN}")["executions"]
     assert {execution["id"]["name"]: execution.get("limit_scope") for execution in executions} == {
         "swells": f"project {project}",
         "asked-for-it": "job",
         "lasts": "job",
         "exits": None,
     }
-    executions = get(shared, f"executions/{project}/{DOMAIN}")["executions"]
-    assert not any("limit_scope" in execution for execution in executions)
+    assert get(shared, f"executions/{project}/{DOMAIN}/swells")["limit_scope"] == f"project {project}"
     assert listed(shared, project, filters="value_not_in(limit_scope,job;)") == ["swells"]
     assert counted(shared, project, "reason", limit_scope="job") == {"OUT_OF_MEMORY": 1, "TIME_LIMIT": 1}
 
