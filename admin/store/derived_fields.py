@@ -35,9 +35,7 @@ class DerivedField(NamedTuple):
 
 def _settings_trail(table: FromClause) -> AnyColumn:
     """The trail that the last decision of an execution was made by."""
-    stored = decisions.decisions.c
-    is_last = (stored.execution_id == table.c.id, stored.number == table.c.decisions)
-    return select(stored.settings_trail).where(*is_last).correlate(table).scalar_subquery()
+    return decisions.of_last(table, decisions.decisions.c.settings_trail)
 
 
 def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:

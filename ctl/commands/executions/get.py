@@ -17,8 +17,8 @@ from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import Execution, parse_cause, parse_group, parse_origin, parse_phase, parse_state
-from ctl.client.facts import CAUSES, GROUPS, ORIGINS, SORT_FIELDS
+from ctl.client.executions import GROUP_WORDS, Execution, parse_cause, parse_group, parse_origin, parse_phase, parse_state
+from ctl.client.facts import CAUSES, ORIGINS, SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
 from ctl.client.words import listed
@@ -45,9 +45,6 @@ _POLL_SECONDS = 2.0
 #: Formats that show which rung decided where an execution went, which costs the admin more.
 _WITH_ORIGIN = ("wide", "json", "yaml")
 
-#: What executions can be counted by, as it is typed.
-GROUP_WORDS = [group.replace("_", "-") for group in GROUPS]
-
 _HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
 
 -p and -d select the executions of a project or domain; without them, and without a context, all are shown. Archived
@@ -58,7 +55,7 @@ ones are left out unless --state selects them.
 --watch shows changes as they happen: with NAME until the execution is finished, otherwise until Ctrl-C. --details
 shows everything about one execution: the request, the job, the settings and the events.
 
---by counts the executions instead, the most frequent first: by {listed([*GROUP_WORDS, "labels.KEY"], "or")}. NEXT
+--by counts the executions instead, the most frequent first: by {listed(GROUP_WORDS, "or")}. NEXT
 ATTEMPT is when the first of those in back-off may start again.
 
 What still runs counts in duration>1h and the like with the time until now. Times are shown as how long ago;
