@@ -119,7 +119,7 @@ def _fits_nodes(condition: Condition, table: FromClause) -> ColumnElement[bool]:
     names = [value for value in condition.values if value != ""]
     match condition.function:
         case "eq" | "value_in" | "ne" | "value_not_in":
-            is_one = exists(select(node).where(node.in_(names)))
+            is_one: ColumnElement[bool] = exists(select(node).where(node.in_(names)))
             if "" in condition.values:
                 is_one = or_(is_one, ~exists(select(node)))
             return is_one if condition.function in ("eq", "value_in") else ~is_one

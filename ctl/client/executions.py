@@ -104,9 +104,7 @@ def parse_group(text: str, place: str) -> str:
     return _parse_word(text, GROUPS, "group", place, GROUP_WORDS)
 
 
-def _parse_word(
-    text: str, known: tuple[str, ...], noun: str, place: str, shown: Sequence[str] | None = None
-) -> str:
+def _parse_word(text: str, known: tuple[str, ...], noun: str, place: str, shown: Sequence[str] | None = None) -> str:
     """A known word in any spelling; `shown` are the words as they are typed."""
     for word in known:
         if fold(word) == fold(text):

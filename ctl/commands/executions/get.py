@@ -12,12 +12,20 @@ import click
 
 from ctl.cli.groups import command
 from ctl.cli.lists import PAGE, choose, list_options, more_note, typed_choice
-from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, text_option
+from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, require_text, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import GROUP_WORDS, Execution, parse_cause, parse_group, parse_origin, parse_phase, parse_state
+from ctl.client.executions import (
+    GROUP_WORDS,
+    Execution,
+    parse_cause,
+    parse_group,
+    parse_origin,
+    parse_phase,
+    parse_state,
+)
 from ctl.client.facts import CAUSES, ORIGINS, SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
@@ -71,7 +79,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("cluster", metavar="NAME", help="On this cluster.", noun="cluster"),
     text_option("pool", metavar="NAME", help="Placed by this pool.", noun="pool"),
     text_option("label", metavar="NAME", help="Placed by this execution cluster label.", noun="label"),
-    text_option("workflow", metavar="NAME", help="Of this workflow."),
+    Option(["-w", "--workflow"], metavar="NAME", callback=require_text, help="Of this workflow."),
     text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
     text_option("version", metavar="VERSION", help="Of this version."),
     text_option("origin", metavar="RUNG[,RUNG]", help=f"Placed by one of these: {listed(ORIGINS, 'or')}."),
