@@ -54,7 +54,6 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
         after=place_of(query.get("token"), order.field, order.name),
         limit=query["limit"],
         with_origin=query["with_origin"],
-        with_limit_scope=query["with_limit_scope"],
         with_unknown=_may_read_names(),
     )
     return ExecutionsAnswer(
@@ -63,7 +62,6 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
                 execution,
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
-                listed.limit_scopes.get(execution.id),
             )
             for execution in listed.page.executions
         ],

@@ -92,11 +92,11 @@ def did_you_mean(near: Iterable[str]) -> str:
     return f" Did you mean {words}?" if words else ""
 
 
-def unknown_problem(field: str, noun: str, word: str, candidates: Iterable[str]) -> Problem:
-    """The problem of a word that is not one of the known ones, with those that come closest."""
+def unknown_problem(field: str, noun: str, word: str, candidates: Iterable[str], *, most: int = 12) -> Problem:
+    """The problem of a word that is not one of the candidates, of which so many are listed and the closest named."""
     names = sorted(candidates)
     near = closest(word, names)
-    listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    listed = ", ".join(names[:most]) + (", …" if len(names) > most else "")
     reason = f"unknown {noun} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
     return Problem(field=field, reason=reason, closest=near)
 

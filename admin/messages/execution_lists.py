@@ -26,7 +26,8 @@ class ExecutionListQuery(StateSelector, PageQuery):
         load_default=False, metadata={"description": "Also answer which rung decided where each one went."}
     )
     with_limit_scope = Flag(
-        load_default=False, metadata={"description": "Also answer the scope whose limit ended each one."}
+        load_default=False,
+        metadata={"description": "Has no effect: the scope whose limit ended each one is always answered."},
     )
     sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
     sort_direction = fields.String(

@@ -123,7 +123,7 @@ class ListedAnswer(Answer):
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
-    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it, if asked for.")] = None
+    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it.")] = None
     revision: int
     attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
     attempt_number: Annotated[
@@ -153,7 +153,6 @@ class ListedAnswer(Answer):
         execution: Execution | ListedExecution,
         origin: Json | None = None,
         silence: str | None = None,
-        limit_scope: str | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -172,7 +171,7 @@ class ListedAnswer(Answer):
             pool=execution.pool,
             label=execution.label,
             origin=origin,
-            limit_scope=limit_scope or None,
+            limit_scope=execution.limit_scope,
             revision=execution.revision,
             attempt=execution.attempt,
             attempt_number=attempt_number(execution),

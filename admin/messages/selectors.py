@@ -78,6 +78,8 @@ class SelectorFields(RequestSchema):
     limit_scope = fields.String(
         validate=NAME, metadata={"description": f"The scope whose limit ended it: {_SCOPE_FORMS}"}
     )
+    node = fields.String(validate=NAME, metadata={"description": "A node that it runs on, or ran on last."})
+    revision = fields.String(metadata={"description": "The revision that its settings are of; filters take ranges."})
     silent = fields.String(metadata={"description": "true: it waits for an agent that is not heard."})
     unconfirmed = fields.String(
         metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}

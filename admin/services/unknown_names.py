@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.executions.causes import Cause
 from admin.core.executions.selectors import Condition, equals
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import show_name
@@ -81,8 +82,10 @@ def _known_of_executions(connection: Connection, field: str) -> set[str]:
     if field == "created_by":
         listed = _newest(connection, [], _NEWEST)
         return {name for execution in listed for name in _creator_names(execution)}
-    limited = [equals("cause", "LIMIT")] if field == "limit_scope" else []
-    listed = _newest(connection, limited, _NEWEST)
+    if field == "limit_scope":
+        listed = _newest(connection, [equals("cause", Cause.LIMIT.value)], _NEWEST)
+        return {execution.limit_scope for execution in listed if execution.limit_scope}
+    listed = _newest(connection, [], _NEWEST)
     return derived_fields.values_of(connection, field, [execution.id for execution in listed])
 
 

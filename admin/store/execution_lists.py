@@ -46,9 +46,19 @@ _columns = executions.c
 
 #: What indexes lead with, before the time of creation. The first one that the conditions name in full is followed.
 _SCOPE = ("project", "domain")
-_LEADS = (("workflow",), ("launch_plan",), _SCOPE, ("cluster",), ("pool",), ("label",), ("phase",), ("state",))
+_LEADS = (
+    ("workflow",),
+    ("launch_plan",),
+    ("limit_scope",),
+    _SCOPE,
+    ("cluster",),
+    ("pool",),
+    ("label",),
+    ("phase",),
+    ("state",),
+)
 #: Columns whose index leaves out empty values; and the column that has an index for each of its values.
-_PARTIAL = ("workflow", "launch_plan")
+_PARTIAL = ("workflow", "launch_plan", "limit_scope")
 _STATES = ("ACTIVE", "ARCHIVED")
 _UNFINISHED = {phase.value for phase in UNFINISHED}
 

@@ -110,6 +110,7 @@ class Execution(NamedTuple):
     avoid: Sequence[str] = ()
     last_failure: JsonObject | None = None
     phase_since: datetime | None = None  #: None while it has the phase that it was created in
+    limit_scope: str | None = None  #: the scope whose limit ended it
 
     @property
     def key(self) -> ExecutionId:
@@ -170,6 +171,7 @@ class ListedExecution(NamedTuple):
     last_failure: JsonObject | None
     unstarted: int
     phase_since: datetime | None
+    limit_scope: str | None
 
     @property
     def key(self) -> ExecutionId:

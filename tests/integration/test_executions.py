@@ -463,6 +463,7 @@ def test_a_queueing_budget_that_runs_out_ends_the_execution(
     closure = execution(shared, "e", project)["closure"]
     assert (closure["phase"], closure["reason"]["code"]) == ("TIMED_OUT", "QUEUEING_BUDGET_EXCEEDED")
     assert closure["finished_at"] == "2026-03-01T12:01:30Z"
+    assert execution(shared, "e", project)["limit_scope"] == f"project {project}"
     assert end_overdue(clock(91)) == []
     assert [event["type"] for event in get(shared, f"executions/{project}/development/e/events")["events"]] == [
         "CREATED",

@@ -267,7 +267,7 @@ LISTS = {
     "a cause, a later page": (listed(equals("cause", "LIMIT"), after=LONG_AGO), "phase"),
     "an origin": (listed(equals("origin", "request")), "active"),
     "the scope of an origin": (listed(equals("origin_scope", "request")), "active"),
-    "the scope of a limit": (listed(equals("limit_scope", "job")), "phase"),
+    "the scope of a limit": (listed(equals("limit_scope", "job")), "limit_scope"),
     "a duration": (listed(*filtered("gt(duration,1h)")), "active"),
     "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }

@@ -46,11 +46,12 @@ VALUES: dict[str, list[Any]] = {
     "created_by": ["anonymous", "cluster/c0"],
     "claimed_by": [None, "ann", "cluster/c0"],
     "abort_principal": [None, "anonymous", "ada"],
+    "limit_scope": [None, "job", "project p0"],
 }
 #: Fields that conditions are about.
 FIELDS = ["cause", *sorted(VALUES.keys() - {"claimed_by"})]
 #: By what else than columns executions can be counted: decisions, which these rows do not have.
-UNDECIDED = {"origin", "origin_scope", "limit_scope"}
+UNDECIDED = {"origin", "origin_scope"}
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
