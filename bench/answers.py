@@ -116,7 +116,7 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
 
 
 def _let_wait(client: Client, number: int) -> None:
-    """Executions that nobody leases, in a pool of their own, and one that has ended."""
+    """Executions that are not leased, in a pool of their own, and one that has ended."""
     rows = [
         {"pool_definition": {"name": _POOL, "members": _members(0)}},
         {**_pool_row(**_PLACE), "payload": {"cluster_pool_name": _POOL}},
