@@ -142,8 +142,9 @@ class Work:
             if state.phase is NativePhase.RUNNING:
                 self._mark_running(intent, state)
             elif state.phase.finished and intent.ending is Ending.LOST:
-                # How it ended says nothing of the execution: it was ended because the lease is another's.
-                self._drop(intent)
+                # All that counts is that it has ended: what is unsent of it would be refused.
+                intent.events = []
+                self._mark_ended(intent, final_event(intent, state, self._clock.now(), ([], "")))
             elif state.phase.finished:
                 crash_point("after-finish")
                 now = self._clock.now()

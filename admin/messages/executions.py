@@ -13,7 +13,6 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.silences import is_unconfirmed
 from admin.core.executions.statuses import Status
 from admin.core.provenance import split_name
 from admin.messages.registrations import IdentifierAnswer
@@ -177,7 +176,7 @@ class ListedAnswer(Answer):
             attempt_number=attempt_number(execution),
             phase_since=phase_since(execution),
             silence=silence,
-            unconfirmed=(execution.finished_at is not None and is_unconfirmed(execution.reason_message)) or None,
+            unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=execution.native_id,
             nodes=execution.nodes,

@@ -15,7 +15,6 @@ from admin.core.changes import ANONYMOUS
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition
-from admin.core.executions.silences import UNCONFIRMED
 from admin.core.provenance import CLAIM
 from admin.store import decisions
 from admin.store.execution_tables import executions
@@ -31,7 +30,6 @@ _COLUMNS = {
     "duration": ("duration", "phase", "started_at"),
     "node": ("nodes",),
     "silent": ("silent_since",),
-    "unconfirmed": ("finished_at", "reason_message"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: A start that is earlier than any other.
@@ -60,9 +58,7 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "silent":
         return case((table.c.silent_since.is_not(None), "true"), else_="false")
     if field == "unconfirmed":
-        message = table.c.reason_message
-        is_unconfirmed = and_(table.c.finished_at.is_not(None), func.replace(message, UNCONFIRMED, "") != message)
-        return case((is_unconfirmed, "true"), else_="false")
+        return case((table.c.unconfirmed, "true"), else_="false")
     if field.startswith(LABEL_PREFIX):
         labels: Any = table.c.labels  # the operators of JSON have no types
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()

@@ -83,6 +83,7 @@ executions = Table(
     Column("last_failure", JSON(none_as_null=True)),  # the record of the attempt that another one follows
     Column("phase_since", UtcDateTime),  # None while it has the phase that it was created in
     Column("limit_scope", Text),  # the scope whose limit ended it; None where none did or that is not known
+    Column("unconfirmed", Boolean, nullable=False, server_default=false()),  # it was ended without its agent
     UniqueConstraint("project", "domain", "name"),
 )
 _columns = executions.c

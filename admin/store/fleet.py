@@ -71,6 +71,7 @@ cluster_states = Table(
     Column("agent_host", Text, nullable=False, server_default=""),
     Column("agent_since", UtcDateTime),
     Column("syncs", BigInteger, nullable=False, server_default="0"),
+    Column("ending", JSON, nullable=False, server_default="[]"),  # what the agent was told to end, and still has
 )
 
 cluster_events = Table(
@@ -299,6 +300,11 @@ def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:
     """Store the last syncs of clusters, which does not change the fleet."""
     rows = [{name: getattr(state, name) for name in _TOUCHED} for state in synced]
     update_all(connection, cluster_states, rows, key="name")
+
+
+def keep_ending(connection: Connection, states: Iterable[ClusterState]) -> None:
+    """Store what the agents of clusters were told to end, which does not change the fleet."""
+    update_all(connection, cluster_states, [{"name": state.name, "ending": state.ending} for state in states], "name")
 
 
 def forget(connection: Connection, names: Iterable[str]) -> None:

@@ -50,6 +50,7 @@ class LeasedExecution:
     silent_since: datetime | None  #: the last sync of its cluster, where that is silent and the lease over
     unstarted: int  #: attempts that were given back before they began
     native_id: str | None
+    unconfirmed: bool  #: whether it was ended without its agent, which has not told the end of its job since
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
     nodes: list[str] | None  #: the same

@@ -15,7 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import __main__ as bench
-from bench import answers, attributes, ceilings, changes, commands, creations, effective, load, report, results
+from bench import (
+    answers,
+    attributes,
+    ceilings,
+    changes,
+    commands,
+    creations,
+    effective,
+    load,
+    questions,
+    report,
+    results,
+)
 from bench.figures import Figure, Figures
 from bench.load import Call, Pace, Rate, measure_in_turns
 from bench.promises import judged
@@ -230,7 +242,7 @@ def test_processor_times_are_those_of_this_machine() -> None:
 
 
 def test_every_answer_to_an_operator_is_promised_within_a_second_on_both_databases() -> None:
-    names = [question.what for question in answers.QUESTIONS]
+    names = [question.what for question in questions.QUESTIONS]
     assert len(set(names)) == len(names) > 20
     figures = Figures(
         Figure(bench=answers.NAME, what=what, database=database, value=value, unit="ms")
@@ -241,3 +253,10 @@ def test_every_answer_to_an_operator_is_promised_within_a_second_on_both_databas
     assert len(kept) == 2 * len(names)
     assert {is_kept for promise, is_kept in kept.items() if "PostgreSQL" in promise} == {False}
     assert {is_kept for promise, is_kept in kept.items() if "SQLite" in promise} == {True}
+
+
+def test_creations_while_questions_are_asked_are_judged_against_those_without() -> None:
+    rates = {answers.CREATIONS: 1000.0, answers.CREATIONS_ASKED: 790.0}
+    figures = Figures([_figure(answers.NAME, what, value) for what, value in rates.items()])
+    [promise] = [promise for promise in judged(figures) if promise.kept is not None]
+    assert (promise.measured, promise.kept) == ("0.79 ×", False)

@@ -169,6 +169,7 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
         "duration": duration,
         "lease_expires_at": None,
         "silent_since": None,
+        **({} if outcome.is_confirmed else {"unconfirmed": True}),
         **_native(outcome),
     }
     record = _record(execution, replace(outcome, phase=phase, reason=reason))

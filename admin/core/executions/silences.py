@@ -114,11 +114,6 @@ def unconfirmed(cause: str) -> str:
     return f"{as_sentence(cause)} {UNCONFIRMED}"
 
 
-def is_unconfirmed(message: str) -> bool:
-    """Whether the end of a finished execution is unconfirmed, by its message."""
-    return UNCONFIRMED in message
-
-
 def confirmed(message: str, cluster: str, at: datetime) -> str:
     """Its message once its agent has reported the end of its job."""
     return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job has ended.")
