@@ -156,7 +156,7 @@ class Execution:
     events: int
     attempt: int  #: of its lease, as logs and agents count
     attempt_number: int  #: as people count: those that never began do not
-    document: Document  #: the answer as it came
+    document: Document  #: the answer, unchanged
 
     @classmethod
     def from_document(cls, document: Document) -> Execution:
