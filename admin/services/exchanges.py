@@ -27,7 +27,7 @@ class Sync:
     instance: str = ""  #: the id of the agent's state directory; "" from an agent that sends none
     host: str = ""
     take_over: bool = False  #: from another agent that may still be there; counts in the first sync
-    seen: int = 0  #: the greatest position that an answer has told the agent
+    seen: int = 0  #: the greatest position that the agent has got in an answer
     want: int = 0
     report: Any = None  #: of the cluster: JSON that `sync` checks
     holding: tuple[Held, ...] = ()

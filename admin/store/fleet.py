@@ -145,7 +145,7 @@ FLEET_LOCK = 0x666C656574
 
 
 def share(connection: Connection) -> int:
-    """The fleet's generation under a shared lock: nobody changes the fleet until this transaction ends."""
+    """The fleet's generation under a shared lock: the fleet cannot change until this transaction ends."""
     take_advisory_lock(connection, FLEET_LOCK, shared=True)
     return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
 
@@ -372,7 +372,7 @@ def newest_names(connection: Connection, limit: int) -> set[str]:
 def switched_by(
     connection: Connection, clusters: Mapping[str, Sequence[str]], until: datetime
 ) -> dict[tuple[str, str], Provenance]:
-    """The events up to a time by which clusters came to their states, by cluster and state.
+    """The events up to a time that set the states of clusters, by cluster and state.
 
     Events that are no longer kept are left out.
     """

@@ -258,7 +258,7 @@ def expired(
 
 
 def is_awaited(connection: Connection, cluster: str, instance: str) -> bool:
-    """Whether a cluster has leases that the agent with some state directory confirmed, and nobody since."""
+    """Whether a cluster has leases that were last confirmed by the agent with some state directory."""
     query = select(_columns.id).where(LEASED, _columns.cluster == cluster, _columns.lease_instance == instance)
     return connection.execute(query.limit(1)).first() is not None
 

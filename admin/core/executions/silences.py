@@ -126,7 +126,7 @@ def unconfirmed(cause: str) -> str:
 
 
 def confirmed(message: str, cluster: str, at: datetime) -> str:
-    """What is said of it once its agent has told that its job has ended."""
+    """Its message once its agent has reported the end of its job."""
     return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job has ended.")
 
 

@@ -10,6 +10,7 @@ from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.silences import as_sentence
+from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import ROOM, Verdict
 from admin.core.provenance import show_name, split_name
@@ -41,8 +42,8 @@ class Status:
     """Where an execution stands."""
 
     phase: str
-    since: datetime  #: when it came to this phase
-    attempt: int  #: those that came to nothing before they began do not count
+    since: datetime  #: when it entered this phase
+    attempt: int  #: those that never started do not count
     attempts: int  #: how many there may be
     message: str
     next: str | None  #: what decides about it next; None where nothing does
@@ -51,6 +52,7 @@ class Status:
     if_silent: str | None  #: what happens by it then; None where its cluster is silent, or no agent may have started it
     last_failure: AttemptRecord | None  #: of the attempt before, while another one waits or runs
     times: Times | None  #: None where some of its attempts are not recorded
+    start: Start | None  #: while it is in line at a cluster that takes work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,7 @@ class Circumstances:
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     obstacles: str | None = None  #: why no cluster would take it now
+    start: Start | None = None  #: when it starts, where its cluster takes work
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
@@ -102,6 +105,7 @@ class Circumstances:
             if_silent=self.if_silent if self.phase is Phase.RUNNING and self.silence is None else None,
             last_failure=None if self.phase.is_finished else self.failure,
             times=self.times,
+            start=self.start,
         )
 
     @property
