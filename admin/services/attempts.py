@@ -75,7 +75,8 @@ def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
     for event in reversed(execution_events.attempt_events(connection, execution.id, MOST_ATTEMPTS)):
         record = AttemptRecord.from_json(event.attempt or {})
         if event.type != execution_events.CONFIRMED:
-            views[record.number] = _with_drain(connection, _ended(event, record, execution))
+            view = _ended(event, record, execution)
+            views[record.number] = replace(view, drained_by=_drained_by(connection, execution, event, record))
         elif record.number in views:
             views[record.number] = _confirmed(views[record.number], record, event.at)
     has_begun = execution.started_at is not None or execution.native_id is not None
@@ -85,12 +86,13 @@ def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
     return AttemptList(attempts=list(views.values()), unrecorded=max(0, last - len(views)))
 
 
-def _with_drain(connection: Connection, view: AttemptView) -> AttemptView:
-    """An attempt with the drain that ended it, as long as the event of that is kept."""
-    if view.reason != DRAINED or view.cluster is None or view.reported_at is None:
-        return view
-    drained = fleet.switched_by(connection, {"draining": [view.cluster]}, view.reported_at)
-    return replace(view, drained_by=drained.get((view.cluster, "draining")))
+def _drained_by(connection: Connection, execution: Execution, event: Event, record: AttemptRecord) -> Provenance | None:
+    """The drain that ended an attempt, as long as the event of that is kept; it may be undone since."""
+    if record.reason != DRAINED or event.cluster is None:
+        return None
+    aborted_at = execution_events.last_time(connection, execution.id, Phase.ABORTING.value, event.number)
+    drained = fleet.switched_by(connection, {"draining": [event.cluster]}, aborted_at or event.at)
+    return drained.get((event.cluster, "draining"))
 
 
 def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> AttemptView:

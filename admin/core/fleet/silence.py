@@ -78,7 +78,7 @@ def silent_since(last_sync_at: datetime | None) -> str:
 
 def describe_loss(last_sync_at: datetime | None, limit: float, key: str) -> str:
     """Why a cluster counts as unreachable or lost: when its agent was heard, and the limit that is over."""
-    return f"Its agent is {silent_since(last_sync_at)}, for more than {show_duration(limit)} ({key})."
+    return f"Its agent had been {silent_since(last_sync_at)}, for more than {show_duration(limit)} ({key})."
 
 
 def describe_return(health: str, last_sync_at: datetime | None, now: datetime) -> str:
