@@ -41,7 +41,7 @@ from admin.store import (
 )
 from admin.store.execution_counts import CountPage
 from admin.store.execution_events import Event
-from admin.store.execution_lists import Item, Page, Place, TooManyToSort
+from admin.store.execution_lists import OLDEST_FIRST, Item, Order, Page, Place, TooManyToSort
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.fleet import ClusterEventFilter
 
@@ -134,8 +134,7 @@ def list_executions(
     conditions: Iterable[Condition],
     *,
     scope: Scope,
-    sort_by: str,
-    descending: bool,
+    order: Order,
     after: Place | None,
     limit: int,
     with_origin: bool = False,
@@ -153,15 +152,14 @@ def list_executions(
                 connection,
                 conditions,
                 ListedExecution,
-                sort_by=sort_by,
-                descending=descending,
+                order=order,
                 after=after,
                 limit=limit,
                 limits=context.list_limits,
             )
         except TooManyToSort:
             reason = (
-                f"more than {context.list_limits.sorted:,} executions would have to be sorted by {sort_by}; name a "
+                f"more than {context.list_limits.sorted:,} executions would have to be sorted by {order.field}; name a "
                 "project and domain, a workflow, a cluster or a time of creation, or sort by created_at."
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
@@ -285,7 +283,7 @@ def _all_pages(
     while True:
         with transaction() as connection:
             page = execution_lists.page(
-                connection, selected, item_type, sort_by="created_at", descending=False, after=last, limit=_PAGE_SIZE
+                connection, selected, item_type, order=OLDEST_FIRST, after=last, limit=_PAGE_SIZE
             )
         yield from page.executions
         last = page.last

@@ -15,7 +15,6 @@ from admin.core.changes import ANONYMOUS
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition
-from admin.core.executions.silences import UNCONFIRMED
 from admin.core.provenance import CLAIM
 from admin.store import decisions
 from admin.store.execution_tables import executions
@@ -31,7 +30,6 @@ _COLUMNS = {
     "duration": ("duration", "phase", "started_at"),
     "node": ("nodes",),
     "silent": ("silent_since",),
-    "unconfirmed": ("finished_at", "reason_message"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: A start that is earlier than any other.
@@ -45,7 +43,7 @@ def stored_columns(field: str) -> tuple[str, ...]:
 
 def value_of(table: FromClause, field: str) -> AnyColumn:
     """A field as it is shown, where it has one value: a column, the value of a label, the cause and so on."""
-    if field == "attempt":  # leases that came to nothing before they began are left out
+    if field == "attempt":  # leases that never started are left out
         number: AnyColumn = table.c.attempt - table.c.unstarted
         return number
     if field == "cause":
@@ -60,9 +58,7 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "silent":
         return case((table.c.silent_since.is_not(None), "true"), else_="false")
     if field == "unconfirmed":
-        message = table.c.reason_message
-        is_unconfirmed = and_(table.c.finished_at.is_not(None), func.replace(message, UNCONFIRMED, "") != message)
-        return case((is_unconfirmed, "true"), else_="false")
+        return case((table.c.unconfirmed, "true"), else_="false")
     if field.startswith(LABEL_PREFIX):
         labels: Any = table.c.labels  # the operators of JSON have no types
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
@@ -71,7 +67,7 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
 
 
 def _with_claim(author: AnyColumn, claimed_by: AnyColumn) -> AnyColumn:
-    """Who somebody is, as `show_name` writes it."""
+    """A caller's name, as `show_name` writes it."""
     return case((claimed_by.is_(None), author), else_=author + CLAIM[0] + claimed_by + CLAIM[1])
 
 
@@ -138,7 +134,7 @@ def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -
 
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
-    """Whether a field has one of some values; who somebody is also fits by the author or the claimed name alone."""
+    """Whether a field has one of some values; a caller also matches by the author or the claimed name alone."""
     shown = _is_in(value_of(table, condition.field), condition.values)
     names = tuple(value for value in condition.values if value != "")
     match condition.field:

@@ -54,7 +54,7 @@ def _ahead(row: AnyRow) -> Ahead:
 
 
 def phase_began_at(connection: Connection, execution: Execution) -> datetime:
-    """When an execution came to its phase."""
+    """When an execution entered its phase."""
     if execution.finished_at is not None:  # its events may not be kept, and it may have been archived since
         return execution.finished_at
     is_own = _event_columns.execution_id == execution.id

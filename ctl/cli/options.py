@@ -60,8 +60,8 @@ def completer(names: str, *arguments: str) -> Completer:
     def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
         from ctl.cli import completion
 
-        known: list[str] = getattr(completion, names)(ctx.ensure_object(Session), *arguments)
-        return [name for name in known if name.startswith(incomplete)]
+        candidates: list[str] = getattr(completion, names)(ctx.ensure_object(Session), *arguments)
+        return [name for name in candidates if name.startswith(incomplete)]
 
     return complete
 

@@ -104,14 +104,14 @@ def parse_group(text: str, place: str) -> str:
     return _parse_word(text, GROUPS, "group", place, GROUP_WORDS)
 
 
-def _parse_word(text: str, known: tuple[str, ...], noun: str, place: str, shown: Sequence[str] | None = None) -> str:
-    """A known word in any spelling; `shown` are the words as they are typed."""
-    for word in known:
+def _parse_word(text: str, words: tuple[str, ...], noun: str, place: str, shown: Sequence[str] | None = None) -> str:
+    """One of some words in any spelling; `shown` are the words as they are typed."""
+    for word in words:
         if fold(word) == fold(text):
             return word
-    words = known if shown is None else shown
+    typed = words if shown is None else shown
     raise InvalidInput(
-        f"{place}: there is no {noun} {text!r}: choose {listed(words, 'or')}.{did_you_mean(text, words)}"
+        f"{place}: there is no {noun} {text!r}: choose {listed(typed, 'or')}.{did_you_mean(text, typed)}"
     )
 
 
@@ -121,9 +121,9 @@ def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
     if may_be_all and word == "all":
         return "ALL"
     if word not in _STATES:
-        known = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
+        states = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
         raise InvalidInput(
-            f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{did_you_mean(text, known)}"
+            f"{place}: there is no state {text!r}: choose {listed(states, 'or')}.{did_you_mean(text, states)}"
         )
     return _STATES[word]
 
@@ -156,7 +156,7 @@ class Execution:
     events: int
     attempt: int  #: of its lease, as logs and agents count
     attempt_number: int  #: as people count: those that never began do not
-    document: Document  #: the answer as it came
+    document: Document  #: the answer, unchanged
 
     @classmethod
     def from_document(cls, document: Document) -> Execution:

@@ -302,3 +302,38 @@ def test_executions_from_before_creators_gave_names_have_none(engine: Engine) ->
     with engine.connect() as connection:
         [execution] = connection.execute(select(table)).all()
     assert (execution.created_by, execution.claimed_by) == ("anonymous", None)
+
+
+def test_executions_that_ended_without_their_agent_are_marked_by_what_was_said_of_them(engine: Engine) -> None:
+    migrate(engine)
+    table = execution_tables.executions
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    values = {column.name: _anything(column, now) for column in columns if column.name != "id"}
+    told = "Nobody has confirmed that its job has ended."
+    stored = {
+        "lost": ("FAILED", "CLUSTER_LOST", f"Cluster 'a' has been silent for too long. {told}"),
+        "aborted": ("ABORTED", "TERMINATED", f"enough. {told} Given up by anonymous: no cause was given"),
+        "confirmed": (
+            "FAILED",
+            "CLUSTER_LOST",
+            "Cluster 'a' confirmed at 2026-03-01T12:00:00Z that its job has ended.",
+        ),
+        "printed": ("FAILED", "FAILED", told),  # an agent's own words
+    }
+    migrate(engine, "0023")
+    with engine.begin() as connection:
+        for name, (phase, reason, message) in stored.items():
+            row = {**values, "name": name, "phase": phase, "reason": reason, "reason_message": message}
+            connection.execute(insert(table).values(row))
+        connection.exec_driver_sql("INSERT INTO cluster_states (name, cordoned, report) VALUES ('a', false, '{}')")
+    migrate(engine)
+    with engine.connect() as connection:
+        rows = connection.execute(select(table.c.name, table.c.unconfirmed).order_by(table.c.id)).all()
+        assert fleet.states(connection)["a"].ending == []
+    assert {row.name: row.unconfirmed for row in rows} == {
+        "lost": True,
+        "aborted": True,
+        "confirmed": False,
+        "printed": False,
+    }

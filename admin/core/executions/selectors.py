@@ -91,7 +91,7 @@ WORDS = {
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
     "origin": RUNGS,
     "silent": ("true", "false"),  # whether it waits for an agent that is not heard
-    "unconfirmed": ("true", "false"),  # whether it has ended, and nobody has confirmed that its job has
+    "unconfirmed": ("true", "false"),  # whether it has ended without a confirmation that its job has
 }
 #: Fields whose values are names of scopes.
 SCOPE_FIELDS = ("origin_scope", "limit_scope")

@@ -201,7 +201,7 @@ def _attempts(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _attempt_word(attempt: Document) -> str:
-    """`attempt 2`; `lease 3` for one that came to nothing before its attempt began."""
+    """`attempt 2`; `lease 3` for one that never started."""
     if attempt.get("phase") in NOT_BEGUN:
         return f"lease {attempt['number']}"
     return f"attempt {attempt.get('attempt_number') or attempt['number']}"

@@ -68,8 +68,8 @@ def known_flags(path: str) -> set[str]:
 
 @pytest.mark.parametrize("path", TAKEN)
 def test_every_flag_of_flytectl_is_taken_or_answered(path: str) -> None:
-    known = known_flags(path)
-    assert [flag for flag in TAKEN[path].split() if flag not in known and explain_flag(flag) is None] == []
+    flags = known_flags(path)
+    assert [flag for flag in TAKEN[path].split() if flag not in flags and explain_flag(flag) is None] == []
 
 
 @pytest.mark.parametrize("path", LISTS)
