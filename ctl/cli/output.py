@@ -132,7 +132,8 @@ class Printer:
 
     def warning(self, text: str) -> None:
         """A warning; with --quiet too."""
-        print(paint(f"warning: {printable_lines(self.in_words(text))}", "yellow", sys.stderr), file=sys.stderr)
+        shown = fold_on_terminal(f"warning: {printable_lines(self.in_words(text))}", sys.stderr)
+        print(paint(shown, "yellow", sys.stderr), file=sys.stderr)
 
     def warnings(self, warnings: Iterable[Mapping[str, Any]], already_shown: Iterable[Mapping[str, Any]] = ()) -> None:
         """The warnings of an answer, without those that were shown already."""
@@ -337,4 +338,14 @@ def print_error(error: RainbowError, *, as_json: bool) -> None:
         sys.stderr.write(to_json(error.document()))
         return
     first, *rest = map(printable_lines, error.lines())
-    print(f"{paint('error:', 'red', sys.stderr)} {first}", *rest, sep="\n", file=sys.stderr)
+    start = fold_on_terminal(f"error: {first}", sys.stderr).removeprefix("error:")
+    others = (fold_on_terminal(line, sys.stderr, indent="    ") for line in rest)
+    print(f"{paint('error:', 'red', sys.stderr)}{start}", *others, sep="\n", file=sys.stderr)
+
+
+def fold_on_terminal(text: str, stream: IO[str], indent: str = "  ") -> str:
+    """A text whose lines fit a terminal, all but the first indented; elsewhere as it is."""
+    from ctl.cli.sentences import fold
+
+    width = min(_terminal_width(), FOLDED_WIDTH)
+    return "\n".join(fold(text, width, indent=indent)) if stream.isatty() else text
