@@ -10,6 +10,7 @@ from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.silences import as_sentence
+from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import ROOM, Verdict
 from admin.core.provenance import show_name, split_name
@@ -49,6 +50,7 @@ class Status:
     next_at: datetime | None  #: when, where that is known
     last_failure: AttemptRecord | None  #: of the attempt before, while another one waits or runs
     times: Times | None  #: None where some of its attempts are not recorded
+    start: Start | None  #: while it is in line at a cluster that takes work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,7 @@ class Circumstances:
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     obstacles: str | None = None  #: why no cluster would take it now
+    start: Start | None = None  #: when it starts, where its cluster takes work
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
@@ -96,6 +99,7 @@ class Circumstances:
             next_at=next_at,
             last_failure=None if self.phase.is_finished else self.failure,
             times=self.times,
+            start=self.start,
         )
 
     @property
