@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.executions.attempts import attempt_number
 from admin.core.executions.lifecycle import phase_began_at
-from admin.core.fleet.clusters import Health
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.summaries import off_because
 from admin.core.resources import format_amounts
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
@@ -44,9 +43,9 @@ class ReportBody(RequestSchema):
     properties = PayloadField("ClusterReport/properties/properties")
 
 
-def _agent_version(report: Mapping[str, Any]) -> str | None:
+def _agent_version(state: ClusterState) -> str | None:
     """The version that an agent reports among the properties, where any admin accepts it."""
-    version = report.get("properties", {}).get("agent_version")
+    version = state.report.get("properties", {}).get("agent_version")
     return version if isinstance(version, str) else None
 
 
@@ -154,7 +153,7 @@ class ClusterAnswer(Answer):
             agent_instance=state.agent_instance or None,
             agent_host=state.agent_host or None,
             agent_since=state.agent_since,
-            agent_version=_agent_version(report),
+            agent_version=_agent_version(state),
             leases=view.leases,
             state=cluster.health.value if state.admitted else "pending",
             cost=cluster.cost,

@@ -83,7 +83,7 @@ class ScopeAnswer(Answer):
     launch_plan: str | None = None
 
     @classmethod
-    def from_attributes(cls, source: Any, **fields: object) -> Self:
+    def from_attributes(cls, source: Any, **fields: object) -> Self:  # with a scope
         """The keys are those of the value's scope."""
         keys = {name: key or None for name, key in source.scope._asdict().items()}
         return super().from_attributes(source, **keys, **fields)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
 from admin.core.in_use import Use, with_provenance
+from admin.core.json_text import JsonObject
 from admin.core.problems import Problem, raise_problems
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import SCOPE_KEYS
@@ -183,8 +183,8 @@ def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], now:
     return f"{change.kind} at {place} {state}"
 
 
-def _conflict(write: RowWrite, change: RowChange, made_by: Provenance | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _conflict(write: RowWrite, change: RowChange, made_by: Provenance | None) -> JsonObject:
+    facts: JsonObject = {
         "index": write.index,
         "resource_type": change.kind,
         "name": change.name or None,

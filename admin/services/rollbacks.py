@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -88,7 +87,7 @@ def _made_by(change: RowChange, made_by: Mapping[int, Provenance], context: Cont
     return revision.describe(context.clock()) if revision else f"revision {change.revision}"
 
 
-def _row(change: RowChange) -> dict[str, Any]:
+def _row(change: RowChange) -> JsonObject:
     """Which row a change is of, as details of errors name it."""
     name = {"name": change.name} if change.name else {}
     return {"resource_type": change.kind, **name, **change.scope.keys()}

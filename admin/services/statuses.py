@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -17,6 +16,7 @@ from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import foresee_silence
 from admin.core.executions.starts import MOST_AHEAD, Start, find_start
 from admin.core.executions.statuses import Circumstances, Drain, Status, Times
+from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
@@ -56,7 +56,7 @@ def view_status(
     context: Context,
     connection: Connection,
     execution: Execution,
-    settings_trail: Mapping[str, Any],
+    settings_trail: JsonObject,
     provenance: Mapping[int, Provenance],
     silence: SilenceView | None,
     attempts: AttemptList,
@@ -124,7 +124,7 @@ def _ended_by(attempts: AttemptList) -> str:
     return (attempts.attempts[-1].ended_by or "") if attempts.attempts else ""
 
 
-def _limits(execution: Execution, settings_trail: Mapping[str, Any], provenance: Mapping[int, Provenance]) -> Limits:
+def _limits(execution: Execution, settings_trail: JsonObject, provenance: Mapping[int, Provenance]) -> Limits:
     return Limits(
         job=execution.content["job"],
         requested=execution.request["spec"].get("job"),

@@ -334,7 +334,7 @@ class _Search:
             reached.append(Reached(scope, kind, removal.refuses(scope, rows, definition)))
         return reached
 
-    def _is_reached(self, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: Mapping[str, Any]) -> bool:
+    def _is_reached(self, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: JsonObject) -> bool:
         if use.plan is not None:
             return True
         kind = use.sought.kind
