@@ -13,6 +13,7 @@ from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
 from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer
+from admin.messages.definitions import DefinitionsAnswer, DefinitionsQuery
 from admin.messages.fleet import (
     ClusterAnswer,
     ClusterDetailsAnswer,
@@ -38,7 +39,7 @@ from admin.messages.requests import AuthorshipFields, Fields, PageQuery, Request
 from admin.messages.selectors import with_times
 from admin.messages.shared import Answer, Json, to_json
 from admin.messages.shares import SharesAnswer, SharesQuery
-from admin.services import fleet
+from admin.services import fleet, past_definitions
 from admin.services.changes import Changed
 from admin.services.fleet import Switched
 from admin.services.shares import pool_shares
@@ -143,6 +144,22 @@ def _operations_of(
 _operations_of(FleetKind.CLUSTER, ClusterDetailsAnswer, ClusterListAnswer, ClusterWritten)
 _operations_of(FleetKind.POOL, GroupAnswer, PoolListAnswer, PoolWritten)
 _operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
+
+
+@operations.add("GET", "/definitions", query=DefinitionsQuery, errors=(404,))
+def list_definitions(query: Fields) -> DefinitionsAnswer:
+    """List the clusters, pools or labels as they were defined at a revision."""
+    after = key_of(query.get("token"), 1)
+    definitions = past_definitions.list_definitions(
+        context(),
+        FleetKind(query["resource_type"]),
+        at=query.get("at"),
+        name=query.get("name"),
+        after=after[0] if after else None,
+        limit=query["limit"],
+    )
+    next_name = definitions.next_name
+    return DefinitionsAnswer.from_definitions(definitions, token_of(None if next_name is None else (next_name,)))
 
 
 @operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))
