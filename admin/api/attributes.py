@@ -118,8 +118,7 @@ def _register(level: Level) -> None:
         fields = _agreed(query, body)
         kind = _kind(fields.get("resource_type"))
         options = change_options(query, fields)
-        changed = attributes.write_attribute(context(), kind, scope, lambda _before: None, expectation(), options)
-        return DeleteAnswer.from_changed(changed)
+        return DeleteAnswer.from_changed(*attributes.delete_attribute(context(), kind, scope, expectation(), options))
 
 
 for _level in STORED_LEVELS:
@@ -146,10 +145,10 @@ def list_no_effect(query: Fields) -> NoEffectAnswer:
     conditions = attribute_filter(query, context().settings.kinds)
     page = no_effect.list_no_effect(context(), conditions, key_of(query.get("token"), 5), query["limit"])
     return NoEffectAnswer(
-        warnings=[NoEffectReason.from_warning(warning) for warning in page.warnings],
+        warnings=[NoEffectReason.from_reason(warning, page.set_by.fields) for warning in page.warnings],
         revision=page.revision,
         examined=page.examined,
-        revisions=ProvenanceAnswer.by_number(page.provenance),
+        revisions=ProvenanceAnswer.by_number(page.set_by.provenance),
         token=token_of(page.next_key),
     )
 
