@@ -142,8 +142,9 @@ class Work:
             if state.phase is NativePhase.RUNNING:
                 self._mark_running(intent, state)
             elif state.phase.finished and intent.ending is Ending.LOST:
-                # How it ended says nothing of the execution: it was ended because the lease is another's.
-                self._drop(intent)
+                # All that counts is that it has ended: what is unsent of it would be refused.
+                intent.events = []
+                self._mark_ended(intent, final_event(intent, state, self._clock.now(), ([], "")))
             elif state.phase.finished:
                 crash_point("after-finish")
                 now = self._clock.now()
@@ -331,9 +332,9 @@ class Work:
             self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
-        known = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
+        reported = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
         past = self._state.load_past_intent(key_of(question)) or Intent(lease={"job": {}}, key=key_of(question))
-        intent = Intent(lease={**past.lease, **known}, stage=Stage.SUBMITTED, native_id=native_id)
+        intent = Intent(lease={**past.lease, **reported}, stage=Stage.SUBMITTED, native_id=native_id)
         intent.take_ending(past)
         self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent

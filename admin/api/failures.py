@@ -11,14 +11,7 @@ from werkzeug.exceptions import HTTPException
 
 from admin.api.current import caller
 from admin.core.problems import Invalid
-from admin.errors import (
-    BodyTooLarge,
-    Internal,
-    InvalidRequest,
-    MethodNotAllowed,
-    PathNotFound,
-    RainbowError,
-)
+from admin.errors import BodyTooLarge, Internal, InvalidRequest, MethodNotAllowed, PathNotFound, RainbowError
 from admin.messages.errors import ErrorAnswer
 from admin.messages.shared import encode
 from admin.services.database_failures import explain

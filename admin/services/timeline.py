@@ -159,9 +159,9 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
         if not revisions.last_changes(connection, kind.value, name, 1):
             current = current_fleet(context, connection)
             groups = current.pools if kind is FleetKind.POOL else current.labels
-            known: Collection[str] = current.clusters if kind is FleetKind.CLUSTER else groups
-            if name not in known:
-                near = closest(name, known)
+            existing: Collection[str] = current.clusters if kind is FleetKind.CLUSTER else groups
+            if name not in existing:
+                near = closest(name, existing)
                 message = f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)}"
                 yield UnknownName("cluster" if conditions.cluster else "name", name, message, near)
     if conditions.actor is not None:

@@ -1,4 +1,4 @@
-"""History: rows and definitions as they were at a revision, found by undoing what came after it."""
+"""History: rows and definitions as of a revision, computed by undoing later changes."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def below(
         columns = table.c.project, workflow_name.label("workflow"), plan_name.label("launch_plan")
         part = select(*columns).where(*conditions).distinct().order_by(*columns).limit(limit)
         parts.append(select(part.subquery()))
-    known = union(*parts).subquery()
-    query = select(known).order_by(known.c.project, known.c.workflow, known.c.launch_plan).limit(limit)
+    scopes = union(*parts).subquery()
+    query = select(scopes).order_by(scopes.c.project, scopes.c.workflow, scopes.c.launch_plan).limit(limit)
     return [Scope(domain, project, *names) for project, *names in connection.execute(query)]
 
 
@@ -68,20 +68,20 @@ def below_all(connection: Connection, places: Sequence[Scope], limit: int) -> li
         return _below_each(connection, sorted(places, key=lambda scope: scope.sort_key), limit)
     queries = _BELOW_WORKFLOWS if places and places[0].workflow else _BELOW_PROJECTS
     keys = [(project, domain, workflow) if workflow else (project, domain) for domain, project, workflow, _ in places]
-    known = {
+    scopes = {
         Scope(domain, project, *names)
         for query in queries
         for project, domain, *names in query.execute(connection, keys, most=limit + len(keys))
     }
-    return sorted(known.difference(places), key=lambda scope: scope.sort_key)[:limit]
+    return sorted(scopes.difference(places), key=lambda scope: scope.sort_key)[:limit]
 
 
 def _below_each(connection: Connection, places: Sequence[Scope], limit: int) -> list[Scope]:
     """The same, place by place in their order until there are enough: of one with very many only the first are read."""
-    known: list[Scope] = []
+    scopes: list[Scope] = []
     for domain, project, workflow, _ in places:
-        if len(known) >= limit:
+        if len(scopes) >= limit:
             break
         names = (workflow, "")  # after which what is below comes
-        known += below(connection, domain, [project], limit - len(known), after=names, workflow=workflow or None)
-    return known
+        scopes += below(connection, domain, [project], limit - len(scopes), after=names, workflow=workflow or None)
+    return scopes

@@ -23,7 +23,7 @@ def place_in_line(connection: Connection, execution: Execution, now: datetime) -
 
 
 def phase_began_at(connection: Connection, execution: Execution) -> datetime:
-    """When an execution came to its phase."""
+    """When an execution entered its phase."""
     if execution.finished_at is not None:  # its events may not be kept, and it may have been archived since
         return execution.finished_at
     is_own = _event_columns.execution_id == execution.id

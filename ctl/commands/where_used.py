@@ -112,8 +112,8 @@ def _query(session: Session, noun: str, name: str | None) -> Document:
     try:
         query: Document = {"resource_type": session.client.kind(noun).name}
     except InvalidInput:
-        known = [*_NOUNS, *(kind.noun for kind in session.client.kinds())]
-        hint = did_you_mean(noun, known) or f" There are {', '.join(_NOUNS)}, and the kinds of `rainbowctl get kind`."
+        nouns = [*_NOUNS, *(kind.noun for kind in session.client.kinds())]
+        hint = did_you_mean(noun, nouns) or f" There are {', '.join(_NOUNS)}, and the kinds of `rainbowctl get kind`."
         raise InvalidInput(f"There is no noun {noun!r}.{hint}") from None
     field, equals, value = (name or "").partition("=")
     query |= {"field": field} if field else {}

@@ -41,8 +41,8 @@ class Status:
     """Where an execution stands."""
 
     phase: str
-    since: datetime  #: when it came to this phase
-    attempt: int  #: those that came to nothing before they began do not count
+    since: datetime  #: when it entered this phase
+    attempt: int  #: those that never started do not count
     attempts: int  #: how many there may be
     message: str
     next: str | None  #: what decides about it next; None where nothing does

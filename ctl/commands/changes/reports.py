@@ -190,8 +190,8 @@ def is_confirmed(
 
     Where there is no terminal to ask at, `check_unasked` refuses what needs --force.
     """
-    is_asked = asks(flags)
-    if is_asked or not session.printer.is_quiet:
+    asks_first = asks(flags)
+    if asks_first or not session.printer.is_quiet:
         with_diffs = True if flags["show_diff"] else None
         show_plan(session, trial, with_diffs=with_diffs, is_dry_run=flags["dry_run"], positions=positions)
     if flags["dry_run"]:
@@ -200,7 +200,7 @@ def is_confirmed(
     if flags["dry_run"]:
         session.printer.note("Dry run: nothing was written.")
         return False
-    if is_asked:
+    if asks_first:
         confirm_write()
     elif not flags["force"]:
         check_unasked(trial)

@@ -65,9 +65,9 @@ def read_project(session: Session, id: str) -> Document:
     try:
         return session.client.project(id)
     except NotFound as error:
-        known = [str(project["id"]) for project in session.client.projects("ALL")]
+        ids = [str(project["id"]) for project in session.client.projects("ALL")]
         raise NotFound(
-            f"There is no project {id!r}.{did_you_mean(id, known)}",
+            f"There is no project {id!r}.{did_you_mean(id, ids)}",
             status=error.status,
             name=error.name,
             code=error.code,

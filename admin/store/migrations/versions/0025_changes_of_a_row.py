@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0025"
-down_revision = "0023"
+down_revision = "0024"
 
 _NAME, _TABLE = "ix_revision_changes_scope", "revision_changes"
 _COLUMNS = ["project", "domain", "workflow", "launch_plan", "kind"]

@@ -1,79 +1,28 @@
-"""Clusters, pools and labels."""
+"""Clusters: what they have, what they run, and the reports of their state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self
 
-from marshmallow import fields, validate
+from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.executions.attempts import attempt_number
 from admin.core.fleet.clusters import Health
-from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.summaries import off_because
-from admin.core.placement.capacity import GroupCapacity
-from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
-from admin.messages.components import definition_name
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer, phase_since
-from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, PreviewAnswer, Users, users_of
-from admin.messages.requests import (
-    NAME,
-    PRINTABLE_LINES,
-    AuthorshipFields,
-    Duration,
-    Fields,
-    Flag,
-    PageQuery,
-    PayloadField,
-    RequestSchema,
-    WriteQuery,
-)
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, WarningAnswer, described_as, one_of
-from admin.services.changes import Changed
-from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, GroupView, Switched
+from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
+from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, one_of
+from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView
 from admin.store.executions import ListedExecution
-
-
-class DeleteQuery(WriteQuery):
-    force = Flag(load_default=False, metadata={"description": "Delete it although it is in use."})
 
 
 class ClustersQuery(PageQuery):
     pool = fields.String(validate=NAME)
     label = fields.String(validate=NAME)
-
-
-_DEFINITION_EXAMPLES: dict[FleetKind, Fields] = {
-    FleetKind.CLUSTER: {"name": "east", "cost": 3, "capacity": {"cpu": "8", "memory": "32Gi", "gpu": "2"}},
-    FleetKind.POOL: {"name": "gpu", "strategy": "spill", "members": [{"id": "east"}, {"id": "local"}]},
-    FleetKind.LABEL: {"name": "spare", "members": [{"id": "east", "weight": 1}, {"id": "local", "weight": 3}]},
-}
-
-
-def definition_body(kind: FleetKind) -> type[RequestSchema]:
-    """The body that defines a cluster, pool or label."""
-    noun = kind.noun
-    shape: dict[str, fields.Field[Any]] = {noun: PayloadField(definition_name(noun), required=True)}
-    body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
-    body.example = {noun: _DEFINITION_EXAMPLES[kind]}
-    return body
-
-
-class SwitchBody(RequestSchema):
-    example: ClassVar[Fields] = {"reason": "New disks.", "claimed_by": "ada"}
-
-    reason = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
-    claimed_by = fields.String(validate=NAME)
-
-
-class DrainBody(SwitchBody):
-    example: ClassVar[Fields] = {"reason": "New disks.", "deadline": "10m"}
-
-    deadline = Duration(
-        metadata={"type": "string", "description": "How long running work may take to finish, such as 10m."}
-    )
 
 
 class ReportBody(RequestSchema):
@@ -92,81 +41,6 @@ class ReportBody(RequestSchema):
     engine = fields.Raw(metadata={"type": "string"})
     engine_version = fields.Raw(metadata={"type": "string"})
     properties = PayloadField("ClusterReport/properties/properties")
-
-
-#: By which revision or event something of the fleet came to be as it is.
-StatesProvenance = Annotated[
-    dict[str, ProvenanceAnswer] | None,
-    Meta(description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so."),
-]
-
-
-def _states_provenance(provenance: Mapping[str, Provenance]) -> dict[str, ProvenanceAnswer] | None:
-    return {state: ProvenanceAnswer.from_attributes(entry) for state, entry in provenance.items()} or None
-
-
-class MemberAnswer(Answer):
-    id: str
-    weight: float
-    expected: bool
-
-
-#: Amounts by resource, as people write them.
-AmountsAnswer = dict[str, str | int]
-
-
-class GroupCapacityAnswer(Answer):
-    """What the members of a pool or label have together, as far as that is known."""
-
-    capacity: AmountsAnswer
-    free: Annotated[
-        AmountsAnswer,
-        Meta(description="On the able members. What is reported free of a cluster that is silent does not count."),
-    ]
-    able: Annotated[int, Meta(description="How many members may get work and have been seen.")]
-    members: int
-
-    @classmethod
-    def from_capacity(cls, capacity: GroupCapacity) -> GroupCapacityAnswer:
-        total, free = format_amounts(capacity.total), format_amounts(capacity.free)
-        return cls(capacity=total, free=free, able=capacity.able, members=capacity.members)
-
-
-class GroupAnswer(Answer):
-    """A pool or a label."""
-
-    name: str
-    members: list[MemberAnswer]
-    strategy: str | None = None
-    description: str | None = None
-    total: GroupCapacityAnswer
-    summary: Annotated[str, Meta(description="Which members take work, and why others do not.")]
-    source: str
-    version: int | None = None
-    provenance: StatesProvenance = None
-
-    @classmethod
-    def from_view(cls, view: GroupView) -> GroupAnswer:
-        group, fleet = view.group, view.fleet
-        definition = group.definition
-        return cls(
-            name=group.name,
-            members=[
-                MemberAnswer(
-                    id=member.cluster,
-                    weight=member.weight,
-                    expected=fleet.clusters[member.cluster].definition.source is Source.NAMED,
-                )
-                for member in group.members
-            ],
-            strategy=group.strategy if definition.kind is FleetKind.POOL else None,
-            description=definition.payload.get("description"),
-            total=GroupCapacityAnswer.from_capacity(view.capacity),
-            summary=view.summary,
-            source=definition.source.value,
-            version=definition.version,
-            provenance=_states_provenance({"definition": view.provenance} if view.provenance else {}),
-        )
 
 
 def _agent_version(report: Mapping[str, Any]) -> str | None:
@@ -300,7 +174,7 @@ class ClusterAnswer(Answer):
             description=payload.get("description"),
             source=definition.source.value,
             version=definition.version,
-            provenance=_states_provenance(view.provenance),
+            provenance=ProvenanceAnswer.by_state(view.provenance),
             **more,
         )
 
@@ -331,78 +205,6 @@ class ClusterDetailsAnswer(ClusterAnswer):
 class ClusterListAnswer(Answer):
     clusters: list[ClusterAnswer]
     token: str | None = None
-
-
-class PoolListAnswer(Answer):
-    pools: list[GroupAnswer]
-    token: str | None = None
-
-
-class LabelListAnswer(Answer):
-    labels: list[GroupAnswer]
-    token: str | None = None
-
-
-class WrittenAnswer(Answer):
-    """What a write of a definition did."""
-
-    version: int | None = None
-    revision: int
-    changed: bool
-    dry_run: bool
-    warnings: list[WarningAnswer]
-    users: Users = None
-    executions: PreviewAnswer | None = None
-
-    @classmethod
-    def from_changed(cls, changed: Changed, **definition: Json | None) -> Self:
-        return cls.from_attributes(
-            changed,
-            users=users_of(changed),
-            executions=PreviewAnswer.of(changed),
-            version=changed.rows[0].version,
-            changed=changed.is_change,
-            warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
-            **definition,
-        )
-
-
-class ClusterWritten(WrittenAnswer):
-    cluster: Annotated[Json | None, described_as("ClusterAnswer", "ClusterDefinition")] = None  # the latter in a plan
-
-
-class PoolWritten(WrittenAnswer):
-    pool: Annotated[Json | None, described_as("GroupAnswer", "PoolDefinition")] = None
-
-
-class LabelWritten(WrittenAnswer):
-    label: Annotated[Json | None, described_as("GroupAnswer", "LabelDefinition")] = None
-
-
-class SwitchedAnswer(Answer):
-    cluster: ClusterAnswer
-    changed: bool
-    dry_run: bool
-    effects: Effects | None = None
-    counts: EffectCounts | None = None
-    complete: IsComplete | None = None
-    notes: Notes = None
-
-    @classmethod
-    def from_switched(cls, switched: Switched) -> SwitchedAnswer:
-        cluster, preview = ClusterAnswer.from_view(switched.cluster), switched.preview
-        if preview is None:
-            return cls(cluster=cluster, changed=switched.is_change, dry_run=False)
-        shown = PreviewAnswer.from_preview(preview)
-        return cls(
-            cluster=cluster,
-            changed=switched.is_change,
-            dry_run=True,
-            effects=shown.effects,
-            counts=shown.counts,
-            complete=shown.complete,
-            notes=shown.notes,
-        )
 
 
 class ReportedAnswer(Answer):
