@@ -1,4 +1,4 @@
-"""Definitions of clusters, pools and labels, as they are or were stored."""
+"""Definitions of clusters, pools and labels as they were at a revision."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from admin.messages.shared import Answer, Json, ProvenanceAnswer, described_as, 
 from admin.services.past_definitions import DefinitionsAt, StoredDefinition
 
 _KINDS = [kind.value for kind in FleetKind]
+#: The names under which the definition of each kind is described.
+_DESCRIPTIONS = [definition_name(kind.noun) for kind in FleetKind]
 
 
 class DefinitionsQuery(PageQuery):
@@ -27,7 +29,7 @@ class DefinitionAnswer(Answer):
 
     resource_type: Annotated[str, one_of(*_KINDS)]
     name: str
-    definition: Annotated[Json, described_as(*(definition_name(kind.noun) for kind in FleetKind))]
+    definition: Annotated[Json, described_as(*_DESCRIPTIONS)]
     version: int
     provenance: Annotated[
         ProvenanceAnswer | None, Meta(description="Of the revision that is its version; absent if that is not kept.")
