@@ -31,12 +31,13 @@ from admin.messages.definitions import (
 )
 from admin.messages.groups import GroupAnswer, LabelListAnswer, PoolListAnswer
 from admin.messages.pages import key_of, number_of, number_token, token_of
+from admin.messages.past_definitions import DefinitionsAnswer, DefinitionsQuery
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
 from admin.messages.selectors import with_times
 from admin.messages.shared import Answer, Json, to_json
 from admin.messages.shares import SharesAnswer, SharesQuery
 from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer
-from admin.services import fleet
+from admin.services import fleet, past_definitions
 from admin.services.changes import Changed
 from admin.services.fleet import Switched
 from admin.services.shares import pool_shares
@@ -146,6 +147,22 @@ _add_reads(FleetKind.LABEL, GroupAnswer, LabelListAnswer)
 _add_writes(FleetKind.CLUSTER, ClusterWritten)
 _add_writes(FleetKind.POOL, PoolWritten)
 _add_writes(FleetKind.LABEL, LabelWritten)
+
+
+@operations.add("GET", "/definitions", query=DefinitionsQuery, errors=(404,))
+def list_definitions(query: Fields) -> DefinitionsAnswer:
+    """List the clusters, pools or labels as they were defined at a revision."""
+    after = key_of(query.get("token"), 1)
+    definitions = past_definitions.list_definitions(
+        context(),
+        FleetKind(query["resource_type"]),
+        at=query.get("at"),
+        name=query.get("name"),
+        after=after[0] if after else None,
+        limit=query["limit"],
+    )
+    next_name = definitions.next_name
+    return DefinitionsAnswer.from_definitions(definitions, token_of(None if next_name is None else (next_name,)))
 
 
 @operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))

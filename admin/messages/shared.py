@@ -149,13 +149,14 @@ class WarningAnswer(ScopeAnswer):
     name: Annotated[str | None, Meta(description="Of a pool or label, which belong to no scope.")] = None
 
     @classmethod
-    def from_warning(cls, warning: Warning) -> Self:
+    def from_warning(cls, warning: Warning, **fields: object) -> Self:
         return cls.from_attributes(
             warning,
             resource_type=warning.kind,
             level=warning.scope.level.value,
             closest=list(warning.closest) or None,
             name=warning.name or None,
+            **fields,
         )
 
 

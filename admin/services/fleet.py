@@ -31,7 +31,7 @@ from admin.store import execution_queue, executions, fleet, revisions, tokens
 from admin.store.executions import ListedExecution
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
-_NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
+NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
     FleetKind.CLUSTER: ClusterNotFound,
     FleetKind.POOL: PoolNotFound,
     FleetKind.LABEL: LabelNotFound,
@@ -142,12 +142,12 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     deleted_by = revisions.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
     if deleted_by is not None:
         reason = f"was deleted by {deleted_by.describe(context.clock())}."
-        return _NOT_FOUND[kind](
+        return NOT_FOUND[kind](
             f"The {kind.noun} '{shorten(name)}' {reason} `rainbowctl get {kind.noun}` lists those that there are.",
             details=[{"field": "name", "reason": reason, "provenance": deleted_by.as_json()}],
         )
     near = closest(name, names)
-    return _NOT_FOUND[kind](
+    return NOT_FOUND[kind](
         f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)} `rainbowctl get {kind.noun}` lists them.",
         details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
     )

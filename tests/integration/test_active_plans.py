@@ -22,7 +22,7 @@ QUERIES: dict[str, tuple[str, Callable[[Connection], Any]]] = {
     "of names": ("ix_launch_plans_active", lambda c: registrations.active_plans_of(c, [("p", "d", "plan3")])),
     "of workflows": (
         "ix_launch_plans_active_workflow",
-        lambda c: registrations.active_plans_of_workflows(c, [("p", "d", "w3")]),
+        lambda c: registrations.workflows_of_active_plans(c, [("p", "d", "w3")], 10),
     ),
     "below a project": ("ix_launch_plans_active_workflow", lambda c: scopes.below(c, "d", ["p"], 10)),
 }

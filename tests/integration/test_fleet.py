@@ -487,3 +487,36 @@ def test_a_managed_pool_that_configuration_declares_too_gives_way_and_can_be_del
     assert "shadowed_definition" not in [warning["code"] for warning in get(api, "warnings")["warnings"]]
     assert get(api, "pools/gpu")["source"] == "configuration"
     refused(api.delete(f"{API}/pools/gpu"), 409, "declared_in_configuration")
+
+
+def test_definitions_are_read_as_they_were_at_a_revision(api: FlaskClient) -> None:
+    first = put_pool(api, "gpu", {"a": 1})["revision"]
+    second = put_pool(api, "gpu", {"a": 1, "b": 2}, description="two")["revision"]
+    put_label(api, "other", {"a": 1})
+    third = ok(api.delete(f"{API}/pools/gpu"))["revision"]
+    fourth = put_pool(api, "late", {"c": 1})["revision"]
+
+    def defined(query: str) -> Any:
+        return get(api, f"definitions?resource_type=POOL{query}")
+
+    def members(query: str) -> dict[str, list[str]]:
+        definitions = defined(query)["definitions"]
+        return {entry["name"]: [member["id"] for member in entry["definition"]["members"]] for entry in definitions}
+
+    assert members(f"&at={first - 1}") == {}
+    assert members(f"&at={first}") == members(f"&at={first}&name=gpu") == {"gpu": ["a"]}
+    assert members(f"&at={second}") == members(f"&at={third - 1}") == {"gpu": ["a", "b"]}
+    assert members(f"&at={third}") == {}
+    assert members("") == members(f"&at={fourth}") == {"late": ["c"]}
+    answer = defined(f"&at={second}")
+    [entry] = answer["definitions"]
+    assert (answer["revision"], entry["version"], entry["provenance"]["revision"]) == (second, second, second)
+    assert entry["definition"]["description"] == "two"
+    refusal = refused(api.get(f"{API}/definitions?resource_type=POOL&name=late&at={first}"), 404, "pool_not_found")
+    assert f"It was defined later, by revision {fourth}, anonymous" in refusal["message"]
+    refused(api.get(f"{API}/definitions?resource_type=POOL&at={fourth + 1}"), 404, "revision_not_found")
+    refused(api.get(f"{API}/definitions?resource_type=QUEUE"), 400, "invalid_request", "resource_type")
+    put_pool(api, "more", {"c": 1})
+    page = defined("&limit=1")
+    assert [entry["name"] for entry in page["definitions"]] == ["late"]
+    assert [entry["name"] for entry in defined(f"&limit=1&token={page['token']}")["definitions"]] == ["more"]

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, create_engine, event, insert, update
 
+from admin.core.changes import RowKey
 from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import PLATFORM, Scope
 from admin.store import (
     attributes,
     execution_counts,
@@ -456,6 +457,7 @@ def test_attributes_are_found_by_their_key(plans: Plans, call: Call) -> None:
 NAMED: dict[str, Call] = {
     "last-change": lambda c: revisions.last_changes(c, "POOL", "pool-3", 1),
     "page": lambda c: revisions.page(c, RevisionFilter(kind="POOL", name="pool-3"), None, 20),
+    "changed-since": lambda c: revisions.changed_since(c, RowKey("POOL", "pool-3", PLATFORM), 100, 10),
 }
 
 
@@ -476,3 +478,18 @@ def test_the_last_change_of_a_name_is_the_newest(plans: Plans) -> None:
 def test_the_last_change_of_an_attribute_is_found_by_its_scope(plans: Plans) -> None:
     plan = plans.of(lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLACE))
     assert not re.search(r"SCAN revision_changes(?! USING)|Seq Scan on revision", plan), plan
+
+
+OF_ROW: dict[str, Call] = {
+    "deleted-at": lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLATFORM),
+    "changes": lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLATFORM, 4990, 10),
+    "changes-of-few": lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLACE, 4990, 10),
+    "changed-since": lambda c: revisions.changed_since(c, RowKey("EXECUTION_QUEUE", "", PLATFORM), 10, 10),
+}
+
+
+@pytest.mark.parametrize("name", OF_ROW)
+def test_the_newest_changes_of_a_row_are_found_without_sorting_all(plans: Plans, name: str) -> None:
+    plan = plans.of(OF_ROW[name])
+    assert not SORTS.search(plan), plan
+    assert not re.search(r"SCAN revision_changes(?! USING)", plan), plan

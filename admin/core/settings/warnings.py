@@ -72,6 +72,7 @@ class Warning:
     name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
     version: int | None = None  #: of the row
     refuses: bool = False  #: whether it refuses executions, of a row without another effect
+    fields: tuple[str, ...] = ()  #: of a row without effect: all of its fields that this is about
 
 
 @dataclass(frozen=True, kw_only=True)

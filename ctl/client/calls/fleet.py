@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from ctl.client.answers import Document, RowChange
 from ctl.client.calls.base import PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
 from ctl.client.calls.changes import ChangeCalls
-from ctl.client.nouns import collection, json_key
+from ctl.client.nouns import collection, json_key, row_kind
 from ctl.client.scopes import check_name
 
 #: Actions on a cluster, each with a path of its own.
@@ -31,6 +31,14 @@ class FleetCalls(ChangeCalls):
     def definition(self, noun: str, name: str) -> Document:
         """One cluster, pool or label; of a cluster also its reported state."""
         return self._read(_path(noun, name))
+
+    def definitions_at(self, noun: str, at: int, *, name: str | None = None) -> Iterator[Document]:
+        """The clusters, pools or labels as they were defined at a revision, or the one of a name; page by page.
+
+        Each has its `definition`, `version` and the `provenance` of that; what configuration declares is not kept.
+        """
+        query = {"resource_type": row_kind(noun), "at": at, "name": name}
+        yield from self._pages("definitions", "definitions", query)
 
     def pool_shares(self, name: str, *, after: str | None = None, before: str | None = None) -> Document:
         """What a pool promises its clusters, against what it placed there within a window, by default an hour."""
