@@ -12,12 +12,22 @@ from admin.core.executions.attempts import attempt_number
 from admin.core.fleet.clusters import Health
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.summaries import off_because
+from admin.core.fleet.switches import BY_WORD
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.provenance import Provenance
 from admin.core.resources import format_amounts
 from admin.messages.components import definition_name
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer, phase_since
-from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, PreviewAnswer, Users, users_of
+from admin.messages.previews import (
+    EffectCounts,
+    Effects,
+    IsComplete,
+    Notes,
+    NotExamined,
+    PreviewAnswer,
+    Users,
+    users_of,
+)
 from admin.messages.requests import (
     NAME,
     PRINTABLE_LINES,
@@ -32,7 +42,8 @@ from admin.messages.requests import (
 )
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, WarningAnswer, described_as, one_of
 from admin.services.changes import Changed
-from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, GroupView, Switched
+from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, GroupView
+from admin.services.switches import Switched, SwitchedCluster
 from admin.store.executions import ListedExecution
 
 
@@ -44,6 +55,9 @@ class ClustersQuery(PageQuery):
     pool = fields.String(validate=NAME)
     label = fields.String(validate=NAME)
 
+
+#: Clusters that one request may switch.
+MOST_SWITCHED = 1000
 
 _DEFINITION_EXAMPLES: dict[FleetKind, Fields] = {
     FleetKind.CLUSTER: {"name": "east", "cost": 3, "capacity": {"cpu": "8", "memory": "32Gi", "gpu": "2"}},
@@ -73,6 +87,17 @@ class DrainBody(SwitchBody):
 
     deadline = Duration(
         metadata={"type": "string", "description": "How long running work may take to finish, such as 10m."}
+    )
+
+
+class SwitchesBody(DrainBody):
+    """A switch of several clusters at once."""
+
+    example: ClassVar[Fields] = {"switch": "cordon", "clusters": ["local"], "reason": "New disks."}
+
+    switch = fields.String(required=True, validate=validate.OneOf(list(BY_WORD)))
+    clusters = fields.List(
+        fields.String(validate=NAME), required=True, validate=validate.Length(min=1, max=MOST_SWITCHED)
     )
 
 
@@ -379,30 +404,74 @@ class LabelWritten(WrittenAnswer):
     label: Annotated[Json | None, described_as("GroupAnswer", "LabelDefinition")] = None
 
 
-class SwitchedAnswer(Answer):
+class SwitchedClusterAnswer(Answer):
+    """One of the clusters that were switched together."""
+
     cluster: ClusterAnswer
+    changed: bool
+    also_ended: Annotated[
+        dict[str, ProvenanceAnswer] | None,
+        Meta(description="What else this ends, such as a cordon apart from the drain: the event that began it."),
+    ] = None
+
+    @classmethod
+    def from_cluster(cls, switched: SwitchedCluster, **more: object) -> Self:
+        return cls(
+            cluster=ClusterAnswer.from_view(switched.cluster),
+            changed=switched.is_change,
+            also_ended=_states_provenance(switched.also_ended),
+            **more,
+        )
+
+
+class SwitchedAnswer(SwitchedClusterAnswer):
+    """A cluster that was switched, or would be."""
+
+    dry_run: bool
+    effects: Effects | None = None
+    counts: EffectCounts | None = None
+    complete: IsComplete | None = None
+    not_examined: NotExamined = None
+    notes: Notes = None
+
+    @classmethod
+    def from_switched(cls, switched: Switched) -> SwitchedAnswer:
+        [cluster] = switched.clusters
+        return cls.from_cluster(cluster, **_preview_of(switched))
+
+
+class SwitchedClustersAnswer(Answer):
+    """Clusters that were switched together, or would be."""
+
+    clusters: list[SwitchedClusterAnswer]
     changed: bool
     dry_run: bool
     effects: Effects | None = None
     counts: EffectCounts | None = None
     complete: IsComplete | None = None
+    not_examined: NotExamined = None
     notes: Notes = None
 
     @classmethod
-    def from_switched(cls, switched: Switched) -> SwitchedAnswer:
-        cluster, preview = ClusterAnswer.from_view(switched.cluster), switched.preview
-        if preview is None:
-            return cls(cluster=cluster, changed=switched.is_change, dry_run=False)
-        shown = PreviewAnswer.from_preview(preview)
-        return cls(
-            cluster=cluster,
-            changed=switched.is_change,
-            dry_run=True,
-            effects=shown.effects,
-            counts=shown.counts,
-            complete=shown.complete,
-            notes=shown.notes,
-        )
+    def from_switched(cls, switched: Switched) -> SwitchedClustersAnswer:
+        clusters = [SwitchedClusterAnswer.from_cluster(cluster) for cluster in switched.clusters]
+        is_change = any(cluster.is_change for cluster in switched.clusters)
+        return cls(clusters=clusters, changed=is_change, **_preview_of(switched))
+
+
+def _preview_of(switched: Switched) -> dict[str, Any]:
+    """What a switch does to executions, of a dry run, and what else is to be said of it."""
+    if switched.preview is None:
+        return {"dry_run": False, "notes": list(switched.notes) or None}
+    shown = PreviewAnswer.from_preview(switched.preview)
+    return {
+        "dry_run": True,
+        "effects": shown.effects,
+        "counts": shown.counts,
+        "complete": shown.complete,
+        "not_examined": shown.not_examined,
+        "notes": [*switched.notes, *(shown.notes or [])] or None,
+    }
 
 
 class ReportedAnswer(Answer):

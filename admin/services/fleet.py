@@ -1,8 +1,8 @@
-"""The fleet: define, list and delete clusters, pools and labels; switch clusters and take their reports."""
+"""The fleet: define, list and delete clusters, pools and labels, and take the reports of clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.fleet.clusters import Cluster, ClusterState, read_report, why_unreachable
+from admin.core.fleet.clusters import REPORTED, Cluster, read_report, why_unreachable
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.fleet.summaries import describe_cluster, describe_group
@@ -26,7 +26,6 @@ from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import cluster_provenance, defined_by, drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
-from admin.services.previews import ExecutionPreview, preview_switch
 from admin.store import execution_queue, executions, fleet, revisions, tokens
 from admin.store.executions import ListedExecution
 from admin.store.fleet import ClusterEvent, ClusterEventFilter
@@ -36,14 +35,6 @@ _NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
     FleetKind.POOL: PoolNotFound,
     FleetKind.LABEL: LabelNotFound,
 }
-
-
-class Switched(NamedTuple):
-    """A cluster that was switched, or would be."""
-
-    cluster: ClusterView
-    is_change: bool
-    preview: ExecutionPreview | None = None  #: of a dry run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +170,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
     """One cluster."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        [view] = _views(context, connection, current, [_find_cluster(context, connection, name)])
+        [view] = _views(context, connection, current, [find_cluster(context, connection, name)])
         pools = [current.pools[pool] for pool in view.pools]
         return ClusterDetails(
             **vars(view),
@@ -189,7 +180,8 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
         )
 
 
-def _find_cluster(context: Context, connection: Connection, name: str) -> Cluster:
+def find_cluster(context: Context, connection: Connection, name: str) -> Cluster:
+    """A cluster of the fleet as a transaction sees it; ClusterNotFound where there is none."""
     clusters = current_fleet(context, connection).clusters
     if name not in clusters:
         raise not_found(context, connection, FleetKind.CLUSTER, name)
@@ -256,111 +248,15 @@ def put_definition(
     return make_change(context, [definition_write(context, kind, name, payload, expectation)], options)
 
 
-def set_enabled(
-    context: Context, name: str, enabled: bool, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
-) -> Switched:
-    """Enable or disable a cluster."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        return None if cluster.enabled is enabled else replace(cluster.state, enabled=enabled)
-
-    return _switch(context, name, "ENABLED" if enabled else "DISABLED", new_state, reason, claimed_by, dry_run=dry_run)
-
-
-def set_cordoned(
-    context: Context, name: str, cordoned: bool, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
-) -> Switched:
-    """Cordon or uncordon a cluster."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        cordon_reason = reason if cordoned else None
-        if cluster.state.cordoned is cordoned and cordon_reason in (None, cluster.state.cordon_reason):
-            return None
-        state = replace(cluster.state, cordoned=cordoned, cordon_reason=cordon_reason)
-        return state if cordoned else replace(state, draining=False, drain_deadline=None)
-
-    return _switch(
-        context, name, "CORDONED" if cordoned else "UNCORDONED", new_state, reason, claimed_by, dry_run=dry_run
-    )
-
-
-def set_draining(
-    context: Context,
-    name: str,
-    draining: bool,
-    deadline: datetime | None,
-    reason: str | None,
-    claimed_by: str | None,
-    *,
-    dry_run: bool = False,
-) -> Switched:
-    """Drain a cluster, by a deadline if there is one, or end the drain."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        if cluster.state.draining is draining and deadline in (None, cluster.state.drain_deadline):
-            return None
-        return replace(
-            cluster.state,
-            draining=draining,
-            drain_deadline=deadline,
-            cordoned=draining,
-            cordon_reason=reason if draining else None,
-        )
-
-    return _switch(
-        context, name, "DRAINING" if draining else "UNDRAINED", new_state, reason, claimed_by, dry_run=dry_run
-    )
-
-
-def admit(
-    context: Context, name: str, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
-) -> Switched:
-    """Admit a cluster that registered under a new name and waits for approval."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        return None if cluster.state.admitted else replace(cluster.state, admitted=True)
-
-    return _switch(context, name, "ADMITTED", new_state, reason, claimed_by, dry_run=dry_run)
-
-
 def report_state(context: Context, name: str, report: object) -> ClusterView:
     """Store a cluster's report of itself, which is in force until the next one."""
     fields, now = read_report(report), context.clock()
-    return _switch(
-        context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now)
-    ).cluster
-
-
-def _switch(
-    context: Context,
-    name: str,
-    event_type: str,
-    new_state: Callable[[Cluster], ClusterState | None],
-    reason: str | None = None,
-    claimed_by: str | None = None,
-    *,
-    dry_run: bool = False,
-) -> Switched:
-    """Change a cluster's state, computed under a lock from the stored one; None leaves it as it is."""
-    if dry_run:
-        return _preview(context, name, new_state)
-    event = ClusterEvent(cluster=name, at=context.clock(), type=event_type, reason=reason, claimed_by=claimed_by)
     with context.database.writing() as connection:
         fleet.lock(connection)
-        cluster = _find_cluster(context, connection, name)
-        state = new_state(replace(cluster, state=fleet.hold_state(connection, name)))
-        if state is not None:
-            fleet.save(connection, state, event)
-    return Switched(get_cluster(context, name), state is not None)
-
-
-def _preview(context: Context, name: str, new_state: Callable[[Cluster], ClusterState | None]) -> Switched:
-    """What a change of a cluster's state would do."""
-    with context.database.reading() as connection:
-        cluster = _find_cluster(context, connection, name)
-        state = new_state(replace(cluster, state=fleet.states(connection).get(name, cluster.state)))
-        preview = ExecutionPreview() if state is None else preview_switch(context, connection, state)
-    return Switched(get_cluster(context, name), state is not None, preview)
+        find_cluster(context, connection, name)
+        state = replace(fleet.hold_state(connection, name), report=fields, reported_at=now)
+        fleet.save(connection, state, ClusterEvent(cluster=name, at=now, type=REPORTED))
+    return get_cluster(context, name)
 
 
 class ClusterEventPage(NamedTuple):
@@ -374,7 +270,7 @@ class ClusterEventPage(NamedTuple):
 def list_events(context: Context, name: str, below: int | None, limit: int) -> ClusterEventPage:
     """What happened to a cluster."""
     with context.database.reading() as connection:
-        _find_cluster(context, connection, name)
+        find_cluster(context, connection, name)
         events = fleet.events(connection, ClusterEventFilter(cluster=name), below, limit + 1)
         deadlines = drain_deadlines(context, connection, events)
     return ClusterEventPage(events[:limit], deadlines, events[limit - 1].number if len(events) > limit else None)

@@ -102,7 +102,7 @@ class Preview(NamedTuple):
 
     changed: list[Redecided]  #: what waits
     returned: list[Decision]  #: of what returns to the queue, as far as they were decided
-    is_complete: bool  #: False where that would have taken too long
+    undecided: Sequence[Execution | WaitingExecution]  #: those that were not looked at, which would have taken too long
 
 
 def preview(
@@ -125,7 +125,7 @@ def preview(
     changes = decider.changes(unsettled[: len(decided) - number], taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
-    return Preview(changed, returned, len(decided) == len(unsettled) + len(returning))
+    return Preview(changed, returned, [*returning[number:], *unsettled[len(decided) - number :]])
 
 
 def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:

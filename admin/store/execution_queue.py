@@ -42,6 +42,11 @@ def waiting(connection: Connection, after_id: int, limit: int, *, lock: bool = T
     return list(map(WaitingExecution._make, connection.execute(query.with_for_update() if lock else query)))
 
 
+def count_waiting(connection: Connection) -> int:
+    """How many executions wait and are with no agent."""
+    return int(connection.execute(select(func.count(_columns.id)).where(*_WAITS, OPEN)).scalar_one())
+
+
 def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
     """The executions that wait at a cluster and that its agent does not have, the first to be leased first."""
     order = (_columns.tier, _columns.priority.desc(), _columns.id)

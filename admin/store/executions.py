@@ -10,8 +10,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
+    false,
     func,
     literal_column,
+    or_,
     select,
     text,
     tuple_,
@@ -302,6 +304,15 @@ def leased_by(connection: Connection, routes: Collection[tuple[str, str]], limit
 def _leased(connection: Connection, condition: ColumnElement[bool], limit: int) -> list[Execution]:
     query = _SELECT_EXECUTION.where(condition, LEASED).order_by(_columns.cluster, _columns.id).limit(limit)
     return list(map(Execution._make, connection.execute(query)))
+
+
+def count_leased(connection: Connection, clusters: Collection[str], routes: Collection[tuple[str, str]]) -> int:
+    """How many executions agents have that are at one of some clusters, or were placed by one of some routes."""
+    placed_by = tuple_(_columns.route_kind, _columns.route_name)
+    conditions = [_columns.cluster.in_(clusters)] if clusters else []
+    conditions += [placed_by.in_(routes)] if routes else []
+    query = select(func.count(_columns.id)).where(_columns.cluster >= "", or_(false(), *conditions), LEASED)
+    return int(connection.execute(query).scalar_one())
 
 
 def leases_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:

@@ -372,13 +372,31 @@ def switched_by(
     """
     switched: dict[tuple[str, str], Provenance] = {}
     for state, names in clusters.items():
-        if names:
-            values = {"names": list(names), "types": [*STATE_EVENTS[state], *END_EVENTS[state]], "until": until}
-            numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
-            for row in connection.execute(_SELECT_EVENTS, {"numbers": numbers}):
-                if row.type in STATE_EVENTS[state]:
-                    switched[row.cluster, state] = ClusterEvent(**row._mapping).provenance
+        for event in _last_events(connection, names, STATE_EVENTS[state], END_EVENTS[state], until):
+            switched[event.cluster, state] = event.provenance
     return switched
+
+
+def begun_apart(connection: Connection, name: str, states: Iterable[str], until: datetime) -> dict[str, Provenance]:
+    """The events up to a time that began some states of a cluster and no other one, and that nothing has ended since.
+
+    A drain cordons a cluster too, and is not among those that cordoned it.
+    """
+    own = {state: STATE_EVENTS[state][:1] for state in states}
+    begun = {state: _last_events(connection, [name], types, END_EVENTS[state], until) for state, types in own.items()}
+    return {state: events[0].provenance for state, events in begun.items() if events}
+
+
+def _last_events(
+    connection: Connection, names: Sequence[str], begins: Sequence[str], ends: Sequence[str], until: datetime
+) -> list[ClusterEvent]:
+    """The last of the events of each cluster that begin or end something, of those where it begins it."""
+    if not names:
+        return []
+    values = {"names": list(names), "types": [*begins, *ends], "until": until}
+    numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
+    rows = connection.execute(_SELECT_EVENTS, {"numbers": numbers})
+    return [ClusterEvent(**row._mapping) for row in rows if row.type in begins]
 
 
 #: The sum keeps databases from walking back over all events of a cluster in search of the largest number.

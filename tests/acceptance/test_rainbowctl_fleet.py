@@ -231,6 +231,12 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     shell.ok("rainbowctl drain alpha --deadline 7d")
     for command in ("get cluster-event alpha", "get cluster", "history --limit 1"):
         assert re.search(r"\b6 d 23 h\b", shell.ok(f"rainbowctl {command}")), command
+    shell.ok("rainbowctl cordon beta --reason 'new disks'")
+    shell.ok("rainbowctl drain beta")
+    for command in ("undrain beta --dryRun", "undrain beta"):
+        done = shell.run(f"rainbowctl {command}")
+        assert "Cluster 'beta' had been cordoned apart from the drain (event " in done.err, command
+        assert "`rainbowctl cordon beta` cordons it again." in done.err, command
     shell.ok("rainbowctl undrain alpha")
     assert "6 d 23 h" not in shell.ok("rainbowctl get cluster-event alpha")
 

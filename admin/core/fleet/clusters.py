@@ -50,7 +50,7 @@ SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING
 
 #: The type of the event of a cluster that is deleted, which ends every state.
 DELETED = "DELETED"
-#: The types of events that put a cluster into a state; the last of them did.
+#: The types of events that put a cluster into a state, its own first; the last of them did.
 STATE_EVENTS = {"disabled": ("DISABLED",), "cordoned": ("CORDONED", "DRAINING"), "draining": ("DRAINING",)}
 #: The types of events that end a state.
 END_EVENTS = {

@@ -102,7 +102,8 @@ class ChangeableFleet(Changeable):
             changed = [change for change in changes if change.kind == kind]
             rows = rows_after(attributes.every(self.connection, kind), changed).values()
             for use in users_of(self.context, self.connection, definition, after, rows):
-                yield replace(use, reason=f"{definition.kind.noun} '{definition.name}': {use.reason}")
+                reason = f"{definition.kind.noun} '{definition.name}': {use.reason}"
+                yield replace(use, removed=definition.name, reason=reason)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         fleet.write(self.connection, list(changes), revision)

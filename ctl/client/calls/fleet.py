@@ -7,7 +7,7 @@ The calls of the client that are about the fleet: clusters, pools and labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ctl.client.answers import Document, RowChange
@@ -67,6 +67,14 @@ class FleetCalls(ChangeCalls):
         query = {"force": "true"} if force else {}
         return self._change("DELETE", _path(noun, name), {}, **options, query=query)
 
+    def delete_definitions(
+        self, noun: str, names: Sequence[str], *, force: bool = False, **options: Unpack[WriteOptions]
+    ) -> Document:
+        """Delete several definitions as one revision, or none of them; Conflict while one is in use, unless forced."""
+        changes = [{f"{json_key(noun)}_definition": {"name": name}, "delete": True} for name in names]
+        query = {"force": "true"} if force else {}
+        return self._change("POST", "attribute_changes", {"changes": changes}, **options, query=query)
+
     def switch_cluster(
         self,
         name: str,
@@ -85,6 +93,21 @@ class FleetCalls(ChangeCalls):
         """
         body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
         return self._write("POST", f"{_path('cluster', name)}/{switch}", body, dry_run=dry_run)
+
+    def switch_clusters(
+        self,
+        names: Sequence[str],
+        switch: str,
+        *,
+        reason: str | None = None,
+        claimed_by: str | None = None,
+        deadline: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """Do one of `SWITCHES` to several clusters at once, or to none; the rest is as in `switch_cluster`."""
+        body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
+        body |= {"switch": switch, "clusters": list(names)}
+        return self._write("POST", "cluster_switches", body, dry_run=dry_run)
 
     def cluster_tokens(self, name: str) -> list[Document]:
         """The tokens of a cluster's agent, newest first, without their secrets."""
