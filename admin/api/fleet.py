@@ -12,7 +12,7 @@ from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
-from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer
+from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer, ClusterEventsQuery
 from admin.messages.fleet import (
     ClusterAnswer,
     ClusterDetailsAnswer,
@@ -208,11 +208,12 @@ def report_cluster_state(name: str, body: Fields) -> ReportedAnswer:
     return ReportedAnswer(cluster=ClusterAnswer.from_view(fleet.report_state(context(), name, body)))
 
 
-@operations.add("GET", "/clusters/<name>/events", query=PageQuery, errors=(404,))
+@operations.add("GET", "/clusters/<name>/events", query=ClusterEventsQuery, errors=(404,))
 def list_cluster_events(name: str, query: Fields) -> ClusterEventsAnswer:
     """What happened to a cluster, newest first."""
-    page = fleet.list_events(context(), name, number_of(query.get("token")), query["limit"])
+    below = number_of(query.get("token"))
+    page = fleet.list_events(context(), name, below, query["limit"], with_reports=query["reports"])
     answers = [
         ClusterEventAnswer.from_attributes(event, deadline=page.deadlines.get(event.number)) for event in page.events
     ]
-    return ClusterEventsAnswer(events=answers, token=number_token(page.last))
+    return ClusterEventsAnswer(events=answers, token=number_token(page.last), left_out=page.left_out or None)

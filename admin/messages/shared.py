@@ -137,11 +137,16 @@ class WarningAnswer(ScopeAnswer):
     field: str
     closest: list[str] | None = None
     name: Annotated[str | None, Meta(description="Of a pool or label, which belong to no scope.")] = None
+    deleted_by: Annotated[
+        ProvenanceAnswer | None, Meta(description="The revision that deleted the pool, label or cluster it names.")
+    ] = None
 
     @classmethod
     def from_warning(cls, warning: Warning) -> Self:
+        deleted_by = warning.deleted_by
         return cls.from_attributes(
             warning,
+            deleted_by=None if deleted_by is None else ProvenanceAnswer.from_attributes(deleted_by),
             resource_type=warning.kind,
             level=warning.scope.level.value,
             closest=list(warning.closest) or None,

@@ -54,6 +54,14 @@ class ClusterView:
     provenance: Mapping[str, Provenance]  #: of its `definition`, and of `disabled`, `cordoned` and `draining` if it is
 
 
+class RecentWait(NamedTuple):
+    """How long the newest executions of a cluster waited for their first start."""
+
+    seconds: float  #: on average
+    executions: int  #: how many have started, of those that were looked at
+    examined: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterDetails(ClusterView):
     """A cluster with its first executions, and with what the pools have that it is in."""
@@ -61,6 +69,7 @@ class ClusterDetails(ClusterView):
     leased: Sequence[ListedExecution]
     queue: Sequence[ListedExecution]  #: what its agent does not have yet, the first to be leased first
     by_pool: Mapping[str, GroupCapacity]
+    recent_wait: RecentWait | None  #: None where none of the newest executions has started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +173,8 @@ def list_clusters(context: Context, *, pool: str | None = None, label: str | Non
 
 #: Executions that the answer about one cluster shows of those that its agent has, and of those that wait there.
 MOST_EXECUTIONS = 10
+#: Executions whose waits it averages.
+_MOST_WAITS = 100
 
 
 def get_cluster(context: Context, name: str) -> ClusterDetails:
@@ -177,7 +188,14 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
             leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
             queue=execution_queue.next_at(connection, name, MOST_EXECUTIONS),
             by_pool=dict(zip(view.pools, _capacities(connection, current, pools)[1], strict=True)),
+            recent_wait=_recent_wait(connection, name),
         )
+
+
+def _recent_wait(connection: Connection, name: str) -> RecentWait | None:
+    newest = executions.newest_waits(connection, name, _MOST_WAITS)
+    waits = [(started_at - created_at).total_seconds() for created_at, started_at in newest if started_at is not None]
+    return RecentWait(max(0.0, sum(waits)) / len(waits), len(waits), len(newest)) if waits else None
 
 
 def find_cluster(context: Context, connection: Connection, name: str) -> Cluster:
@@ -265,12 +283,18 @@ class ClusterEventPage(NamedTuple):
     events: Sequence[ClusterEvent]
     deadlines: Mapping[int, datetime]  #: of drains that still go on, by the numbers of their events
     last: int | None  #: the number below which the next page starts, if there is one
+    left_out: int  #: reports that the page has none of, among the events that it covers
 
 
-def list_events(context: Context, name: str, below: int | None, limit: int) -> ClusterEventPage:
+def list_events(
+    context: Context, name: str, below: int | None, limit: int, *, with_reports: bool = True
+) -> ClusterEventPage:
     """What happened to a cluster."""
+    chosen = ClusterEventFilter(cluster=name, without_reports=not with_reports)
     with context.database.reading() as connection:
         find_cluster(context, connection, name)
-        events = fleet.events(connection, ClusterEventFilter(cluster=name), below, limit + 1)
+        events = fleet.events(connection, chosen, below, limit + 1)
         deadlines = drain_deadlines(context, connection, events)
-    return ClusterEventPage(events[:limit], deadlines, events[limit - 1].number if len(events) > limit else None)
+        last = events[limit - 1].number if len(events) > limit else None
+        left_out = 0 if with_reports else fleet.count_reports(connection, name, last, below)
+    return ClusterEventPage(events[:limit], deadlines, last, left_out)

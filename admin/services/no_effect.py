@@ -23,6 +23,7 @@ from admin.core.settings.warnings import KnownNames, Warning
 from admin.services.changeable.attributes import undeclared
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
+from admin.services.deletions import explain_deletions
 from admin.services.scopes import check_readable
 from admin.store import attributes, decision_basis, projects, registrations, revisions
 from admin.store.attributes import Filter
@@ -71,6 +72,7 @@ def list_no_effect(
                 last = page.last
                 count += page.examined
             is_full = is_full or last is None or count >= examined
+        warnings = explain_deletions(context, connection, warnings)
         versions = {warning.version for warning in warnings if warning.version}
         provenance = revisions.provenance_of(connection, versions)
     return NoEffectPage(

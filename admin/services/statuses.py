@@ -19,7 +19,7 @@ from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList
 from admin.services.context import Context
-from admin.services.obstacles import find_obstacle, find_obstacles
+from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView
 from admin.store import fleet, statuses
 from admin.store.executions import Execution
@@ -88,6 +88,7 @@ def view_status(
         has_started=execution.started_at is not None,
         position=statuses.place_in_line(connection, execution, now) if is_in_line else None,
         obstacle=find_obstacle(context, connection, execution) if is_in_line else None,
+        may_move=is_in_line and may_leave(context, connection, execution),
         obstacles=find_obstacles(context, connection, execution) if is_nowhere or is_backing_off else None,
         drain=_drain(context, connection, execution),
         not_before=execution.not_before,

@@ -11,8 +11,9 @@ from admin.services.changeable.registry import NOUNS
 from admin.services.clocks import clock_warnings
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
+from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
-from admin.store import executions
+from admin.store import execution_queue, executions
 
 
 def list_warnings(context: Context) -> list[Warning]:
@@ -21,8 +22,12 @@ def list_warnings(context: Context) -> list[Warning]:
         about_admin = admin_warnings(context, connection)
         counts = executions.counts_by_cluster(connection)
         waiting = {name: count for (name, phase), count in counts.items() if phase == Phase.QUEUED.value}
-        about_work = expected_warnings(current_fleet(context, connection), waiting)
-    return [*about_admin, *about_work, *stored_warnings(context)]
+        fleet_now = current_fleet(context, connection)
+        expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected and waiting.get(name)]
+        naming = execution_queue.count_naming(connection, expected)
+        about_work = expected_warnings(fleet_now, waiting, naming)
+        stored = [warning for noun in NOUNS for warning in noun.stored_warnings(context, connection)]
+        return [*about_admin, *about_work, *explain_deletions(context, connection, stored)]
 
 
 def stored_warnings(context: Context) -> list[Warning]:

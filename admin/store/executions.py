@@ -321,6 +321,21 @@ def leases_at(connection: Connection, cluster: str, limit: int) -> list[ListedEx
     return list(map(ListedExecution._make, connection.execute(query)))
 
 
+class FirstWait(NamedTuple):
+    """How an execution that was placed at a cluster waited for its first start."""
+
+    created_at: datetime
+    started_at: datetime | None  #: None for what has not started, or was started more than once
+
+
+def newest_waits(connection: Connection, cluster: str, limit: int) -> list[FirstWait]:
+    """The waits of the newest executions that are or were at a cluster."""
+    columns = (_columns.created_at, _columns.started_at, _columns.attempt - _columns.unstarted)
+    query = select(*columns).where(_columns.cluster == cluster)
+    rows = connection.execute(query.order_by(_columns.created_at.desc(), _columns.id.desc()).limit(limit))
+    return [FirstWait(created_at, started_at if number == 1 else None) for created_at, started_at, number in rows]
+
+
 def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:
     """How many unfinished executions each cluster has in each phase."""
     query = (

@@ -291,6 +291,19 @@ def add_events(connection: Connection, events: Iterable[ClusterEvent]) -> None:
         connection.execute(insert(cluster_events), rows)
 
 
+def add_numbered_event(connection: Connection, event: ClusterEvent) -> int:
+    """Store something that happened; returns its number."""
+    values = {name: value for name, value in vars(event).items() if name != "number"}
+    key = connection.execute(insert(cluster_events).values(**values)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def complete_event(connection: Connection, number: int, reason: str) -> None:
+    """Say in an event what has come of it."""
+    connection.execute(update(cluster_events).where(cluster_events.c.number == number).values(reason=reason))
+
+
 #: What every sync changes of a cluster's state.
 _TOUCHED = ("name", "last_sync_at", "agent", "agent_instance", "agent_host", "agent_since", "syncs")
 
@@ -354,6 +367,16 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         query = query.where(cluster_events.c.number < below)
     rows = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit))
     return [ClusterEvent(**row._mapping) for row in rows]
+
+
+def count_reports(connection: Connection, cluster: str, above: int | None, below: int | None) -> int:
+    """How many reports of a cluster are among the events between two numbers."""
+    query = select(func.count()).where(cluster_events.c.cluster == cluster, cluster_events.c.type == REPORTED)
+    if above is not None:
+        query = query.where(cluster_events.c.number > above)
+    if below is not None:
+        query = query.where(cluster_events.c.number < below)
+    return int(connection.execute(query).scalar_one())
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:

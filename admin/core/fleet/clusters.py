@@ -103,6 +103,10 @@ class ClusterState:
         return self.switches == (True, False, False)
 
 
+#: What a report names that tells of machines; agents leave out what these do not have.
+_MACHINE_RESOURCES = frozenset({"cpu", "memory"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
     """A place that runs work; never changed, so that what follows from its fields is worked out once."""
@@ -158,6 +162,12 @@ class Cluster:
             self.health.value: not self.is_reachable,
         }
         return ",".join(state for state, applies in states.items() if applies)
+
+    @cached_property
+    def has_no_gpu(self) -> bool:
+        """Whether its machines were reported without any gpu, and its definition has none either."""
+        reported = self.state.report.get("capacity", {})
+        return "gpu" not in (self.capacity or {}) and not _MACHINE_RESOURCES.isdisjoint(reported)
 
     @cached_property
     def unused(self) -> Amounts | None:

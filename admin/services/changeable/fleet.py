@@ -100,7 +100,7 @@ class ChangeableFleet(Changeable):
         for definition in removed_definitions:
             kind = kind_that_names(definition.kind)
             changed = [change for change in changes if change.kind == kind]
-            rows = rows_after(attributes.every(self.connection, kind), changed).values()
+            rows = rows_after(attributes.naming(self.connection, kind, definition.name), changed).values()
             for use in users_of(self.context, self.connection, definition, after, rows):
                 reason = f"{definition.kind.noun} '{definition.name}': {use.reason}"
                 yield replace(use, removed=definition.name, reason=reason)

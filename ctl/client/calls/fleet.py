@@ -121,9 +121,17 @@ class FleetCalls(ChangeCalls):
         """End a token at once; `changed` tells whether it counted until now."""
         return self._write("DELETE", resource_path(f"{_path('cluster', name)}/tokens", token=prefix))
 
-    def cluster_events(self, name: str, *, page_size: int | None = None) -> Iterator[Document]:
-        """What happened to a cluster, newest first, page by page."""
-        yield from self._pages(f"{_path('cluster', name)}/events", "events", {"limit": page_size})
+    def cluster_events(self, name: str, *, page_size: int | None = None, reports: bool = True) -> Iterator[Document]:
+        """What happened to a cluster, newest first, page by page; without `reports` those of its agent are left out."""
+        for page in self.cluster_event_pages(name, page_size=page_size, reports=reports):
+            yield from page["events"]
+
+    def cluster_event_pages(
+        self, name: str, *, page_size: int | None = None, reports: bool = True
+    ) -> Iterator[Document]:
+        """The same as pages, each with its `events` and how many reports were `left_out`."""
+        query = non_empty({"limit": page_size}) | ({} if reports else {"reports": "false"})
+        yield from self._answers(f"{_path('cluster', name)}/events", "events", query, optional=["reports"])
 
     def report_cluster_state(self, name: str, state: Mapping[str, Any]) -> Document:
         """Report the state of a cluster in place of its agent: capacity, free resources, engine and plugins."""
