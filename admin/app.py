@@ -93,21 +93,7 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     db.init_app(app)
     with app.app_context():
         database = Database(db.engine, limits=limits)
-    context = Context(
-        settings=settings,
-        database=database,
-        revision_watcher=SequenceWatcher(database, head),
-        event_watcher=SequenceWatcher(database, last_event),
-        cluster_wakeups=ClusterWakeups(database),
-        waiting_room=WaitingRoom(settings.server.threads),
-        index=Index(database, SharedCounter(counter_file), settings.kinds),
-        effective_texts=EffectiveTexts(settings.kinds, settings.platform),
-        creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
-        changes=GroupCommit(commit_changes, _MOST_CHANGES, database.write_lock),
-        write_probe=WriteProbe(database),
-        clock=database.clock,
-    )
-    app.extensions["rainbow"] = context
+    app.extensions["rainbow"] = context = _context(settings, database, counter_file)
     app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = cache(lambda: msgspec.json.encode(document(all_operations(), settings.kinds)))
@@ -137,6 +123,23 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     app.extensions["rainbow-front"] = front
     app.wsgi_app = front  # type: ignore[method-assign]
     return app
+
+
+def _context(settings: Settings, database: Database, counter_file: int | None) -> Context:
+    return Context(
+        settings=settings,
+        database=database,
+        revision_watcher=SequenceWatcher(database, head),
+        event_watcher=SequenceWatcher(database, last_event),
+        cluster_wakeups=ClusterWakeups(database),
+        waiting_room=WaitingRoom(settings.server.threads),
+        index=Index(database, SharedCounter(counter_file), settings.kinds),
+        effective_texts=EffectiveTexts(settings.kinds, settings.platform),
+        creations=GroupCommit(CreationWriter(database), lock=database.write_lock),
+        changes=GroupCommit(commit_changes, _MOST_CHANGES, database.write_lock),
+        write_probe=WriteProbe(database),
+        clock=database.clock,
+    )
 
 
 def all_operations() -> list[Operation]:

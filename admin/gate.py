@@ -1,8 +1,8 @@
 """The gate: every request's id and its caller, settled once before any front answers it.
 
 It knows nothing of Flask: a front gives it a method, a path and two headers, and gets a `Caller` or an error to answer
-with. Until there are users, whoever holds the operators' token may do everything and an agent's token is good for its
-own cluster; an admin without an operators' token lets everybody in.
+with. Until there are users, the operators' token allows everything and an agent's token is limited to its
+own cluster; an admin without an operators' token admits every caller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from admin.services.agents import TOKEN_MARK
 
 #: How large a body may be that needs no token.
 MOST_OPEN_BYTES = 64 * 1024
-#: How many agents' tokens are looked up at once, which waits for the database before anybody has proven anything.
+#: How many agents' tokens are looked up at once, a query for callers that are not authenticated yet.
 MOST_LOOKUPS = 256
 
 _log = logging.getLogger("rainbow.gate")
@@ -47,7 +47,7 @@ class Caller:
         return ANONYMOUS if self.cluster is None else f"cluster/{self.cluster}"
 
     def check_agent_of(self, cluster: str) -> None:
-        """Refuse everybody but a cluster's own agent; the operators' token is not enough."""
+        """Refuse every caller but a cluster's own agent; the operators' token is not enough."""
         if self.cluster != cluster:
             raise Unauthenticated(
                 "Only the cluster's own agent may do this, with the token that `rainbow-agent register` gets."
@@ -87,7 +87,7 @@ class Gate:
         Parameters
         ----------
         tokens
-            Gives the operators' tokens; None where nobody needs one.
+            Gives the operators' tokens; None where none is required.
         cluster_of
             Gives the cluster of an agent's token.
         open_folders
@@ -127,7 +127,7 @@ class Gate:
         if token is None:
             raise Unauthenticated()
         # Compared with all of them, so that the time taken tells nothing.
-        if not sum(hmac.compare_digest(token.encode(), known) for known in self._tokens()):
+        if not sum(hmac.compare_digest(token.encode(), accepted) for accepted in self._tokens()):
             raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
         return Caller(request_id=request_id)
 

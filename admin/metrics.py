@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector
 
 from admin import __version__
 from admin.core.changes import RowChange
+from admin.core.settings.scopes import Level
 from admin.shared_values import Key, Segment, read_values, take_segment
 
 requests_total = Counter("rainbow_http_requests_total", "HTTP requests answered.", ["method", "route", "status"])
@@ -157,10 +158,15 @@ def _place(execution: Decided) -> tuple[str, ...]:
     return execution.cluster or "", execution.pool or "", execution.label or "", execution.domain
 
 
+@lru_cache(maxsize=4096)
+def _written(kind: str, level: Level, outcome: str) -> Counter:
+    return writes_total.labels(kind, level.value, outcome)
+
+
 def count_write(change: RowChange, *, dry_run: bool) -> None:
-    """Count one row that somebody wrote."""
+    """Count one written row."""
     outcome = "dry_run" if dry_run else "changed" if change.is_real else "unchanged"
-    writes_total.labels(change.kind, change.scope.level.value, outcome).inc()
+    _written(change.kind, change.scope.level, outcome).inc()
 
 
 @dataclass(frozen=True, kw_only=True)

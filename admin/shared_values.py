@@ -72,7 +72,7 @@ class Segment:
         return value
 
     def write(self, offset: int, value: float) -> None:
-        """Set a value; assigned as a whole, for readers wait for nobody."""
+        """Set a value in one assignment, for readers take no lock."""
         self._memory[offset : offset + _VALUE.size] = _VALUE.pack(value)
 
     def _append(self, key: bytes) -> int:
@@ -98,7 +98,7 @@ def take_segment(files: Sequence[int]) -> Segment | None:
 
 
 def read_values(file: int) -> Iterator[tuple[Key, float]]:
-    """The values of a segment, whoever has it."""
+    """The values of a segment of any process."""
     for key, _, value in _entries(os.pread(file, os.fstat(file).st_size, 0)):
         yield key, value
 

@@ -159,14 +159,13 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     With --once the agent starts what is offered, reports what has ended, and exits; running executions go on. For those
     of on_lost: fail or retry, the admin's agents.leaseSeconds must be longer than the time between two runs.
     """
-    import logging
     import signal
 
     from agent.crashes import check_crash_variable
     from agent.engines.users import hide_process
     from agent.loop import Agent
     from agent.state_directory import StateDirectory, StateError
-    from agent.status import StatusHandler, StatusLine
+    from agent.status import StatusLine, log_to
     from agent.transport import AdminClient, Token, exposures
     from ctl.client.errors import RainbowError
 
@@ -176,9 +175,7 @@ def run(file: str | None, once: bool, take_over: bool, drain: bool, quiet: bool,
     _check_user(config)
     hide_process()
     line = StatusLine(sys.stderr)
-    log = logging.getLogger("rainbow.agent")
-    log.handlers = [StatusHandler(line)]
-    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    log = log_to(line, quiet=quiet)
     token = Token(config.token_file)
     try:
         token.read()

@@ -119,9 +119,7 @@ class Outbox:
         stages = (Stage.ENDED, Stage.SUBMITTED) if include_running else (Stage.ENDED,)
         intents = [intent for stage in stages for intent in self._intents.values() if intent.stage is stage]
         pieces: list[dict[str, Any]] = []
-        for intent in sorted(
-            intents, key=lambda intent: max(self._stored_at.get(intent.key, {}).values(), default=0.0)
-        ):
+        for intent in sorted(intents, key=self._last_turn):
             if limit <= 0:
                 break
             if intent.ending is not Ending.LOST:

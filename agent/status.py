@@ -61,6 +61,14 @@ class StatusHandler(logging.Handler):
         self._line.print(printable(self.format(record)))
 
 
+def log_to(line: StatusLine, *, quiet: bool) -> logging.Logger:
+    """The agent's log, printed above the status line; warnings and errors only where `quiet`."""
+    log = logging.getLogger("rainbow.agent")
+    log.handlers = [StatusHandler(line)]
+    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    return log
+
+
 def describe(agent: Agent) -> str:
     """The agent's status, in one line."""
     counts = agent.work.intents.counts()

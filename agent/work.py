@@ -56,7 +56,7 @@ class Work:
         self.intents = Intents()
         self.leases = Leases(self.intents, engine, state, guard, clock)
         self.outbox = Outbox(self.intents, engine, state, clock)
-        #: What the engine last said of each job, by key.
+        #: The last state of each job from the engine, by key.
         self.native: dict[str, NativeState] = {}
         #: Why the engine or the state directory could not be used in the last step.
         self.problem = ""
@@ -142,8 +142,9 @@ class Work:
             if state.phase is NativePhase.RUNNING:
                 self._mark_running(intent, state)
             elif state.phase.finished and intent.ending is Ending.LOST:
-                # How it ended says nothing of the execution: it was ended because the lease is another's.
-                self._drop(intent)
+                # All that counts is that it has ended: what is unsent of it would be refused.
+                intent.events = []
+                self._mark_ended(intent, final_event(intent, state, self._clock.now(), ([], "")))
             elif state.phase.finished:
                 crash_point("after-finish")
                 now = self._clock.now()
@@ -331,9 +332,9 @@ class Work:
             self.outbox.standalone[key] = self._event(question, "UNKNOWN", message=message)
 
     def _adopt(self, question: Mapping[str, Any], native_id: str) -> None:
-        known = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
+        reported = {name: question[name] for name in ("id", "attempt", "uid", "on_lost") if question.get(name)}
         past = self._state.load_past_intent(key_of(question)) or Intent(lease={"job": {}}, key=key_of(question))
-        intent = Intent(lease={**past.lease, **known}, stage=Stage.SUBMITTED, native_id=native_id)
+        intent = Intent(lease={**past.lease, **reported}, stage=Stage.SUBMITTED, native_id=native_id)
         intent.take_ending(past)
         self._state.save(intent, is_durable=True)
         self.intents[intent.key] = intent
@@ -384,7 +385,7 @@ class Work:
                 self.end(intent, Ending.STOP, message)
 
     def _drop(self, intent: Intent) -> None:
-        """Forget an execution about which nothing is left to do."""
+        """Drop an execution that needs nothing more."""
         try:
             self.engine.forget(intent.handle)
         except EngineUnavailable as error:

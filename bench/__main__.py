@@ -40,22 +40,22 @@ LARGE = {
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the benches of the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"benches to run: {', '.join({**BENCHES, **LARGE})}")
     parser.add_argument("--quick", action="store_true", help="measure for a moment, to see that everything works")
     parser.add_argument("--large", action="store_true", help="run the long benches instead")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="on this kind of database only")
     options = parser.parse_args()
-    known = {**BENCHES, **LARGE}
-    unknown = [name for name in options.names if name not in known]
+    benches = {**BENCHES, **LARGE}
+    unknown = [name for name in options.names if name not in benches]
     if unknown:
-        parser.error(f"there is no bench {', '.join(unknown)}; there are {', '.join(known)}")
+        parser.error(f"there is no bench {', '.join(unknown)}; there are {', '.join(benches)}")
     names = options.names or list(LARGE if options.large else BENCHES)
     _allow_descriptors()
     failed: list[str] = []
     measured = list(_measured(names, options.database, QUICK if options.quick else Pace(), failed))
-    order = list(known)
+    order = list(benches)
     figures = Figures(sorted(measured, key=lambda figure: order.index(figure.bench)))
     promises = judged(figures)
     tables.show(figures)

@@ -25,23 +25,23 @@ class Client:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
 
-    def post(self, path: str, body: Document) -> Document:
-        """The answer to a call that must succeed."""
-        return self._call("POST", path, orjson.dumps(body))
+    def post(self, path: str, body: Document, status: int = 200) -> Document:
+        """The answer to a call that must succeed, or have another status."""
+        return self._call("POST", path, orjson.dumps(body), status)
 
-    def get(self, path: str) -> Document:
-        """The answer to a question that must have one."""
-        return self._call("GET", path)
+    def get(self, path: str, status: int = 200) -> Document:
+        """The answer to a question that must have one, or another status."""
+        return self._call("GET", path, status=status)
 
     def delete(self, path: str) -> Document:
         """The answer to a call that must succeed."""
         return self._call("DELETE", path, b"{}")
 
-    def _call(self, method: str, path: str, body: bytes | None = None) -> Document:
+    def _call(self, method: str, path: str, body: bytes | None = None, status: int = 200) -> Document:
         self._connection.request(method, API + path, body, self._headers)
         answer = self._connection.getresponse()
         text = answer.read()
-        if answer.status != 200:
+        if answer.status != status:
             raise RuntimeError(f"{method} {path} was answered {answer.status}: {text[:500].decode(errors='replace')}")
         answer_body: Document = orjson.loads(text)
         return answer_body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench import answers, attributes, ceilings, changes, commands, creations, decisions, effective, leases
+from bench import answers, attributes, ceilings, changes, commands, creations, decisions, effective, leases, questions
 from bench.figures import Figures
 from bench.peers import measured
 
@@ -99,9 +99,12 @@ def _memory(figures: Figures, database: str) -> Iterator[Promise]:
 
 def _answers(figures: Figures) -> Iterator[Promise]:
     for database, name in _DATABASES.items():
-        for question in answers.QUESTIONS:
+        for question in questions.QUESTIONS:
             taken = figures.value(answers.NAME, question.what, database)
             yield _at_most(answers.PROMISED, taken, "ms", f"{question.what}, {name}")
+        asked = figures.value(answers.NAME, answers.CREATIONS_ASKED, database)
+        share = _quotient(asked, figures.value(answers.NAME, answers.CREATIONS, database))
+        yield _at_least(0.8, share, "×", f"creation while a question is asked each second ÷ without, {name}")
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:

@@ -24,6 +24,8 @@ DOMAINS = ("development", "staging", "production")
 WORKFLOWS = 41  #: of each project in each domain
 CLUSTERS = 20
 JOB = {"command": ["python", "train.py", "--epochs", "3"], "resources": {"requests": {"cpu": "500m"}}}
+#: Who made the oldest revision only.
+RARE_AUTHOR = "ann"
 #: Projects that have a thousand attributes, and a million.
 THOUSAND, MILLION = 1, 1000
 
@@ -102,8 +104,11 @@ def configure(directory: Path, clusters: int = CLUSTERS) -> Path:
     )
 
 
-def fill(database: str, projects: int) -> int:
-    """Set a database up with projects and their attributes, and answer how many attributes there are."""
+def fill(database: str, projects: int, *, with_history: bool = False) -> int:
+    """Set a database up with projects and their attributes, and answer how many attributes there are.
+
+    With its history each attribute has the revision that stored it; otherwise there is the last one alone.
+    """
     engine = sqlalchemy.create_engine(database)
     migrate(engine)
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -118,12 +123,28 @@ def fill(database: str, projects: int) -> int:
     count = _copy(database, _rows(projects, now))
     with engine.begin() as connection:
         connection.execute(sqlalchemy.text("UPDATE revision_head SET number = :count"), {"count": count})
+        for statement in _HISTORY if with_history else ():
+            connection.execute(sqlalchemy.text(statement), {"rare": RARE_AUTHOR, "count": count})
         connection.execute(
             sqlalchemy.text("INSERT INTO revisions (number, created_at, author) VALUES (:count, :now, 'bench')"),
             {"count": count, "now": now},
         )
+    if with_history and engine.dialect.name == "postgresql":
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(sqlalchemy.text("VACUUM ANALYZE revisions, revision_changes"))
     engine.dispose()
     return count
+
+
+_SCOPE_COLUMNS = "project, domain, workflow, launch_plan"
+#: The revisions that stored the attributes but for the last, the oldest of which another author made.
+_HISTORY = (
+    "INSERT INTO revisions (number, created_at, author)"
+    " SELECT version, updated_at, CASE version WHEN 1 THEN :rare ELSE updated_by END FROM attributes"
+    " WHERE version < :count",
+    f"INSERT INTO revision_changes (revision, ordinal, kind, name, {_SCOPE_COLUMNS}, after)"
+    f" SELECT version, 0, kind, '', {_SCOPE_COLUMNS}, payload FROM attributes WHERE version < :count",
+)
 
 
 def _copy(database: str, rows: Iterable[tuple[Any, ...]]) -> int:

@@ -83,17 +83,17 @@ def _sections() -> dict[str, dict[str, list[str]]]:
     kinds = {kind.noun: kind for kind in built_in()}
     sections: dict[str, dict[str, list[str]]] = {place: {} for places in PAGES.values() for place in places}
     for path, command, place in _below(PROGRAM, root()):
-        known = next((known for known in sections if f"{place}.".startswith(f"{known}.")), None)
-        assert known is not None, f"{path} is on no page of PAGES"
+        matched = next((matched for matched in sections if f"{place}.".startswith(f"{matched}.")), None)
+        assert matched is not None, f"{path} is on no page of PAGES"
         name = path.removeprefix(f"{PROGRAM} ")
         verb, _, noun = name.rpartition(" ")
         if noun not in kinds:
-            sections[known][name] = _section(path, str(command.help), own_parameters(command))
-        elif f"{verb} KIND" not in sections[known]:
+            sections[matched][name] = _section(path, str(command.help), own_parameters(command))
+        elif f"{verb} KIND" not in sections[matched]:
             # The first paragraph describes one kind.
             text = str(command.help).partition("\n\n")[2].replace(noun, "KIND")
             common = _common(verb, command, kinds[noun])
-            sections[known][f"{verb} KIND"] = _section(f"{PROGRAM} {verb} KIND", text, common)
+            sections[matched][f"{verb} KIND"] = _section(f"{PROGRAM} {verb} KIND", text, common)
     return {
         page: {name: section for place in places for name, section in sections[place].items()}
         for page, places in PAGES.items()

@@ -6,17 +6,16 @@ from flask import Response, current_app, request
 
 from admin.api.current import caller, context
 from admin.api.operations import Operations, respond
-from admin.messages.agents import (
+from admin.messages.agents import SyncAnswer, SyncBody
+from admin.messages.requests import Fields
+from admin.messages.tokens import (
     IssuedAnswer,
     RegisterClusterBody,
     RevokedAnswer,
     RotateBody,
-    SyncAnswer,
-    SyncBody,
     TokenAnswer,
     TokensAnswer,
 )
-from admin.messages.requests import Fields
 from admin.services import agents
 from admin.services.agents import Issued, RegistrationLimiter
 from admin.services.syncs import sync

@@ -94,15 +94,9 @@ def _register(level: Level) -> None:
     )
     def patch(query: Fields, body: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
-
-        def after(before: Payload | None) -> Payload | None:
-            leaves = {"set_": body["set"], "unset": body["unset"], "inherit": body["inherit"]}
-            return apply_patch(kind, before or {}, **leaves) or None
-
-        options = change_options(query, body)
-        return _respond(
-            kind, attributes.write_attribute(context(), kind, check_scope(**keys), after, expectation(), options)
-        )
+        after, options = partial(_patched, kind, body), change_options(query, body)
+        changed = attributes.write_attribute(context(), kind, check_scope(**keys), after, expectation(), options)
+        return _respond(kind, changed)
 
     @change(
         "DELETE",
@@ -113,13 +107,19 @@ def _register(level: Level) -> None:
         body_optional=True,
     )
     def delete(query: Fields, body: Fields, **keys: str) -> DeleteAnswer:
-        scope = check_scope(**keys)
-        _check_same_scope(scope, body)
-        fields = _agreed(query, body)
-        kind = _kind(fields.get("resource_type"))
-        options = change_options(query, fields)
-        changed = attributes.write_attribute(context(), kind, scope, lambda _before: None, expectation(), options)
-        return DeleteAnswer.from_changed(changed)
+        return DeleteAnswer.from_changed(_delete(check_scope(**keys), query, body))
+
+
+def _patched(kind: Kind, body: Fields, before: Payload | None) -> Payload | None:
+    leaves = {"set_": body["set"], "unset": body["unset"], "inherit": body["inherit"]}
+    return apply_patch(kind, before or {}, **leaves) or None
+
+
+def _delete(scope: Scope, query: Fields, body: Fields) -> Changed:
+    _check_same_scope(scope, body)
+    fields = _agreed(query, body)
+    kind, options = _kind(fields.get("resource_type")), change_options(query, fields)
+    return attributes.write_attribute(context(), kind, scope, lambda _before: None, expectation(), options)
 
 
 for _level in STORED_LEVELS:
@@ -156,8 +156,8 @@ def list_no_effect(query: Fields) -> NoEffectAnswer:
 
 def _kind(word: str | None) -> Kind:
     if word is None:
-        known = [kind.name for kind in context().settings.kinds]
-        raise invalid("resource_type", f"is missing: name a kind, one of {', '.join(known)}.")
+        names = [kind.name for kind in context().settings.kinds]
+        raise invalid("resource_type", f"is missing: name a kind, one of {', '.join(names)}.")
     return context().settings.kinds.find(word)
 
 

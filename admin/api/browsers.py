@@ -86,7 +86,7 @@ def _place(url: str) -> tuple[str, int | None] | None:
 
 
 def _is_navigation(environ: WSGIEnvironment) -> bool:
-    """Whether somebody followed a link: the page that had the link cannot read the answer, nor frame it."""
+    """Whether the request follows a link: the page that had the link cannot read the answer, nor frame it."""
     is_page = environ.get("HTTP_SEC_FETCH_DEST", "document") == "document"
     return is_page and environ["REQUEST_METHOD"] in _SAFE_METHODS and environ.get("HTTP_SEC_FETCH_MODE") == "navigate"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.messages.clocks import ClockAcceptedAnswer, ClockAnswer
-from admin.messages.fleet import SwitchBody
 from admin.messages.requests import Fields
+from admin.messages.switches import SwitchBody
 from admin.services import clocks
 
 operations = Operations("clock")

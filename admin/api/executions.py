@@ -4,45 +4,23 @@ from __future__ import annotations
 
 from admin.api import creations
 from admin.api.current import caller, context
-from admin.core.executions.selectors import check_group, check_sort_field
+from admin.core.executions.selectors import check_group
 from admin.core.problems import invalid
 from admin.messages.comparisons import ComparisonAnswer
 from admin.messages.decisions import ExplanationAnswer, ExplanationQuery, ManyRedecidedAnswer
-from admin.messages.executions import (
-    EndBody,
-    EndedAnswer,
-    EndManyBody,
-    EventAnswer,
-    EventsAnswer,
-    ExecutionAnswer,
-    ExecutionCountsAnswer,
-    ExecutionCountsQuery,
-    ExecutionsAnswer,
-    ListedAnswer,
-    ListQuery,
-    ManyBody,
-    ManyEndedAnswer,
-    StateBody,
-    WaitQuery,
-    execution_id,
-    place_of,
-    place_token,
-)
-from admin.messages.logs import (
-    LogsAnswer,
-    LogsQuery,
-    OutputAnswer,
-    OutputPieceAnswer,
-    OutputQuery,
-    OutputsAnswer,
-)
+from admin.messages.execution_counts import ExecutionCountsAnswer, ExecutionCountsQuery
+from admin.messages.execution_events import EventAnswer, EventsAnswer
+from admin.messages.execution_lists import ExecutionListQuery, ExecutionsAnswer, order_of, place_of, place_token
+from admin.messages.executions import ExecutionAnswer, ListedAnswer, StateBody, WaitQuery, execution_id
+from admin.messages.logs import LogsAnswer, LogsQuery, OutputAnswer, OutputPieceAnswer, OutputQuery, OutputsAnswer
 from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
-from admin.messages.selectors import conditions_of, scope_of, time_of
+from admin.messages.selectors import ManyBody, conditions_of, scope_of, time_of
+from admin.messages.terminations import EndBody, EndedAnswer, EndManyBody, ManyEndedAnswer
 from admin.messages.unknown_names import UnknownNameAnswer
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
-from admin.services.explanations import explain, stand
+from admin.services.explanations import explain, view_execution
 from admin.services.logs import read_log, read_output, read_outputs
 from admin.services.silences import find_silence
 
@@ -54,31 +32,29 @@ _PATH = "/executions/<project>/<domain>/<name>"
 @operations.add("GET", _PATH, query=WaitQuery, errors=(404,), for_agents=True)
 def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     """Read an execution, or wait for news of it."""
-    id = execution_id(**key)
-    execution = executions.get_execution(context(), id, query.get("after_event"), query["wait_seconds"])
-    status = None
-    if query["with_status"]:
-        execution, status = stand(context(), id)
-    silence = find_silence(context(), execution)
-    note = None if silence is None else silence.note
-    return ExecutionAnswer.from_execution(execution, status=status, silence=note)
+    view = view_execution(
+        context(),
+        execution_id(**key),
+        query.get("after_event"),
+        query["wait_seconds"],
+        with_status=query["with_status"],
+    )
+    note = None if view.silence is None else view.silence.note
+    return ExecutionAnswer.from_execution(view.execution, status=view.status, silence=note)
 
 
-@operations.add("GET", "/executions", query=ListQuery, for_agents=True)
+@operations.add("GET", "/executions", query=ExecutionListQuery, for_agents=True)
 def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
     """List executions of every project."""
-    sort_by = check_sort_field(query["sort_key"])
-    order = f"{sort_by} {query['sort_direction']}"
+    order = order_of(query)
     listed = executions.list_executions(
         context(),
         conditions_of(query, context().clock()),
         scope=scope_of(query),
-        sort_by=sort_by,
-        descending=query["sort_direction"] == "DESCENDING",
-        after=place_of(query.get("token"), sort_by, order),
+        order=order,
+        after=place_of(query.get("token"), order.field, order.name),
         limit=query["limit"],
         with_origin=query["with_origin"],
-        with_limit_scope=query["with_limit_scope"],
         with_unknown=_may_read_names(),
     )
     return ExecutionsAnswer(
@@ -87,12 +63,11 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
                 execution,
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
-                listed.limit_scopes.get(execution.id),
             )
             for execution in listed.page.executions
         ],
         unknown_names=UnknownNameAnswer.from_unknown(listed.unknown),
-        token=place_token(listed.page.last, order),
+        token=place_token(listed.page.last, order.name),
     )
 
 
@@ -117,7 +92,7 @@ def count_executions(query: Fields) -> ExecutionCountsAnswer:
     return ExecutionCountsAnswer.from_counted(by, counted, place_token(counted.page.last, order))
 
 
-@operations.add("GET", "/executions/<project>/<domain>", query=ListQuery, for_agents=True)
+@operations.add("GET", "/executions/<project>/<domain>", query=ExecutionListQuery, for_agents=True)
 def list_executions(query: Fields, **key: str) -> ExecutionsAnswer:
     """List the executions of a project and domain."""
     for name in key:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
 from admin.api.current import caller
-from admin.core.problems import Invalid
+from admin.core.problems import Invalid, shorten
 from admin.errors import (
     BodyTooLarge,
     Internal,
@@ -24,6 +24,8 @@ from admin.messages.shared import encode
 from admin.services.database_failures import explain
 
 _log = logging.getLogger("rainbow.failures")
+#: How much of a refusal a line of the log has.
+_MOST_FIELDS, _MOST_CHARACTERS = 5, 500
 
 
 def translate(failure: Exception, request_id: str) -> RainbowError:
@@ -40,8 +42,26 @@ def translate(failure: Exception, request_id: str) -> RainbowError:
     return Internal()
 
 
+def note_refusal(error: RainbowError, request_id: str) -> None:
+    """Write to the log why something was refused; a failure of ours is there already."""
+    if error.status >= 500 or not _log.isEnabledFor(logging.INFO):
+        return
+    fields = list(dict.fromkeys(str(detail["field"]) for detail in error.details if detail.get("field")))
+    _log.info(
+        "refused",
+        extra={
+            "request_id": request_id,
+            "status": error.status,
+            "error": error.name,
+            "field": shorten(", ".join(fields[:_MOST_FIELDS]), _MOST_CHARACTERS) if fields else None,
+            "reason": shorten(error.message, _MOST_CHARACTERS),
+        },
+    )
+
+
 def error_body(error: RainbowError, request_id: str) -> bytes:
-    """The JSON that answers an error."""
+    """The JSON that answers an error, which is noted in the log."""
+    note_refusal(error, request_id)
     return encode(ErrorAnswer.from_error(error, request_id))
 
 

@@ -13,33 +13,29 @@ from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
 from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer, ClusterEventsQuery
-from admin.messages.fleet import (
+from admin.messages.clusters import (
     ClusterAnswer,
     ClusterDetailsAnswer,
     ClusterListAnswer,
     ClustersQuery,
-    ClusterWritten,
-    DeleteQuery,
-    DrainBody,
-    GroupAnswer,
-    LabelListAnswer,
-    LabelWritten,
-    PoolListAnswer,
-    PoolWritten,
     ReportBody,
     ReportedAnswer,
-    SwitchBody,
-    SwitchedAnswer,
-    SwitchedClustersAnswer,
-    SwitchesBody,
+)
+from admin.messages.definitions import (
+    ClusterWritten,
+    DefinitionDeleteQuery,
+    LabelWritten,
+    PoolWritten,
     WrittenAnswer,
     definition_body,
 )
+from admin.messages.groups import GroupAnswer, LabelListAnswer, PoolListAnswer
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
 from admin.messages.selectors import with_times
 from admin.messages.shared import Answer, Json, to_json
 from admin.messages.shares import SharesAnswer, SharesQuery
+from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer, SwitchedClustersAnswer, SwitchesBody
 from admin.services import fleet
 from admin.services.changes import Changed
 from admin.services.shares import pool_shares
@@ -73,17 +69,9 @@ def _definition(kind: FleetKind, name: str, changed: Changed) -> Json | None:
     return to_json(_get(kind, name)) if is_stored else {"name": name, **after}
 
 
-def _operations_of(
-    kind: FleetKind, answer: type[Answer], list_answer: type[Answer], written: type[WrittenAnswer]
-) -> None:
-    """The operations that clusters, pools and labels have in common."""
+def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer]) -> None:
+    """Listing and reading clusters, pools or labels."""
     noun, nouns = kind.noun, f"{kind.noun}s"
-    body = definition_body(kind)
-
-    change = partial(operations.add, path=f"/{nouns}/<name>", answer=written, errors=(409,), headers=WRITE_HEADERS)
-
-    def answer_write(name: str, changed: Changed) -> WrittenAnswer:
-        return written.from_changed(changed, **{noun: _definition(kind, name, changed)})
 
     @operations.add(
         "GET",
@@ -101,6 +89,20 @@ def _operations_of(
         token = token_of((page[-1].name,)) if len(remaining) > len(page) else None
         return list_answer(**{nouns: page, "token": token})
 
+    @operations.add("GET", f"/{nouns}/<name>", id=f"get_{noun}", summary=f"Read a {noun}", answer=answer, errors=(404,))
+    def get(name: str) -> Answer:
+        return _get(kind, name)
+
+
+def _add_writes(kind: FleetKind, written: type[WrittenAnswer]) -> None:
+    """Defining and deleting clusters, pools or labels."""
+    noun, nouns = kind.noun, f"{kind.noun}s"
+    body = definition_body(kind)
+    change = partial(operations.add, path=f"/{nouns}/<name>", answer=written, errors=(409,), headers=WRITE_HEADERS)
+
+    def answer_write(name: str, changed: Changed) -> WrittenAnswer:
+        return written.from_changed(changed, **{noun: _definition(kind, name, changed)})
+
     @operations.add(
         "POST",
         f"/{nouns}",
@@ -116,10 +118,6 @@ def _operations_of(
         changed = fleet.create_definition(context(), kind, name, payload, change_options(query, body))
         return answer_write(name, changed)
 
-    @operations.add("GET", f"/{nouns}/<name>", id=f"get_{noun}", summary=f"Read a {noun}", answer=answer, errors=(404,))
-    def get(name: str) -> Answer:
-        return _get(kind, name)
-
     @change("PUT", id=f"put_{noun}", summary=f"Define a {noun}, or define it anew", query=WriteQuery, body=body)
     def put(name: str, query: Fields, body: Fields) -> Answer:
         definition = body[noun]
@@ -133,7 +131,7 @@ def _operations_of(
         "DELETE",
         id=f"delete_{noun}",
         summary=f"Delete a {noun}",
-        query=DeleteQuery,
+        query=DefinitionDeleteQuery,
         body=AuthorshipFields,
         body_optional=True,
     )
@@ -142,9 +140,12 @@ def _operations_of(
         return answer_write(name, changed)
 
 
-_operations_of(FleetKind.CLUSTER, ClusterDetailsAnswer, ClusterListAnswer, ClusterWritten)
-_operations_of(FleetKind.POOL, GroupAnswer, PoolListAnswer, PoolWritten)
-_operations_of(FleetKind.LABEL, GroupAnswer, LabelListAnswer, LabelWritten)
+_add_reads(FleetKind.CLUSTER, ClusterDetailsAnswer, ClusterListAnswer)
+_add_reads(FleetKind.POOL, GroupAnswer, PoolListAnswer)
+_add_reads(FleetKind.LABEL, GroupAnswer, LabelListAnswer)
+_add_writes(FleetKind.CLUSTER, ClusterWritten)
+_add_writes(FleetKind.POOL, PoolWritten)
+_add_writes(FleetKind.LABEL, LabelWritten)
 
 
 @operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))

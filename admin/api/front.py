@@ -36,7 +36,7 @@ class Front:
     """Admits a request past the browser guard and the gate, passes it on with its caller, and observes the answer.
 
     At most so many requests are answered at once. Paths that need no token have small shares of their own, each one,
-    so that nobody without a token keeps others out; whether the process lives is always answered.
+    so that callers without a token cannot crowd out others; `/healthz` is always answered.
     """
 
     def __init__(

@@ -8,14 +8,7 @@ from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.problems import invalid, shorten
 from admin.core.projects import Archiving, Project, ProjectState, read_values
 from admin.messages.pages import key_of, token_of
-from admin.messages.projects import (
-    CreateBody,
-    DomainsAnswer,
-    ProjectAnswer,
-    ProjectsAnswer,
-    ProjectsQuery,
-    UpdateBody,
-)
+from admin.messages.projects import CreateBody, DomainsAnswer, ProjectAnswer, ProjectsAnswer, ProjectsQuery, UpdateBody
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import projects
 
@@ -55,7 +48,7 @@ def _update(id: str, query: Fields, body: Fields) -> ProjectAnswer:
     return _answer(project)
 
 
-for _method in ("PUT", "PATCH"):  # both leave alone what they do not name: nobody loses a label to a new description
+for _method in ("PUT", "PATCH"):  # both leave unnamed fields unchanged: a new description removes no label
     operations.add(
         _method,
         "/projects/<rest:id>",

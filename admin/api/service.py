@@ -9,6 +9,8 @@ from admin import __version__
 from admin.api.current import context
 from admin.api.operations import Operations, respond
 from admin.errors import Unavailable
+from admin.messages.pages import token_of
+from admin.messages.requests import Fields
 from admin.messages.service import (
     DocumentAnswer,
     IndexAnswer,
@@ -17,6 +19,8 @@ from admin.messages.service import (
     StatusAnswer,
     VersionAnswer,
     WarningsAnswer,
+    WarningsQuery,
+    position_of,
 )
 from admin.messages.shared import WarningAnswer
 from admin.metrics import StateCollector, exposition
@@ -86,7 +90,10 @@ def list_kinds() -> KindsAnswer:
     return KindsAnswer(kinds=[KindAnswer.from_kind(kind) for kind in context().settings.kinds])
 
 
-@warnings.add("GET", "/warnings")
-def get_warnings() -> WarningsAnswer:
-    """List what is stored but questionable."""
-    return WarningsAnswer(warnings=[WarningAnswer.from_warning(warning) for warning in list_warnings(context())])
+@warnings.add("GET", "/warnings", query=WarningsQuery)
+def get_warnings(query: Fields) -> WarningsAnswer:
+    """List what is stored but questionable: a page of it where a limit is given, else everything."""
+    page = list_warnings(context(), position_of(query.get("token")), query.get("limit"))
+    return WarningsAnswer(
+        warnings=[WarningAnswer.from_warning(warning) for warning in page.warnings], token=token_of(page.next_key)
+    )

@@ -37,14 +37,14 @@ def _single_values(field: Field, path: Path) -> Iterator[tuple[Path, Leaf]]:
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     """The configuration that the environment sets; Invalid for a variable that looks like ours and is not known."""
-    known = environment_variables()
+    variables = environment_variables()
     document: dict[str, Any] = {}
     for variable, text in environment.items():
         if not variable.startswith(_PREFIXES):
             continue
-        if variable not in known:
-            raise Invalid(unknown_problem(variable, "variable", variable, known))
-        path, leaf = known[variable]
+        if variable not in variables:
+            raise Invalid(unknown_problem(variable, "variable", variable, variables))
+        path, leaf = variables[variable]
         section = document
         for part in path[:-1]:
             section = section.setdefault(part, {})

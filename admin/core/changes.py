@@ -13,7 +13,7 @@ from admin.core.settings.kinds import Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 
-#: The author of what somebody does whom nothing identifies.
+#: The author of a change by an unidentified caller.
 ANONYMOUS = "anonymous"
 #: The version of a row that is not stored yet.
 UNSTORED = 0
@@ -43,7 +43,7 @@ class Expectation:
 
 #: The kind of a project's row; that of an attribute is the name of its kind, that of the fleet a FleetKind's value.
 PROJECT = "PROJECT"
-#: The expectation of a writer who does not mind how the row is.
+#: The expectation of a write that replaces any version.
 ANYTHING = Expectation()
 
 
@@ -91,7 +91,7 @@ class RowKey(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RowWrite:
-    """What somebody wants a row to become; `change` is called for each draft of it, so more than once."""
+    """The requested change of a row; `change` is called for each draft of it, so more than once."""
 
     key: RowKey
     change: Callable[[Payload | None], Payload | None]  #: the payload after, from the one before; None for no row

@@ -25,7 +25,7 @@ class ClockCheck:
         return now <= self.trusted_at + JUMP
 
     def after(self, now: datetime, seconds: float) -> ClockCheck:
-        """The check after somebody has watched the clock for some seconds."""
+        """The check after the clock was watched for some seconds."""
         steady_seconds = self.steady_seconds + seconds if abs(now - self.seen_at) <= JUMP else 0.0
         if self.trusts(now) or steady_seconds >= JUMP.total_seconds():
             return replace(self, trusted_at=now, seen_at=now, steady_seconds=0.0)

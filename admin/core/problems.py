@@ -71,9 +71,9 @@ _LONGEST_WORD = 128
 _MOST_LOOKED_UP = 50
 
 
-def closest(word: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
+def closest(word: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """Known words similar to a word, best first; upper and lower case count as the same."""
-    by_folded = {_fold(name): name for name in known}
+    by_folded = {_fold(name): name for name in names}
     if not by_folded:
         return ()
     folded = _fold(word[:_LONGEST_WORD])
@@ -92,18 +92,18 @@ def did_you_mean(near: Iterable[str]) -> str:
     return f" Did you mean {words}?" if words else ""
 
 
-def unknown_problem(field: str, noun: str, word: str, known: Iterable[str]) -> Problem:
-    """The problem of a word that is not one of the known ones, with those that come closest."""
-    names = sorted(known)
+def unknown_problem(field: str, noun: str, word: str, candidates: Iterable[str], *, most: int = 12) -> Problem:
+    """The problem of a word that is not one of the candidates, of which so many are listed and the closest named."""
+    names = sorted(candidates)
     near = closest(word, names)
-    listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    listed = ", ".join(names[:most]) + (", …" if len(names) > most else "")
     reason = f"unknown {noun} '{shorten(word)}'.{did_you_mean(near)} Known: {listed or 'none'}."
     return Problem(field=field, reason=reason, closest=near)
 
 
-def unknown_fields(unknown: Sequence[str], known: Iterable[str], path: str) -> Iterator[Problem]:
+def unknown_fields(unknown: Sequence[str], fields: Iterable[str], path: str) -> Iterator[Problem]:
     """A problem for each unknown field; the first ones with similar known fields."""
-    names = list(known)
+    names = list(fields)
     for number, name in enumerate(unknown):
         field = f"{path}.{shorten(name)}".lstrip(".")
         if number < _MOST_LOOKED_UP:
@@ -124,7 +124,7 @@ def shorten(text: object, most: int = 60) -> str:
 
 
 def quoted(value: Any) -> str:
-    """A value as a sentence shows it: text in quotes, so that '5' and 5 can be told apart."""
+    """A value as messages show it: text in quotes, so that '5' and 5 differ."""
     match value:
         case None:
             return "null"

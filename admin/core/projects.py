@@ -74,8 +74,8 @@ def read_labels(values: Any, path: Path) -> dict[str, str]:
     """A project's labels, by the same rule as those of executions; Invalid with every problem."""
     labels: dict[str, str] = read(LABEL_VALUES, values, path)
     if len(labels) > MOST_LABELS:
-        whole = path[:-1] if path[-1] == "values" else path
-        raise invalid(dotted(whole), f"has {len(labels)} entries; the most is {MOST_LABELS}.")
+        field = path[:-1] if path[-1] == "values" else path
+        raise invalid(dotted(field), f"has {len(labels)} entries; the most is {MOST_LABELS}.")
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Provenance: by which revision or event something came to be, by whom, when and why."""
+"""Provenance: which revision or event set something, by whom, when and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLAIM = (" (says ", ")")
 
 
 def show_name(author: str, claimed_by: str | None) -> str:
-    """Who somebody is: the author, and beside it the name that is only claimed."""
+    """A caller's name: the author, and beside it the claimed name."""
     return f"{author}{CLAIM[0]}{claimed_by}{CLAIM[1]}" if claimed_by else author
 
 
@@ -36,7 +36,7 @@ def not_kept(revision: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """By which revision or event something came to be; it has the number of one of the two."""
+    """The revision or event that set something; it has the number of one of the two."""
 
     author: str
     claimed_by: str | None  #: unverified

@@ -95,12 +95,12 @@ def occupied(demand: Amounts, capacity: Amounts, *, exclusive: bool) -> Amounts:
     nodes, all_nodes = demand.get("nodes", 0), capacity.get("nodes", 0)
     if not all_nodes:
         return demand
-    whole = {
+    exclusive_amounts = {
         resource: max(demand.get(resource, 0), -(-capacity[resource] * nodes // all_nodes))
         for resource in TASK_RESOURCES
         if resource in capacity
     }
-    return {**demand, **whole}
+    return {**demand, **exclusive_amounts}
 
 
 def add(amounts: Amounts, more: Amounts) -> dict[str, int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from datetime import datetime
 
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+#: A year has 365 days.
+_UNITS = (("year", 31536000), ("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def show_time(time: datetime) -> str:
@@ -20,5 +21,6 @@ def show_duration(seconds: float) -> str:
         if rest >= size:
             number, remainder = divmod(rest, size)
             part = remainder // smaller_size
-            return f"{number} {unit} {part} {smaller}" if part else f"{number} {unit}"
+            plural = "s" if unit == "year" and number > 1 else ""
+            return f"{number} {unit}{plural} {part} {smaller}" if part else f"{number} {unit}{plural}"
     return f"{rest} s"

@@ -1,4 +1,4 @@
-"""Leadership: one process of all replicas does the background work; if it dies, another takes over."""
+"""Leadership: one process of all replicas does the background work; if it ends, another takes over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention: what has ended for long enough is deleted, in slices so short that nobody waits for them."""
+"""Retention: what ended long enough ago is deleted, in batches short enough not to block other writers."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Agents: their tokens, and what they and the admin say in a sync."""
+"""Agents: what they and the admin exchange in a sync."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal
 
-from marshmallow import fields, validate
 from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
@@ -16,31 +15,13 @@ from admin.core.problems import invalid
 from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.reading import Body, ClusterReport, Text255, UnreadText, or_none
-from admin.messages.requests import Duration, Fields, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, Time
-from admin.services import agents, exchanges
+from admin.services import exchanges
 from admin.services.exchanges import Sync
 from admin.services.logs import MOST_OUTPUTS, LogPiece
 from admin.services.reports import Held, Report
 from admin.store.leases import LeasedExecution
 from admin.store.logs import OUTPUT, OutputFile
-from admin.store.tokens import StoredToken
-
-
-class RegisterClusterBody(RequestSchema):
-    example: ClassVar[Fields] = {
-        "secret": "the text of the registration secret",
-        "description": {"engine": "local", "capacity": {"cpu": "8", "memory": "32Gi"}},
-    }
-
-    secret = fields.String(required=True, validate=validate.Length(min=1, max=4096))
-    description = PayloadField("ClusterReport")
-
-
-class RotateBody(RequestSchema):
-    example: ClassVar[Fields] = {"overlap": "10m"}
-
-    overlap = Duration(load_default=timedelta(minutes=10), metadata={"type": "string", "default": "10m"})
 
 
 def _clean(text: str | UnsetType) -> str | None:
@@ -65,6 +46,8 @@ def _decode(text: str, path: str) -> bytes:
 
 
 Attempt = Annotated[int, Meta(ge=1, le=2**62)]
+
+
 OnLost = Annotated[str, Meta(description="What becomes of it when the cluster falls silent.")]
 
 
@@ -208,35 +191,6 @@ class SyncBody(Body):
             logs=tuple([log.piece() for log in self.logs]),
             wait_seconds=self.wait_seconds,
         )
-
-
-class IssuedAnswer(Answer):
-    cluster: str
-    token: Annotated[str, Meta(description="Shown this once.")]
-    prefix: str
-    created_at: Time
-
-
-class TokenAnswer(Answer):
-    prefix: str
-    state: str
-    created_at: Time
-    last_used_at: Time | None = None
-    expires_at: Time | None = None
-    revoked_at: Time | None = None
-
-    @classmethod
-    def from_token(cls, token: StoredToken, now: datetime) -> TokenAnswer:
-        return cls.from_attributes(token, state=agents.state_of(token, now))
-
-
-class TokensAnswer(Answer):
-    tokens: list[TokenAnswer]
-
-
-class RevokedAnswer(Answer):
-    prefix: str
-    changed: bool
 
 
 class HeldAnswer(Answer):

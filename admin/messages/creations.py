@@ -115,7 +115,7 @@ class CreationBody(Body):
 
 
 def _read_request(document: object, claimed_by: str | None) -> CreationRequest | Refusal:
-    """One of many requests, or why it is refused; `claimed_by` counts for those that name nobody themselves."""
+    """One of many requests, or why it is refused; `claimed_by` is the default of those without one."""
     if not isinstance(document, dict):
         return invalid("", "is not a mapping: give one with project, domain and spec.")
     try:

@@ -9,8 +9,9 @@ from msgspec import Meta, field
 
 from admin.core.executions.causes import Cause
 from admin.core.problems import shorten
-from admin.messages.executions import MOST_SHOWN, ExecutionIdAnswer, ReasonAnswer
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.requests import Number, RequestSchema
+from admin.messages.selectors import MOST_SHOWN
 from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
 from admin.messages.statuses import ExecutionStatusAnswer
 from admin.services.attempts import MOST_ATTEMPTS, AttemptView

@@ -1,12 +1,11 @@
-"""Executions: one, many in a list, and what became of them."""
+"""Executions: an execution, and a page of a list of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import validate
 from msgspec import Meta
 from msgspec.structs import asdict
 
@@ -14,31 +13,12 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.selectors import GROUPS, parse_value
-from admin.core.executions.silences import is_unconfirmed
 from admin.core.executions.statuses import Status
-from admin.core.problems import Invalid
 from admin.core.provenance import split_name
-from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
-from admin.messages.requests import (
-    NAME,
-    PRINTABLE_LINES,
-    Fields,
-    Flag,
-    Number,
-    PageQuery,
-    RequestSchema,
-    Seconds,
-    Word,
-)
-from admin.messages.selectors import SelectorFields
+from admin.messages.requests import Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
-from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
-from admin.services.executions import CountedPage
-from admin.store.execution_events import Event
-from admin.store.execution_lists import Place
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
 
@@ -49,97 +29,15 @@ class StateBody(RequestSchema):
     state = Word("ACTIVE", "ARCHIVED", prefix="EXECUTION_", required=True)
 
 
-class CauseBody(RequestSchema):
-    cause = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
-    claimed_by = fields.String(validate=NAME)
-
-
-class EndBody(CauseBody):
-    example: ClassVar[Fields] = {"cause": "Wrong inputs.", "claimed_by": "ada"}
-
-    give_up = fields.Boolean(
-        load_default=False,
-        metadata={"description": "End it without its agent, at a cluster that is silent; the job may go on there."},
-    )
-
-
 class WaitQuery(RequestSchema):
     after_event = Number(metadata={"description": "Wait until something has happened after this event."})
     wait_seconds = Seconds(load_default=0, validate=validate.Range(min=0, max=60))
     with_status = Flag(load_default=False, metadata={"description": "Also answer where it stands now, and why."})
 
 
-class StateSelector(SelectorFields):
-    state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
-
-
-class ListQuery(StateSelector, PageQuery):
-    with_origin = Flag(
-        load_default=False, metadata={"description": "Also answer which rung decided where each one went."}
-    )
-    with_limit_scope = Flag(
-        load_default=False, metadata={"description": "Also answer the scope whose limit ended each one."}
-    )
-    sort_key = fields.String(data_key="sort_by.key", load_default="created_at")
-    sort_direction = fields.String(
-        data_key="sort_by.direction",
-        load_default="DESCENDING",
-        validate=validate.OneOf(["ASCENDING", "DESCENDING"]),
-    )
-
-
-class ExecutionCountsQuery(StateSelector):
-    by = fields.String(required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY."})
-    token = fields.String(metadata={"description": "Of the answer before: count those that it did not look at."})
-
-
-def _check_selector(selector: Fields) -> None:
-    if not selector:
-        raise ValidationError("is empty and would mean everything; name a field.")
-
-
-class ManyBody(CauseBody):
-    example: ClassVar[Fields] = {
-        "selector": {"phase": "QUEUED", "project": "flytesnacks"},
-        "cause": "The settings have changed.",
-    }
-
-    selector = fields.Nested(SelectorFields, required=True, validate=_check_selector)
-
-
-class EndManyBody(ManyBody, EndBody):
-    example: ClassVar[Fields] = {"selector": {"phase": "QUEUED", "project": "flytesnacks"}, "cause": "Wrong inputs."}
-
-
-#: Executions that one answer shows of many that were ended or decided again.
-MOST_SHOWN = 1000
-
-
 def execution_id(project: str, domain: str, name: str) -> ExecutionId:
     """The id of an execution from the parts of a path."""
     return ExecutionId(project=project, domain=domain, name=name)
-
-
-def place_token(place: Place | None, order: str) -> str | None:
-    """The token for the page after a place in a list of some order; None where there is no such page."""
-    if place is None:
-        return None
-    value, row_id = place
-    return token_of((order, value.isoformat() if isinstance(value, datetime) else str(value), row_id))
-
-
-def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
-    """The place in a token, None for the first page; Invalid for one that a list of another order gave."""
-    key = key_of(token, 3)
-    if key is None:
-        return None
-    error = wrong_token("this list")
-    if key[0] != order:
-        raise error
-    try:
-        return parse_value(sort_by, key[1]), parse_number(key[2], error)
-    except Invalid:
-        raise error from None
 
 
 #: What an execution's id can be read from.
@@ -204,8 +102,8 @@ def _last_failure(execution: Execution | ListedExecution) -> FailureAnswer | Non
 
 
 def phase_since(execution: Execution | ListedExecution) -> datetime:
-    """When an execution came to its phase."""
-    first = execution.started_at or execution.created_at  # of what came to its phase before that was kept
+    """When an execution entered its phase."""
+    first = execution.started_at or execution.created_at  # of executions older than the column
     return execution.finished_at or execution.phase_since or first
 
 
@@ -224,7 +122,7 @@ class ListedAnswer(Answer):
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
-    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it, if asked for.")] = None
+    limit_scope: Annotated[str | None, Meta(description="The scope whose limit ended it.")] = None
     revision: int
     attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
     attempt_number: Annotated[
@@ -254,7 +152,6 @@ class ListedAnswer(Answer):
         execution: Execution | ListedExecution,
         origin: Json | None = None,
         silence: str | None = None,
-        limit_scope: str | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -273,13 +170,13 @@ class ListedAnswer(Answer):
             pool=execution.pool,
             label=execution.label,
             origin=origin,
-            limit_scope=limit_scope or None,
+            limit_scope=execution.limit_scope,
             revision=execution.revision,
             attempt=execution.attempt,
             attempt_number=attempt_number(execution),
             phase_since=phase_since(execution),
             silence=silence,
-            unconfirmed=(execution.finished_at is not None and is_unconfirmed(execution.reason_message)) or None,
+            unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=execution.native_id,
             nodes=execution.nodes,
@@ -325,98 +222,4 @@ class ExecutionAnswer(ListedAnswer):
             **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},
             changed=changed,
             status=None if status is None else ExecutionStatusAnswer.from_status(status),
-        )
-
-
-class ExecutionsAnswer(Answer):
-    executions: list[ListedAnswer]
-    unknown_names: UnknownNames = None
-    token: str | None = None
-
-
-class ExecutionCountAnswer(Answer):
-    value: Annotated[str, Meta(description="Empty for those that have none.")]
-    count: int
-    not_before: Annotated[Time | None, Meta(description="When the first of those in back-off may start.")] = None
-
-
-class ExecutionCountsAnswer(Answer):
-    by: str
-    counts: list[ExecutionCountAnswer]
-    total: int
-    unknown_names: UnknownNames = None
-    token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
-
-    @classmethod
-    def from_counted(cls, by: str, counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
-        groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
-        return cls(
-            by=by,
-            counts=[ExecutionCountAnswer.from_attributes(group) for group in groups],
-            total=sum(group.count for group in groups),
-            unknown_names=UnknownNameAnswer.from_unknown(counted.unknown),
-            token=token,
-        )
-
-
-class EventAnswer(Answer):
-    number: int
-    at: Time
-    type: str
-    phase: str
-    reason: ReasonAnswer | None = None
-    cluster: str | None = None
-    by: Annotated[str | None, Meta(description="The claimed name, or the author where none was claimed.")] = None
-    author: str | None = None
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
-    attempt: Annotated[Json | None, Meta(description="How the attempt ended that was over with it.")] = None
-
-    @classmethod
-    def from_event(cls, event: Event, execution: Execution) -> EventAnswer:
-        """An event of an execution; the first one has its creator, which is stored with the execution."""
-        reason = ReasonAnswer(code=event.reason, message=event.message or "") if event.reason else None
-        author, claimed_by = split_name(event.by) if event.by else (None, None)
-        by = event.by
-        if event.type == "CREATED":
-            author, claimed_by = execution.created_by or None, execution.claimed_by
-            by = claimed_by or author
-        return cls.from_attributes(event, reason=reason, by=by, author=author, claimed_by=claimed_by)
-
-
-class EventsAnswer(Answer):
-    events: list[EventAnswer]
-    pruned: Annotated[bool | None, Meta(description="Some before these are no longer kept.")] = None
-    token: str | None = None
-
-
-class EndedAnswer(Answer):
-    id: ExecutionIdAnswer
-    phase: str
-    changed: bool
-    message: Annotated[str | None, Meta(description="Why it may take long, while its cluster is silent.")] = None
-
-    @classmethod
-    def from_execution(
-        cls, execution: Execution | ListedExecution, *, changed: bool, message: str | None = None
-    ) -> EndedAnswer:
-        id = ExecutionIdAnswer.from_execution(execution)
-        return cls(id=id, phase=execution.phase, changed=changed, message=message)
-
-
-class ManyEndedAnswer(Answer):
-    matched: int
-    terminated: int
-    executions: list[EndedAnswer]
-    dry_run: bool
-
-    @classmethod
-    def from_ended(cls, ended: Sequence[tuple[Execution | ListedExecution, bool]], *, dry_run: bool) -> ManyEndedAnswer:
-        return cls(
-            matched=len(ended),
-            terminated=0 if dry_run else sum(is_change for _, is_change in ended),
-            executions=[
-                EndedAnswer.from_execution(execution, changed=is_change and not dry_run)
-                for execution, is_change in ended[:MOST_SHOWN]
-            ],
-            dry_run=dry_run,
         )

@@ -41,7 +41,7 @@ _PYTHON_TYPES: dict[type[inspect.Type], tuple[type, ...]] = {
 class Body(Struct, metaclass=MessageMeta, forbid_unknown_fields=True, frozen=True):
     """What every body is: unknown fields are refused, and so is null for what may be left out."""
 
-    example: ClassVar[Json]  #: a body as somebody may send it, which the OpenAPI document shows
+    example: ClassVar[Json]  #: an example, which the OpenAPI document shows
 
 
 def prepare_bodies() -> None:

@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from admin.messages.agents import HeldAnswer
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.fleet import SwitchBody
 from admin.messages.shared import Answer, Time, one_of
+from admin.messages.switches import SwitchBody
 from admin.store.reconciliations import Reconciliation
 
 _STATES = ("waiting", "unknown_work")

@@ -48,7 +48,7 @@ Fields = dict[str, Any]
 class RequestSchema(Schema):
     """A query or a body; snake_case and camelCase names are welcome, unknown ones are not."""
 
-    example: ClassVar[Fields]  #: a body as somebody may send it, which the OpenAPI document shows
+    example: ClassVar[Fields]  #: an example, which the OpenAPI document shows
 
     class Meta:
         unknown = RAISE
@@ -56,8 +56,8 @@ class RequestSchema(Schema):
     @cached_property
     def _spelling(self) -> dict[str, str]:
         """The camelCase spelling of each field."""
-        known = (field.data_key or name for name, field in self.fields.items())
-        return {names.camel(name): name for name in known}
+        keys = (field.data_key or name for name, field in self.fields.items())
+        return {names.camel(name): name for name in keys}
 
     @pre_load
     def to_snake_case(self, data: object, **_: object) -> object:
@@ -162,8 +162,8 @@ class ResourceType(fields.String):
         description = "A kind: its number, name or noun, as /api/v1/kinds lists them."
         metadata = {"description": description, "type": ["string", "integer"], "example": "TASK_RESOURCE"}
         missing = "is missing: name a kind by number, name or noun; /api/v1/kinds lists them."
-        known = validate.Length(min=1, max=100, error="is no kind; /api/v1/kinds lists them.")
-        super().__init__(metadata=metadata, validate=known, error_messages={"required": missing}, **kwargs)
+        length = validate.Length(min=1, max=100, error="is no kind; /api/v1/kinds lists them.")
+        super().__init__(metadata=metadata, validate=length, error_messages={"required": missing}, **kwargs)
 
     def _deserialize(self, value: object, attr: str | None, data: Mapping[str, object] | None, **kwargs: object) -> str:
         is_number = isinstance(value, int) and not isinstance(value, bool)

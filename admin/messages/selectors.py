@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, validate
 
@@ -18,7 +18,7 @@ from admin.core.executions.selectors import (
 )
 from admin.core.problems import invalid
 from admin.core.settings.scopes import Scope, check_scope
-from admin.messages.requests import NAME, SCOPE_KEY, Fields, RequestSchema
+from admin.messages.requests import NAME, PRINTABLE_LINES, SCOPE_KEY, Fields, RequestSchema
 
 #: A time, or how long ago.
 Moment = datetime | timedelta
@@ -78,6 +78,8 @@ class SelectorFields(RequestSchema):
     limit_scope = fields.String(
         validate=NAME, metadata={"description": f"The scope whose limit ended it: {_SCOPE_FORMS}"}
     )
+    node = fields.String(validate=NAME, metadata={"description": "A node that it runs on, or ran on last."})
+    revision = fields.String(metadata={"description": "The revision that its settings are of; filters take ranges."})
     silent = fields.String(metadata={"description": "true: it waits for an agent that is not heard."})
     unconfirmed = fields.String(
         metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}
@@ -119,3 +121,26 @@ def scope_of(selector: Fields) -> Scope:
     if selector.get("project") or selector.get("domain"):
         return check_scope(project=selector.get("project", ""), domain=selector.get("domain", ""))
     return Scope()
+
+
+#: Executions that one answer shows of many that were ended or decided again.
+MOST_SHOWN = 1000
+
+
+class CauseBody(RequestSchema):
+    cause = fields.String(validate=[validate.Length(max=1000), PRINTABLE_LINES])
+    claimed_by = fields.String(validate=NAME)
+
+
+def _check_selector(selector: Fields) -> None:
+    if not selector:
+        raise ValidationError("is empty and would mean everything; name a field.")
+
+
+class ManyBody(CauseBody):
+    example: ClassVar[Fields] = {
+        "selector": {"phase": "QUEUED", "project": "flytesnacks"},
+        "cause": "The settings have changed.",
+    }
+
+    selector = fields.Nested(SelectorFields, required=True, validate=_check_selector)

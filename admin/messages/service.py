@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from marshmallow import ValidationError, validate, validates_schema
 from msgspec import Meta
 
 from admin import __version__
 from admin.core.settings.kinds import Kind
+from admin.messages.pages import key_of, parse_number, wrong_token
+from admin.messages.requests import Fields, PageQuery, Whole
 from admin.messages.shared import Answer, Json, WarningAnswer
 
 
@@ -72,5 +75,27 @@ class KindsAnswer(Answer):
     kinds: list[KindAnswer]
 
 
+class WarningsQuery(PageQuery):
+    #: Clients of earlier versions read one answer, which has everything.
+    limit = Whole(
+        validate=validate.Range(min=1, max=1000),
+        metadata={"description": "The most on a page; without it every warning comes at once."},
+    )
+
+    @validates_schema
+    def check_token(self, query: Fields, **_: object) -> None:
+        if "token" in query and "limit" not in query:
+            raise ValidationError("goes with limit.", "token")
+
+
+def position_of(token: str | None) -> tuple[str, ...] | None:
+    """Where the page of a token starts; None for the first one."""
+    key = key_of(token, 5)
+    if key is not None and not key[0]:
+        parse_number(key[1], wrong_token())
+    return key
+
+
 class WarningsAnswer(Answer):
     warnings: list[WarningAnswer]
+    token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None

@@ -102,7 +102,7 @@ class OriginAnswer(ScopeAnswer):
 
 
 class ProvenanceAnswer(Answer):
-    """By which revision or event something came to be."""
+    """The revision or event that set something."""
 
     revision: int | None = None
     event: Annotated[int | None, Meta(description="The number of a cluster's event.")] = None
@@ -119,7 +119,20 @@ class ProvenanceAnswer(Answer):
         """Revisions by their numbers, which JSON has as text where they are keys."""
         return {str(number): cls.from_attributes(revision) for number, revision in sorted(provenance.items())}
 
+    @classmethod
+    def by_state(cls, provenance: Mapping[str, Provenance]) -> dict[str, ProvenanceAnswer] | None:
+        """Revisions and events by the state that they led to; None where there are none."""
+        return {state: cls.from_attributes(entry) for state, entry in provenance.items()} or None
 
+
+#: The revision or event that set each state of a part of the fleet.
+StatesProvenance = Annotated[
+    dict[str, ProvenanceAnswer] | None,
+    Meta(
+        description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so, "
+        "and of `deleted` where its definition is gone and pools or labels still name it."
+    ),
+]
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
     dict[str, ProvenanceAnswer] | None,

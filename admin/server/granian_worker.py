@@ -64,7 +64,7 @@ def serve_worker(
     _scope_options: Any,
     metrics: Any,
 ) -> None:
-    """Serve until the process is told to stop; the parameters are those that granian gives."""
+    """Serve until the process gets a signal to stop; the parameters are those that granian gives."""
     stop = set_sync_signals()  # type: ignore[no-untyped-call]
     stopped = threading.Event()
     stop.add_cb(stopped.set)

@@ -236,7 +236,7 @@ class _Body:
         return held
 
     def _has_small_chunks(self) -> bool:
-        """Whether a body comes in too many small chunks."""
+        """Whether a body has too many small chunks."""
         return self._length is None and self._pieces > _MOST_SMALL_CHUNKS + self._size // _LEAST_CHUNK_BYTES
 
     def _is_whole(self, piece: bytes) -> bool:
@@ -322,7 +322,7 @@ def _common(scope: Any) -> dict[str, Any]:
 
 
 def _length(environ: WSGIEnvironment) -> int | None:
-    """The length of a body, which the server has checked; None where it comes in chunks."""
+    """The length of a body, which the server has checked; None for a chunked body."""
     if "HTTP_TRANSFER_ENCODING" in environ:
         return None
     return int(environ["CONTENT_LENGTH"])

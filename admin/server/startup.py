@@ -132,7 +132,7 @@ def check_exposure(settings: Settings) -> None:
 
 
 def warn_of_exposure(settings: Settings) -> None:
-    """Log what lets others read a secret: a file that everybody may read, or a token that is sent in clear text."""
+    """Log what lets others read a secret: a world-readable file, or a token that is sent in clear text."""
     server = settings.server
     files = (server.api_token_file, server.tls_key_file, settings.agents.secret_file, _database_file(settings))
     for path in filter(None, files):

@@ -72,7 +72,7 @@ def _end_on_signal(server: Any) -> None:
 
 
 def _on_stop(*callbacks: Callable[[], None]) -> None:
-    """Run callbacks as soon as this worker is told to stop, so that waiting requests are answered at once.
+    """Run callbacks as soon as this worker gets a signal to stop, so that waiting requests are answered at once.
 
     The server replaces the signal handlers, but not the descriptor that Python writes signal numbers to.
     """

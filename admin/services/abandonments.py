@@ -7,11 +7,11 @@ from datetime import datetime
 
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import attempt_number
+from admin.core.executions.attempts import attempt_number, may_have_started
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
-from admin.core.executions.silences import unconfirmed
+from admin.core.executions.silences import as_sentence, unconfirmed
 from admin.core.fleet.clusters import Health
 from admin.core.provenance import show_name
 from admin.core.settings.scopes import Scope
@@ -48,7 +48,7 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
             reason=CLUSTER_LOST,
             native_id=before.native_id,
             started_at=before.started_at,
-            unconfirmed=True,
+            unconfirmed=may_have_started(before) or None,
         )
         executions.change(connection, before, values, "GIVEN_UP", now, attempt=record, **details)
         after = find_execution(context, connection, key)
@@ -110,7 +110,9 @@ def _given_up(execution: Execution, message: str, now: datetime) -> dict[str, ob
         "duration": (now - execution.started_at).total_seconds() if execution.started_at else None,
         "lease_expires_at": None,
         "silent_since": None,
+        "unconfirmed": may_have_started(execution),
     }
+    tell = unconfirmed if may_have_started(execution) else as_sentence
     if is_aborting:
-        return values | {"reason_message": f"{unconfirmed(execution.reason_message)} {message}"}
-    return values | {"reason": CLUSTER_LOST, "reason_message": unconfirmed(message)}
+        return values | {"reason_message": f"{tell(execution.reason_message)} {message}"}
+    return values | {"reason": CLUSTER_LOST, "reason_message": tell(message)}

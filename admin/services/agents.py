@@ -100,18 +100,18 @@ def register(
     limiter.check(address)
     is_right = hmac.compare_digest(_hash(secret), _hash(_registration_secret(context)))
     with context.database.reading() as connection:
-        known = current_fleet(context, connection).clusters
-    is_allowed = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or name in known)
+        clusters = current_fleet(context, connection).clusters
+    is_allowed = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or name in clusters)
     if not is_right or not is_allowed:
         limiter.add_failure(address)
         raise RegistrationRefused()
     report = read_report(description or {})
     now = context.clock()
-    is_held_back = name not in known and context.settings.agents.registration == "approve"
+    is_held_back = name not in clusters and context.settings.agents.registration == "approve"
     if is_held_back:
         with context.database.writing() as connection:
             fleet.hold_back(connection, name)  # before it is defined, so that no decision finds it admitted
-    if name not in known or known[name].definition.source is Source.NAMED:
+    if name not in clusters or clusters[name].definition.source is Source.NAMED:
         _define(context, name)
     with context.database.writing() as connection:
         fleet.lock(connection)

@@ -25,9 +25,9 @@ class AttemptView:
     """One attempt of an execution."""
 
     number: int  #: of its lease
-    attempt_number: int | None  #: as people count; None for one that came to nothing before it began
+    attempt_number: int | None  #: among those that started; None for one that never started
     cluster: str | None
-    phase: str  #: the current one, or how it ended; the event's type for one that came to nothing before it began
+    phase: str  #: the current one, or how it ended; the event's type for one that never started
     reason: str
     message: str
     cause: Cause | None
@@ -37,10 +37,10 @@ class AttemptView:
     exit_code: int | None
     signal: int | None
     started_at: datetime | None
-    ended_at: datetime | None  #: when its native job ended, by its agent's clock; None where nobody has said so
+    ended_at: datetime | None  #: when its native job ended, by its agent's clock; None where it was not reported
     reported_at: datetime | None  #: when the admin heard of its end, or ended it
-    unconfirmed: bool | None  #: True where it was ended without its agent, which has not told its end since
-    confirmed_at: datetime | None = None  #: when the agent of one that was ended without it told its end
+    unconfirmed: bool | None  #: True where it was ended without its agent, which has not reported its end since
+    confirmed_at: datetime | None = None  #: when the agent of one that was ended without it reported its end
 
     def run_seconds(self, now: datetime) -> float:
         """How long it ran, as far as that is known; until now if it has not ended."""
@@ -74,7 +74,7 @@ def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
 
 
 def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> AttemptView:
-    """An attempt that was ended without its agent, with what that has told since."""
+    """An attempt that was ended without its agent, with what the agent has reported since."""
     return replace(
         view,
         native_id=view.native_id or record.native_id,

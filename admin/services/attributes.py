@@ -50,8 +50,8 @@ def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = 
 def known_attribute(context: Context, kind: Kind, scope: Scope) -> Reading | None:
     """The same from memory; None while the index cannot answer and the database must be read."""
     kind.check_level(scope.level)
-    known = applying(context, scope)
-    return None if known is None else _reading(context, kind, scope, known.rows([kind])[kind.name], exact=False)
+    applied = applying(context, scope)
+    return None if applied is None else _reading(context, kind, scope, applied.rows([kind])[kind.name], exact=False)
 
 
 def _reading(

@@ -29,14 +29,14 @@ def commit_changes(requests: list[ChangeRequest]) -> list[ChangeOutcome]:
     try:
         with context.database.writing() as connection:
             batch = _Batch(context, connection)
-            requests = [*requests, *context.changes.join()]  # who came while the head was waited for
+            requests = [*requests, *context.changes.join()]  # changes that arrived while this one waited for the head
             outcomes = [batch.make(request) for request in requests]
             batch.store()
             is_complete = True
     except Exception as failure:
         if not is_complete:
             raise
-        return [failure] * len(requests)  # they may be committed all the same, so that nobody may try them again
+        return [failure] * len(requests)  # they may have been committed, so they must not be retried
     batch.announce()
     return outcomes
 

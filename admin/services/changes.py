@@ -59,7 +59,7 @@ class Changed:
 
 
 def apply_changes(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
-    """Make a change of many rows that somebody asked for, and count it."""
+    """Make a requested change of many rows, and count it."""
     changed = make_change(context, writes, options)
     for row in changed.rows:
         count_write(row.change, dry_run=changed.dry_run)

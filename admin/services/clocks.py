@@ -85,7 +85,7 @@ def read_clock(context: Context) -> ClockView:
 
 
 def accept_clock(context: Context, reason: str | None = None, claimed_by: str | None = None) -> tuple[ClockView, bool]:
-    """Trust the clock as it is, because an operator says so; the second value says whether it was not trusted."""
+    """Accept the clock as it is, on an operator's word; the second value says whether it was suspended."""
     with context.database.writing() as connection:
         before = _view(context, connection)
         if before.problem is None:

@@ -1,4 +1,4 @@
-"""Provenance of the fleet: by which revisions it was defined, and by which events clusters came to their states."""
+"""Provenance of the fleet: which revisions defined it, and which events set the states of clusters."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def defined_by(connection: Connection, definitions: Iterable[Definition]) -> Map
 def cluster_provenance(
     context: Context, connection: Connection, clusters: Iterable[Cluster]
 ) -> Mapping[str, Mapping[str, Provenance]]:
-    """By which revisions clusters were defined, and by which events or revisions they came to their states."""
-    known = list(clusters)
-    defined = defined_by(connection, (cluster.definition for cluster in known))
+    """The revisions that defined clusters, and the events or revisions that set their states."""
+    listed = list(clusters)
+    defined = defined_by(connection, (cluster.definition for cluster in listed))
     in_state = {
-        "disabled": [cluster.name for cluster in known if cluster.state.enabled is False],
-        "cordoned": [cluster.name for cluster in known if cluster.state.cordoned],
-        "draining": [cluster.name for cluster in known if cluster.state.draining],
+        "disabled": [cluster.name for cluster in listed if cluster.state.enabled is False],
+        "cordoned": [cluster.name for cluster in listed if cluster.state.cordoned],
+        "draining": [cluster.name for cluster in listed if cluster.state.draining],
     }
-    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in known}
-    for cluster in known:
+    provenance: dict[str, dict[str, Provenance]] = {cluster.name: {} for cluster in listed}
+    for cluster in listed:
         definition = defined.get(cluster.definition.version or 0)
         if definition is not None:
             provenance[cluster.name]["definition"] = definition
             if not cluster.enabled and cluster.state.enabled is None:
                 provenance[cluster.name]["disabled"] = definition
-    for name, deleted_by in deleted_clusters(connection, known).items():
+    for name, deleted_by in deleted_clusters(connection, listed).items():
         provenance[name]["deleted"] = deleted_by
     for (name, state), event in fleet.switched_by(connection, in_state, context.clock()).items():
         provenance[name][state] = event

@@ -90,12 +90,12 @@ def _compare(
 ) -> Comparison:
     pairs = list(pair_values(kinds, *values))
     differences = [pair for pair in pairs if not pair.is_equal]
-    known = find_field_provenance(context, connection, {row for pair in differences for row in pair.rows})
-    differences = [pair.with_revisions(known.fields) for pair in differences]
+    field_provenance = find_field_provenance(context, connection, {row for pair in differences for row in pair.rows})
+    differences = [pair.with_revisions(field_provenance.fields) for pair in differences]
     return Comparison(
         first=sides[0],
         second=sides[1],
         differences=differences,
         equal=len(pairs) - len(differences),
-        provenance=known.provenance,
+        provenance=field_provenance.provenance,
     )

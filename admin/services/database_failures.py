@@ -1,4 +1,4 @@
-"""What a failure of the database means to whoever asked for something."""
+"""What a failure of the database means to the caller."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ ChangedDefinitions = Mapping[tuple[FleetKind, str], Definition | None]
 
 
 def current_fleet(context: Context, connection: Connection) -> Fleet:
-    """The fleet as a transaction sees it."""
+    """The fleet as of a transaction."""
     generation = fleet.generation(connection)
 
     def build() -> Fleet:

@@ -38,8 +38,8 @@ def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> 
 
     None while the index cannot answer and the database must be read.
     """
-    known = applying(context, scope)
-    return None if known is None else context.effective_texts.write(scope, known.packed, known.revision, only)
+    applied = applying(context, scope)
+    return None if applied is None else context.effective_texts.write(scope, applied.packed, applied.revision, only)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,10 @@ def stale_text(context: Context, scope: Scope, only: Kind | None = None) -> Stal
         stale = context.index.stale(scope)
     if stale is None:
         return None
-    known, seconds = stale
-    if scope.project and known.project is None:
+    applied, seconds = stale
+    if scope.project and applied.project is None:
         return None
-    text = context.effective_texts.write(scope, known.packed, known.revision, only)
+    text = context.effective_texts.write(scope, applied.packed, applied.revision, only)
     return StaleText(text=text, seconds=ceil(seconds))
 
 
@@ -109,7 +109,7 @@ def effective_in(
     at: int | None = None,
     changes: Sequence[RowChange] | None = None,
 ) -> Effective:
-    """The effective value of each kind at a scope, as a transaction sees it: now, at a revision, or after changes."""
+    """The effective value of each kind at a scope within a transaction: now, at a revision, or after changes."""
     is_created = changes is not None and project_changes(changes).get(scope.project) is not None
     check = check_readable if at is None else check_existed
     check(context, connection, Scope(domain=scope.domain) if is_created else scope)

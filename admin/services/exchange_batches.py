@@ -9,6 +9,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from admin.core.executions.attempts import NEED_DETAILS, waits_for_other
+from admin.core.executions.causes import Cause, cause_of
 from admin.core.fleet.clusters import REPORTED, ClusterState, Health, differs_only_in_load
 from admin.core.fleet.silence import describe_return
 from admin.core.placement.scores import looks_at_load_of
@@ -17,12 +18,12 @@ from admin.errors import AgentPresent, AgentReplaced
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
 from admin.services.exchanges import Exchange, Lock, NeedsLock, SyncResult, SyncSuperseded
-from admin.services.leases import find_taken_over, find_unanswered, offer, renew
+from admin.services.leases import find_taken_over, find_unanswered, note_ending, offer, renew
 from admin.services.logs import store_pieces
 from admin.services.reconciliations import find_restoration, note_end, reconcile
-from admin.services.reports import Report
+from admin.services.reports import Report, confirm_dropped
 from admin.services.successions import Newcomer, check_successor, note_succession
-from admin.store import fleet, leases
+from admin.store import fleet, leases, limit_scopes
 from admin.store.executions import ExecutionId
 from admin.store.fleet import ClusterEvent
 from admin.store.leases import LeasedExecution
@@ -73,6 +74,11 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
         offer(exchange, connection, now)
         changed += [*exchange.leased.values(), *exchange.answer.leases]
     leases.save(connection, changed)
+    finished = [execution for exchange in exchanges for execution in exchange.answer.finished]
+    limited = [execution.id for execution in finished if cause_of(execution.phase, execution.reason) is Cause.LIMIT]
+    limit_scopes.store(connection, limited)
+    changed_ending = [exchange for exchange in exchanges if exchange.answer.state.ending != exchange.before.ending]
+    fleet.keep_ending(connection, [exchange.answer.state for exchange in changed_ending])
     idle = [exchange for exchange in exchanges if exchange.request.wait_seconds > 0 and not exchange.answer.has_news]
     times = leases.next_not_before(connection, [exchange.request.cluster for exchange in idle], now)
     for exchange in idle:
@@ -200,4 +206,7 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
             continue
         report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
         answer.apply(execution, report, now, takes_work=takes_work)
+    if exchange.dropped:
+        confirm_dropped(connection, exchange.dropped, leased, request.cluster, now)
     renew(exchange, now)
+    note_ending(exchange)

@@ -27,7 +27,7 @@ class Sync:
     instance: str = ""  #: the id of the agent's state directory; "" from an agent that sends none
     host: str = ""
     take_over: bool = False  #: from another agent that may still be there; counts in the first sync
-    seen: int = 0  #: the greatest position that an answer has told the agent
+    seen: int = 0  #: the greatest position that the agent has got in an answer
     want: int = 0
     report: Any = None  #: of the cluster: JSON that `sync` checks
     holding: tuple[Held, ...] = ()
@@ -109,7 +109,22 @@ class Exchange:
         return [report for report in self.request.events if report.type != "UNKNOWN" or not self.restoration.is_waiting]
 
     @property
+    def ending(self) -> list[Held]:
+        """What the agent was told to end when it synced before; of another agent's nothing can be concluded."""
+        is_same_agent = bool(self.request.instance) and self.request.instance == self.before.agent_instance
+        return [Held.from_json(stored) for stored in self.before.ending] if is_same_agent else []
+
+    @property
+    def dropped(self) -> list[Held]:
+        """What the agent was told to end and has no longer, without a report: agents keep a job until it has ended."""
+        if self.restoration.is_waiting or not self.before.ending:
+            return []
+        named = {(held.id, held.attempt) for held in self.request.holding}
+        named |= {(report.id, report.attempt) for report in self.request.events}
+        return [held for held in self.ending if (held.id, held.attempt) not in named]
+
+    @property
     def other_ids(self) -> set[ExecutionId]:
-        """What an agent reports on, and what it holds in case that a restored database knows nothing of it."""
-        ids = {report.id for report in self.request.events}
+        """What an agent reports on or was told to end, and what it holds if a restored database knows nothing of it."""
+        ids = {report.id for report in self.request.events} | {held.id for held in self.dropped}
         return ids | {held.id for held in self.request.holding} if self.restoration.open else ids

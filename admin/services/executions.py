@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import ANONYMOUS
-from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.selectors import Condition, equals, group_field
@@ -34,7 +33,6 @@ from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
 from admin.store import (
     decisions,
-    derived_fields,
     execution_counts,
     execution_events,
     execution_lists,
@@ -43,7 +41,7 @@ from admin.store import (
 )
 from admin.store.execution_counts import CountPage
 from admin.store.execution_events import Event
-from admin.store.execution_lists import Item, Page, Place, TooManyToSort
+from admin.store.execution_lists import OLDEST_FIRST, Item, Order, Page, Place, TooManyToSort
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.fleet import ClusterEventFilter
 
@@ -54,18 +52,31 @@ _MOST_ROUNDS = 100
 _RECHECK_SECONDS = 1.0
 
 
-def get_execution(context: Context, key: ExecutionId, after_event: int | None = None, wait: float = 0) -> Execution:
-    """One execution; with `after_event` once there is a later event, or `wait` seconds are over."""
+def get_execution(context: Context, key: ExecutionId) -> Execution:
+    """One execution."""
+    with context.database.reading() as connection:
+        return find_execution(context, connection, key)
+
+
+@contextmanager
+def reading_execution(
+    context: Context, key: ExecutionId, after_event: int | None = None, wait: float = 0
+) -> Iterator[tuple[Connection, Execution]]:
+    """One execution in a transaction that more can be read in.
+
+    With `after_event` once there is a later event, or `wait` seconds are over.
+    """
     deadline = time.monotonic() + wait
     with context.waiting_room.place(Wait.EXECUTION) as place:
         while True:
             with context.database.reading() as connection:
                 last = execution_events.last_event(connection)
                 execution = find_execution(context, connection, key)
-            remaining = deadline - time.monotonic()
-            has_later_event = after_event is None or execution.events > after_event
-            if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
-                return execution
+                remaining = deadline - time.monotonic()
+                has_later_event = after_event is None or execution.events > after_event
+                if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
+                    yield connection, execution
+                    return
             place.require()
             context.event_watcher.wait_above(last, min(remaining, _RECHECK_SECONDS))
 
@@ -106,7 +117,6 @@ class ListedPage:
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
-    limit_scopes: Mapping[int, str]  #: by their row ids the scopes whose limits ended them, if that was asked
     silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
@@ -124,12 +134,10 @@ def list_executions(
     conditions: Iterable[Condition],
     *,
     scope: Scope,
-    sort_by: str,
-    descending: bool,
+    order: Order,
     after: Place | None,
     limit: int,
     with_origin: bool = False,
-    with_limit_scope: bool = False,
     with_unknown: bool = False,
 ) -> ListedPage:
     """A page of executions; Invalid where too many of them would have to be sorted.
@@ -144,24 +152,22 @@ def list_executions(
                 connection,
                 conditions,
                 ListedExecution,
-                sort_by=sort_by,
-                descending=descending,
+                order=order,
                 after=after,
                 limit=limit,
                 limits=context.list_limits,
             )
         except TooManyToSort:
             reason = (
-                f"more than {context.list_limits.sorted:,} executions would have to be sorted by {sort_by}; name a "
+                f"more than {context.list_limits.sorted:,} executions would have to be sorted by {order.field}; name a "
                 "project and domain, a workflow, a cluster or a time of creation, or sort by created_at."
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
-        limit_scopes = _limit_scopes(connection, page.executions) if with_limit_scope else {}
         silences = note_silences(connection, page.executions)
         is_empty = not page.executions and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
-    return ListedPage(page=page, origins=origins, limit_scopes=limit_scopes, silences=silences, unknown=unknown)
+    return ListedPage(page=page, origins=origins, silences=silences, unknown=unknown)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:
@@ -169,12 +175,6 @@ def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[
     digests = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution in listed])
     rungs = decisions.rungs(connection, digests.values())
     return {id: dict(winner_of(rungs[digest])) for id, digest in digests.items()}
-
-
-def _limit_scopes(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, str]:
-    """The scope whose limit ended each execution that a limit ended."""
-    limited = [execution.id for execution in listed if cause_of(execution.phase, execution.reason) is Cause.LIMIT]
-    return derived_fields.read(connection, "limit_scope", limited)
 
 
 def count_executions(
@@ -283,7 +283,7 @@ def _all_pages(
     while True:
         with transaction() as connection:
             page = execution_lists.page(
-                connection, selected, item_type, sort_by="created_at", descending=False, after=last, limit=_PAGE_SIZE
+                connection, selected, item_type, order=OLDEST_FIRST, after=last, limit=_PAGE_SIZE
             )
         yield from page.executions
         last = page.last

@@ -32,17 +32,17 @@ def find_field_provenance(
     context: Context, connection: Connection, rows: Iterable[RowVersion], versions: Iterable[int] = ()
 ) -> FieldProvenance:
     """Which revisions set the fields of some rows; `versions` are of further rows that the answer names."""
-    wanted = sorted(set(rows))
+    stored_rows = sorted(set(rows))
     fields = {}
-    for row in islice(wanted, _MOST_ROWS):
+    for row in islice(stored_rows, _MOST_ROWS):
         if row.kind in context.settings.kinds:
             changes = revisions.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
             if changes and changes[0].revision == row.version:  # else that revision is no longer kept
                 fields[row] = trace_fields(context.settings.kinds[row.kind], changes)
-    numbers = {*versions, *(row.version for row in wanted)}
-    numbers.update(number for known in fields.values() for number in known.revisions.values())
+    numbers = {*versions, *(row.version for row in stored_rows)}
+    numbers.update(number for row_fields in fields.values() for number in row_fields.revisions.values())
     provenance = revisions.provenance_of(connection, numbers)
-    pruned = [row for row in wanted if row.version not in provenance]
+    pruned = [row for row in stored_rows if row.version not in provenance]
     return FieldProvenance(fields=fields, provenance=provenance | _stored(connection, pruned))
 
 
@@ -68,5 +68,8 @@ def with_field_provenance(
 ) -> tuple[dict[str, Any], Mapping[int, Provenance]]:
     """The trail of an execution's settings, whose origins have the revisions that set them, and who made these."""
     settings = trail["settings"]
-    known = find_field_provenance(context, connection, rows_in(settings), versions_in(trail))
-    return {**trail, "settings": [with_revisions(value, known.fields) for value in settings]}, known.provenance
+    field_provenance = find_field_provenance(context, connection, rows_in(settings), versions_in(trail))
+    return {
+        **trail,
+        "settings": [with_revisions(value, field_provenance.fields) for value in settings],
+    }, field_provenance.provenance

@@ -138,7 +138,7 @@ def _groups(current: Fleet, kind: FleetKind) -> Mapping[str, Group]:
 def not_found(context: Context, connection: Connection, kind: FleetKind, name: str) -> NotFound:
     """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
     current = current_fleet(context, connection)
-    known: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
+    names: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
     deleted_by = revisions.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
     if deleted_by is not None:
         reason = f"was deleted by {deleted_by.describe(context.clock())}."
@@ -146,7 +146,7 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
             f"The {kind.noun} '{shorten(name)}' {reason} `rainbowctl get {kind.noun}` lists those that there are.",
             details=[{"field": "name", "reason": reason, "provenance": deleted_by.as_json()}],
         )
-    near = closest(name, known)
+    near = closest(name, names)
     return _NOT_FOUND[kind](
         f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)} `rainbowctl get {kind.noun}` lists them.",
         details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],

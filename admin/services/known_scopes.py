@@ -46,10 +46,10 @@ def _scopes_below(
             yield from scopes.below(connection, domain, [last], limit, after=names)
         while True:
             chunk = _projects_after(connection, scope, last)
-            known = scopes.below(connection, domain, chunk, limit) if chunk else []
+            places = scopes.below(connection, domain, chunk, limit) if chunk else []
             for project in chunk:
                 yield Scope(domain, project)
-                yield from (place for place in known if place.project == project)
+                yield from (place for place in places if place.project == project)
             if scope.project or not chunk:
                 break
             last = chunk[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -21,6 +22,8 @@ from admin.services.exchanges import Exchange
 from admin.store import leases
 from admin.store.leases import LeasedExecution
 
+#: Of how many attempts that an agent is to end it is remembered that it was told so.
+_MOST_ENDING = 1000
 #: A lease is renewed only after this part of its duration: agents end their work much before it expires.
 _RENEW_AFTER = 1 / 60
 
@@ -90,6 +93,17 @@ def renew(exchange: Exchange, now: datetime) -> None:
         _settle_unmentioned(exchange, lease, now)
 
 
+def note_ending(exchange: Exchange) -> None:
+    """Remember what the agent was told to end, for as long as it has it: when it has dropped it, that has ended."""
+    request, answer = exchange.request, exchange.answer
+    if exchange.restoration.is_waiting or not (answer.lost or exchange.before.ending):
+        return
+    held = set(request.holding)
+    told = dict.fromkeys([*exchange.ending, *(lost for lost, _ in answer.lost)] if request.instance else [])
+    ending = [attempt.as_json() for attempt in told if attempt in held][:_MOST_ENDING]
+    answer.state = replace(answer.state, ending=ending)
+
+
 def _confirm(exchange: Exchange, lease: LeasedExecution, now: datetime) -> None:
     """Renew a lease that the agent holds, or tell it that the execution is to end."""
     request, answer = exchange.request, exchange.answer
@@ -118,7 +132,7 @@ def _settle_unmentioned(exchange: Exchange, lease: LeasedExecution, now: datetim
         lease.set(lease_expires_at=now + timedelta(seconds=exchange.context.settings.agents.lease_seconds))
     elif may_have_started(lease):
         if request.take_over and lease.lease_instance != request.instance:
-            lease.set(lease_instance="")  # who told it to take over knows that the other agent is gone
+            lease.set(lease_instance="")  # the operator who passed --take-over vouches that the other agent is gone
         # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
         if request.sequence == 1 or may_disown(lease, request.instance, now):
             answer.questions.append(lease)

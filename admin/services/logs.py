@@ -1,7 +1,7 @@
 """Logs of executions, stored, read and followed, and their output files.
 
 Of a stream that is longer than the limit the beginning and the end are kept: what is between them is deleted as the
-stream grows. The places of bytes are those in the whole stream; a reader who comes to missing ones is told how many.
+stream grows. Offsets count the bytes of the complete stream; a line says how many bytes are missing.
 """
 
 from __future__ import annotations

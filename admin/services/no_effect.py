@@ -24,13 +24,13 @@ from admin.services.changeable.attributes import undeclared
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
 from admin.services.deletions import explain_deletions
+from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
 from admin.store import attributes, decision_basis, projects, registrations, revisions
 from admin.store.attributes import Filter
 from admin.store.registrations import PlaceKey, Registered
 
-#: Rows that a page looks at.
-EXAMINED = 5000
+#: Projects that are read at once.
 _CHUNK = 500
 
 
@@ -58,35 +58,28 @@ def list_no_effect(
         if after is None and conditions.is_everything and len(conditions.kinds) == len(list(settings.kinds)):
             in_use = attributes.kinds_in_use(connection)
             warnings += [undeclared(name) for name in in_use if name not in settings.kinds]
-        count, last, is_full = 0, after, False
-        while not is_full:
-            page = attributes.examine(connection, conditions, last, _CHUNK)
-            for number, (row, reasons_of_row) in enumerate(reasons.of_all(page.rows)):
-                is_full = bool(warnings) and len(warnings) + len(reasons_of_row) > limit
-                if is_full:
-                    count += number  # the next page examines the others
-                    break
-                warnings += reasons_of_row
-                last = attributes.page_key(row)
-            else:
-                last = page.last
-                count += page.examined
-            is_full = is_full or last is None or count >= examined
-        warnings = explain_deletions(context, connection, warnings)
+        page = examine_rows(
+            connection, conditions, after, reasons.of_all, limit=limit, examined=examined, first=warnings
+        )
+        warnings = explain_deletions(context, connection, page.warnings)
         versions = {warning.version for warning in warnings if warning.version}
         provenance = revisions.provenance_of(connection, versions)
     return NoEffectPage(
-        warnings=tuple(warnings), revision=basis.revision, examined=count, next_key=last, provenance=provenance
+        warnings=tuple(warnings),
+        revision=basis.revision,
+        examined=page.examined,
+        next_key=page.last,
+        provenance=provenance,
     )
 
 
 class _Reasons:
     """Finds out why rows have no effect, many at a time."""
 
-    def __init__(self, context: Context, connection: Connection, known: KnownNames) -> None:
+    def __init__(self, context: Context, connection: Connection, names: KnownNames) -> None:
         self._context = context
         self._connection = connection
-        self._known = known
+        self._known = names
         self._empty = _empty_groups(current_fleet(context, connection))
 
     def of_all(self, rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:
@@ -95,8 +88,8 @@ class _Reasons:
             yield from self._of_kind(self._context.settings.kinds[name], list(rows_of_kind))
 
     def _of_kind(self, kind: Kind, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Warning]]]:
-        known = projects.get_many(self._connection, {row.scope.project for row in rows} - {""})
-        archived = {name for name, project in known.items() if project.state is ProjectState.ARCHIVED}
+        stored = projects.get_many(self._connection, {row.scope.project for row in rows} - {""})
+        archived = {name for name, project in stored.items() if project.state is ProjectState.ARCHIVED}
         pools = self._pools(kind, rows)
         overridden = self._overridden_leaves(kind, rows)
         plans = {row.scope: (row.scope.project, row.scope.domain, row.scope.launch_plan) for row in rows}

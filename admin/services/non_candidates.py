@@ -38,7 +38,7 @@ def not_candidates(
 
 
 def _history(connection: Connection, fleet: Fleet, route: Route) -> GroupHistory:
-    """By which revisions the pool or label of a route came to be as it is."""
+    """The revisions that last changed the pool or label of a route."""
     kinds = kinds_of(route)
     if not kinds or kinds[0] is FleetKind.CLUSTER:
         return GroupHistory()

@@ -86,8 +86,8 @@ def seed_projects(context: Context) -> list[str]:
     now = context.clock()
     with context.database.writing() as connection:
         revisions.lock_head(connection)
-        known = set(projects.ids(connection))
-        missing = [seed for seed in context.settings.projects if seed.id not in known]
+        existing = set(projects.ids(connection))
+        missing = [seed for seed in context.settings.projects if seed.id not in existing]
         for seed in missing:
             values: ProjectValues = {"name": seed.name, "description": seed.description, "labels": dict(seed.labels)}
             projects.add(connection, project_after(None, seed.id, values, now))

@@ -8,7 +8,7 @@ from admin.core.times import show_time
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.executions import end
-from admin.store import execution_queue, executions
+from admin.store import execution_queue, executions, limit_scopes
 from admin.store.executions import Execution
 
 #: Executions that are ended in one transaction.
@@ -29,6 +29,7 @@ def end_overdue(context: Context) -> list[Execution]:
             message = f"It still waited when its queueing budget ended at {show_time(execution.queue_deadline)}."
             if end(connection, execution, Phase.TIMED_OUT, QUEUEING_BUDGET_EXCEEDED, message, None, now):
                 ended.append(execution)
+        limit_scopes.store(connection, [execution.id for execution in ended])
     for execution in ended:
         count_finished(execution._replace(phase=Phase.TIMED_OUT.value, reason=QUEUEING_BUDGET_EXCEEDED), now)
     return ended

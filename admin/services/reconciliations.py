@@ -45,8 +45,8 @@ def find_restoration(
         reconciliations.hold(connection, None if restoration.is_waiting else clusters)
         restoration = reconciliations.load(connection)
     for cluster in clusters_ahead:
-        known = restoration.open.get(cluster)
-        if known is not None and known.is_waiting:
+        reconciliation = restoration.open.get(cluster)
+        if reconciliation is not None and reconciliation.is_waiting:
             continue  # found before, by another cluster
         reconciliations.begin(connection, cluster, now)
         restoration = reconciliations.load(connection)
@@ -185,11 +185,11 @@ def end_reconciliations(
     context: Context, clusters: Iterable[str], *, every: bool, claimed_by: str | None = None
 ) -> list[str]:
     """Count all clusters as reconciled, or some; returns those that were not."""
-    wanted = set(clusters)
+    names = set(clusters)
     with context.database.writing() as connection:
         reconciliations.hold(connection)
         before = reconciliations.load(connection)
-        ended = [name for name in before.open if every or name in wanted]
+        ended = [name for name in before.open if every or name in names]
         _end(connection, before, ended, context.clock(), None, claimed_by)
     return ended
 

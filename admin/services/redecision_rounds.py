@@ -128,7 +128,7 @@ class FleetRound(Round):
         return self.cause
 
     def end(self) -> None:
-        """Remember what was looked at, for the next round."""
+        """Store what was examined, for the next round."""
         if self._newest is not None:
             self.context.seen_changes.remember(self._newest)
 

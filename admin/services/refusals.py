@@ -32,13 +32,13 @@ def explain_refusals(
     """Refusals that say by whom what refuses was made; rows that are only assumed have no revision."""
     settings = sorted(settings_of(refusals)) if are_rows_stored else []
     rows = {setting: RowVersion(setting.kind, Scope(*setting.scope), setting.version) for setting in settings}
-    known = find_field_provenance(context, connection, rows.values())
+    field_provenance = find_field_provenance(context, connection, rows.values())
     set_by: dict[Setting, Provenance] = {}
     changed_by: dict[Setting, Provenance] = {}
     for setting, row in rows.items():
-        fields = known.fields.get(row)
+        fields = field_provenance.fields.get(row)
         number = fields.revisions.get(setting.field) if fields else None
-        if (provenance := known.provenance.get(number or row.version)) is not None:
+        if (provenance := field_provenance.provenance.get(number or row.version)) is not None:
             (set_by if number or fields is None else changed_by)[setting] = provenance
     names = sorted(definitions_of(refusals))
     made_by = {named: _made_by(context, connection, named) for named in islice(names, _MOST_LOOKED_UP)}

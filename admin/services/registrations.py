@@ -92,13 +92,13 @@ def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict
     if workflow is not None:
         names = {"workflow": workflow.id.name, "launch_plan": launch_plan.id.name}
         warnings += _limit_warnings(context, workflow, Scope(**_place(launch_plan.id), **names))
-    for noun, key, field, known in (
+    for noun, key, field, defined in (
         ("pool", "cluster_assignment", "cluster_pool_name", fleet.pools.keys()),
         ("label", "execution_cluster_label", "value", fleet.label_names()),
     ):
         name = launch_plan.spec.get(key, {}).get(field)
-        if name is not None and name not in known:
-            message = f"No {noun} is called '{name}' yet.{did_you_mean(closest(name, known))} Until it is defined, "
+        if name is not None and name not in defined:
+            message = f"No {noun} is called '{name}' yet.{did_you_mean(closest(name, defined))} Until it is defined, "
             warnings.append({"code": f"unknown_{noun}", "message": f"{message}executions that need it are refused."})
     return warnings
 

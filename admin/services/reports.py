@@ -17,10 +17,12 @@ from admin.core.executions.attempts import (
     Outcome,
     Reporter,
     apply_report,
+    is_same,
     refusal,
 )
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.silences import UNCONFIRMED, confirmed
+from admin.core.executions.silences import confirmed
+from admin.core.json_text import JsonObject
 from admin.metrics import count_finished, count_started
 from admin.store import execution_events, logs
 from admin.store.executions import ExecutionId
@@ -34,6 +36,19 @@ class Held(NamedTuple):
     id: ExecutionId
     attempt: int
     uid: str = ""  #: of the execution; "" from an agent that sends none
+
+    def as_json(self) -> JsonObject:
+        """It as it is stored."""
+        return {"id": list(self.id), "attempt": self.attempt, "uid": self.uid}
+
+    @classmethod
+    def from_json(cls, stored: JsonObject) -> Held:
+        """What `as_json` made."""
+        return cls(ExecutionId(*stored["id"]), stored["attempt"], stored["uid"])
+
+
+#: Reports of attempts that never started.
+_NOT_STARTED = ("DECLINED", "RELEASED")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -122,7 +137,7 @@ class Reported:
                 continue
             self.accepted.append(report.event)
             is_change = self.apply(execution, report, now, takes_work=takes_work)
-            if not is_change and UNCONFIRMED in execution.reason_message:
+            if not is_change and execution.unconfirmed:
                 late.append((execution, report))
             if is_change and report.outputs and REPORTS[report.type] is not Phase.RUNNING:
                 files[execution.id] = [_truncate(output, output_limit) for output in report.outputs]
@@ -163,9 +178,27 @@ def _confirm_ends(
     return kept
 
 
+def confirm_dropped(
+    connection: Connection,
+    dropped: Iterable[Held],
+    locked: Mapping[ExecutionId, LeasedExecution],
+    cluster: str,
+    now: datetime,
+) -> None:
+    """Keep that attempts have ended which an agent was told to end and has no longer, of which it has told no end."""
+    message = "Its agent was told to end it, and does not have it any more"
+    reports = [
+        (locked[held.id], Report(event="", id=held.id, attempt=held.attempt, type="ABORTED", message=message))
+        for held in dropped
+        if held.id in locked and is_same(held.uid, locked[held.id].uid)
+    ]
+    _confirm_ends(connection, reports, cluster, now)
+
+
 def _is_end(report: Report) -> bool:
+    """Whether nothing of an attempt runs any more by a report; what the agent has no record of may still run."""
     phase = REPORTS[report.type]
-    return phase is not None and phase.is_finished
+    return report.type in _NOT_STARTED or (phase is not None and phase.is_finished)
 
 
 def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: datetime) -> None:
@@ -181,8 +214,9 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
         ended_at=report.finished_at,
     )
     if report.attempt == execution.attempt:  # else the reason is that of a later attempt
-        execution.set(reason_message=confirmed(execution.reason_message, cluster, now))
-    message = f"Cluster '{cluster}' reported {report.type}, which confirms that the job has ended."
+        execution.set(reason_message=confirmed(execution.reason_message, cluster, now), unconfirmed=False)
+    known = f"Cluster '{cluster}' reported {report.type}" if report.event else report.message
+    message = f"{known}, which confirms that the job has ended."
     execution.note(execution_events.CONFIRMED, record.reason, message, cluster, now, record)
 
 

@@ -23,7 +23,7 @@ class PruningSizes:
     """How much one step of pruning looks at or deletes."""
 
     page: int = 1000  #: rows that one query looks at
-    batch: int = 500  #: rows that one transaction deletes: few enough that nobody waits long for it
+    batch: int = 500  #: rows that one transaction deletes: few enough for short locks
     window: int = 5000  #: executions whose decisions one query looks at
     trails: int = 50_000  #: trails that one walk over all decisions looks for
 

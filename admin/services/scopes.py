@@ -35,9 +35,9 @@ def applying(context: Context, scope: Scope) -> Applying | None:
     """The rows that apply at a known scope, from memory; None where the database must be read."""
     if scope.domain:
         check_domain(context, scope.domain)
-    known = context.index.applying(scope)
+    applied = context.index.applying(scope)
     # Another replica may have created a configured project. No revision records that, so the index does not know it.
-    return None if known is None or (scope.project and known.project is None) else known
+    return None if applied is None or (scope.project and applied.project is None) else applied
 
 
 def check_existed(context: Context, connection: Connection, scope: Scope) -> None:
@@ -61,19 +61,19 @@ def check_active(project: Project) -> None:
 
 def check_domain(context: Context, domain: str) -> None:
     """Refuse a domain that configuration does not have."""
-    known = context.settings.domain_ids()
-    if domain not in known:
-        near = closest(domain, known)
+    domains = context.settings.domain_ids()
+    if domain not in domains:
+        near = closest(domain, domains)
         reason = (
             f"No domain is called '{shorten(domain)}'.{did_you_mean(near)} Domains are configured at the admin; "
-            f"known are {', '.join(known)}."
+            f"known are {', '.join(domains)}."
         )
         raise UnknownDomain(reason, details=[{"field": "domain", "reason": reason, "closest": list(near)}])
 
 
-def unknown_project(project: str, known: Iterable[str]) -> UnknownProject:
+def unknown_project(project: str, projects: Iterable[str]) -> UnknownProject:
     """The error for an unknown project, with the closest known ones."""
-    near = closest(project, known)
+    near = closest(project, projects)
     reason = (
         f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them; "
         f"`rainbowctl create project --id … --name …` makes one."

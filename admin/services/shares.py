@@ -33,15 +33,15 @@ class ShareLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterShare:
-    """What came to one cluster."""
+    """What was placed on one cluster."""
 
     cluster: str
     weight: float | None  #: None for one that is no member any more
-    promised: float | None  #: None where the strategy promises no share
+    promised_share: float | None  #: None where the strategy promises no share
     placed: int
     passed_over: Mapping[PassedOver, int]  #: what of it would have gone to other clusters
-    otherwise: Mapping[str, int]  #: what came there by another route, by its kind
-    drawn: int | None  #: what would have come there if all clusters had been able; None where no share is promised
+    otherwise: Mapping[str, int]  #: what was placed there by another route, by its kind
+    drawn: int | None  #: what would have been placed there with all clusters able; None where no share is promised
     expected: Range | None  #: what chance makes of the promised share
     why: str
 
@@ -176,7 +176,7 @@ def _clusters(
             ClusterShare(
                 cluster=name,
                 weight=weights.get(name),
-                promised=promised.get(name),
+                promised_share=promised.get(name),
                 placed=placed[name],
                 passed_over=gained,
                 otherwise=otherwise.get(name, {}),

@@ -14,7 +14,9 @@ from admin.core.executions.attempts import UNDECIDED, attempt_number, seconds_un
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.limits import Limits
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
+from admin.core.executions.starts import MOST_AHEAD, Start, find_start
 from admin.core.executions.statuses import Circumstances, Drain, Status, Times
+from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList
@@ -69,6 +71,9 @@ def view_status(
     is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
     is_backing_off = is_waiting and execution.not_before is not None and execution.not_before > now
     limits = _limits(execution, settings_trail, provenance)
+    position = statuses.place_in_line(connection, execution, now) if is_in_line else None
+    obstacle = find_obstacle(context, connection, execution) if is_in_line else None
+    takes_work = silence is None and not is_backing_off and (obstacle is None or obstacle.filter == ROOM.name)
     circumstances = Circumstances(
         phase=phase,
         since=execution.phase_since or statuses.phase_began_at(connection, execution),
@@ -86,9 +91,10 @@ def view_status(
         times=_times(execution, attempts, now),
         duration=execution.duration,
         has_started=execution.started_at is not None,
-        position=statuses.place_in_line(connection, execution, now) if is_in_line else None,
-        obstacle=find_obstacle(context, connection, execution) if is_in_line else None,
+        position=position,
+        obstacle=obstacle,
         may_move=is_in_line and may_leave(context, connection, execution),
+        start=_start(connection, execution, position, now) if position is not None and takes_work else None,
         obstacles=find_obstacles(context, connection, execution) if is_nowhere or is_backing_off else None,
         drain=_drain(context, connection, execution),
         not_before=execution.not_before,
@@ -133,6 +139,12 @@ def _why_no_other(execution: Execution) -> str:
     if execution.request["spec"].get("retry") or plan is None:
         return f"{why}, as the request says"
     return f"{why}, as launch plan '{plan['name']}', version {plan['version']}, says"
+
+
+def _start(connection: Connection, execution: Execution, position: int, now: datetime) -> Start:
+    """When an execution starts that is in line at a cluster."""
+    held, waiting = statuses.ahead(connection, execution, MOST_AHEAD + 1)
+    return find_start(execution.cluster or "", position, held, waiting, now)
 
 
 def _times(execution: Execution, attempts: AttemptList, now: datetime) -> Times | None:

@@ -25,15 +25,15 @@ class Newcomer:
 
     instance: str  #: the id of its state directory; "" for an agent that sends none
     may_begin: bool  #: this is its first sync, or one that a restored database does not know to be a later one
-    takes_over: bool  #: it was told to replace whoever is there
+    takes_over: bool  #: it was started with --take-over
     is_awaited: Callable[[], bool]  #: whether executions wait for it
 
 
 def check_successor(present: ClusterState, newcomer: Newcomer, agents: Agents, up_seconds: float) -> None:
     """Refuse a process that may not take over from the one that synced last.
 
-    Silence is what the background work has judged by a monotonic clock: a step of the clock makes nobody silent. It
-    counts when this admin has been up for a lease: until then an agent that came back has had no chance to be heard.
+    Silence is what the background work has judged by a monotonic clock: a step of the clock makes no agent silent. It
+    counts when this admin has been up for a lease: until then an agent that returned may not have had time to sync.
     """
     if not newcomer.may_begin:
         awaited = {"field": "instance", "reason": "Executions wait for this agent: their jobs go on (on_lost: wait)."}

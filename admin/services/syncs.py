@@ -28,7 +28,7 @@ def sync(context: Context, request: Sync) -> SyncResult:
 
 
 def _longest_wait(context: Context, request: Sync) -> float:
-    """A waiting sync neither shows its agent alive nor renews its leases, so the next one must come in time."""
+    """A waiting sync is no heartbeat and renews no lease, so the next one must arrive in time."""
     agents = context.settings.agents
     longest = min(agents.wait_seconds, agents.unreachable_seconds / 2)
     return min(longest, agents.lease_seconds / 2) if request.holding else longest

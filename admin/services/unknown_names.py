@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.executions.causes import Cause
 from admin.core.executions.selectors import Condition, equals
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import show_name
@@ -40,24 +41,24 @@ class UnknownName(NamedTuple):
 
 def find_unknown(context: Context, connection: Connection, conditions: Iterable[Condition]) -> list[UnknownName]:
     """The names among exact conditions that nothing has, each with the closest ones that something has."""
-    asked = [
+    pairs = [
         (condition.field, value)
         for condition in conditions
         if condition.function in ("eq", "value_in") and condition.field in (*_LISTS, *_VERBS, "cluster")
         for value in condition.values
         if value != ""
     ]
-    examined = list(dict.fromkeys(asked))[:_MOST_ASKED]
-    known = {field: _known(context, connection, field) for field, _ in examined}
-    unknown = (_unknown(connection, field, value, known[field]) for field, value in examined)
+    examined = list(dict.fromkeys(pairs))[:_MOST_ASKED]
+    names = {field: _known(context, connection, field) for field, _ in examined}
+    unknown = (_unknown(connection, field, value, names[field]) for field, value in examined)
     return [name for name in unknown if name is not None]
 
 
-def _unknown(connection: Connection, field: str, value: str, known: Collection[str]) -> UnknownName | None:
+def _unknown(connection: Connection, field: str, value: str, names: Collection[str]) -> UnknownName | None:
     """A name, unless something is called so or an execution has it; those may be older than what is known now."""
-    if value in known or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
+    if value in names or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
         return None
-    near = closest(value, islice(_alike_first(value, known), _MOST_COMPARED))
+    near = closest(value, islice(_alike_first(value, names), _MOST_COMPARED))
     start = f"No {field.replace('_', ' ')} is called"
     if field in _VERBS:
         start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
@@ -81,8 +82,10 @@ def _known_of_executions(connection: Connection, field: str) -> set[str]:
     if field == "created_by":
         listed = _newest(connection, [], _NEWEST)
         return {name for execution in listed for name in _creator_names(execution)}
-    limited = [equals("cause", "LIMIT")] if field == "limit_scope" else []
-    listed = _newest(connection, limited, _NEWEST)
+    if field == "limit_scope":
+        listed = _newest(connection, [equals("cause", Cause.LIMIT.value)], _NEWEST)
+        return {execution.limit_scope for execution in listed if execution.limit_scope}
+    listed = _newest(connection, [], _NEWEST)
     return derived_fields.values_of(connection, field, [execution.id for execution in listed])
 
 
@@ -95,15 +98,12 @@ def _creator_names(execution: ListedExecution) -> Iterator[str]:
 
 
 def _newest(connection: Connection, conditions: Sequence[Condition], limit: int) -> list[ListedExecution]:
-    page = execution_lists.page(
-        connection, conditions, ListedExecution, sort_by="created_at", descending=True, after=None, limit=limit
-    )
-    return page.executions
+    return execution_lists.page(connection, conditions, ListedExecution, limit=limit).executions
 
 
-def _alike_first(value: str, known: Iterable[str]) -> Iterator[str]:
+def _alike_first(value: str, candidates: Iterable[str]) -> Iterator[str]:
     """Names in an order that has those with the same first letter before the others."""
     first = value[:1].lower()
-    names = sorted(known)
+    names = sorted(candidates)
     yield from (name for name in names if name[:1].lower() == first)
     yield from (name for name in names if name[:1].lower() != first)

@@ -132,8 +132,8 @@ def ask_name(context: Context, connection: Connection, noun: str, name: str) -> 
             labels=tuple(labels),
         )
     tags = queues.get(name, ()) if noun == "queue" else (name,)
-    known = queues if noun == "queue" else {tag for served in queues.values() for tag in served}
-    return Question(noun=noun, name=name, sought=(_sought(EXECUTION_QUEUE, ("tags",), *tags),), known=known)
+    names = queues if noun == "queue" else {tag for served in queues.values() for tag in served}
+    return Question(noun=noun, name=name, sought=(_sought(EXECUTION_QUEUE, ("tags",), *tags),), known=names)
 
 
 def ask_kind(kind: Kind, field: str | None, value: str | None) -> Question:
@@ -181,12 +181,12 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         affected = search.affected() if after is None else None
         revision = revisions.head(connection)
         reached = search.reached(places)
-        known = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
+        field_provenance = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
     return Uses(
         question=question,
         revision=revision,
-        provenance=known.provenance,
-        uses=[replace(use, revision=_set_by(use, known.fields)) for use in uses],
+        provenance=field_provenance.provenance,
+        uses=[replace(use, revision=_set_by(use, field_provenance.fields)) for use in uses],
         reached=reached,
         affected=affected,
         next_key=last,
@@ -200,8 +200,8 @@ def _row_of(use: Use) -> RowVersion | None:
 def _set_by(use: Use, fields: FieldsByRow) -> int | None:
     """The last revision that set a field by which a row uses it."""
     row = _row_of(use)
-    known = fields[row].revisions if row is not None and row in fields else {}
-    return max((known[path] for path in map(dotted, use.leaves) if path in known), default=None)
+    revisions = fields[row].revisions if row is not None and row in fields else {}
+    return max((revisions[path] for path in map(dotted, use.leaves) if path in revisions), default=None)
 
 
 class _Search:
@@ -357,9 +357,6 @@ class _Search:
             self._connection,
             conditions,
             ListedExecution,
-            sort_by="created_at",
-            descending=True,
-            after=None,
             limit=EXECUTIONS,
             limits=self._context.list_limits,
         )

@@ -2,40 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+
 from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.fleet import expected_warnings
-from admin.core.settings.warnings import Warning
+from admin.core.settings.resolution import Row
+from admin.core.settings.warnings import KnownNames, Surroundings, Warning, warnings_of
+from admin.services.changeable.attributes import undeclared
 from admin.services.changeable.registry import NOUNS
 from admin.services.clocks import clock_warnings
 from admin.services.context import Context
-from admin.services.definitions import current_fleet
+from admin.services.definitions import current_fleet, names_known_at
 from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
-from admin.store import execution_queue, executions
+from admin.services.row_warnings import EXAMINED, examine_rows
+from admin.store import attributes, decision_basis, execution_queue, executions
+from admin.store.attributes import Filter
 
 
-def list_warnings(context: Context) -> list[Warning]:
-    """Every warning that is true now, those about the admin first, then by noun, kind and scope."""
+@dataclass(frozen=True, kw_only=True)
+class WarningPage:
+    """Some of the warnings that are true now."""
+
+    warnings: list[Warning]
+    next_key: tuple[str, ...] | None  #: what the next page begins after; None for the last page
+
+
+def list_warnings(
+    context: Context, after: tuple[str, ...] | None = None, limit: int | None = None, examined: int = EXAMINED
+) -> WarningPage:
+    """Warnings, those about the admin first, then by noun, kind and scope; without a limit every one.
+
+    A key is that of the row that was looked at last; before all rows "", and how many warnings came before.
+    """
     with context.database.reading() as connection:
-        about_admin = admin_warnings(context, connection)
-        counts = executions.counts_by_cluster(connection)
-        waiting = {name: count for (name, phase), count in counts.items() if phase == Phase.QUEUED.value}
-        fleet_now = current_fleet(context, connection)
-        expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected and waiting.get(name)]
-        naming = execution_queue.count_naming(connection, expected)
-        about_work = expected_warnings(fleet_now, waiting, naming)
-        stored = [warning for noun in NOUNS for warning in noun.stored_warnings(context, connection)]
-        return [*about_admin, *about_work, *explain_deletions(context, connection, stored)]
+        first: list[Warning] = []
+        if after is None or not after[0]:
+            start = 0 if after is None else int(after[1])
+            others = list(_about_others(context, connection))
+            first = others[start:] if limit is None else others[start : start + limit]
+            if start + len(first) < len(others):
+                first = explain_deletions(context, connection, first)
+                return WarningPage(warnings=first, next_key=("", str(start + len(first)), "", "", ""))
+            after = None
+        most = None if limit is None else examined
+        page = _about_rows(context, connection, after, limit, most, first)
+        return replace(page, warnings=explain_deletions(context, connection, page.warnings))
 
 
 def stored_warnings(context: Context) -> list[Warning]:
     """Every warning about what is stored, by noun, kind and scope."""
     with context.database.reading() as connection:
-        return [warning for noun in NOUNS for warning in noun.stored_warnings(context, connection)]
+        about_definitions = list(_about_definitions(context, connection))
+        return _about_rows(context, connection, None, None, None, about_definitions).warnings
 
 
 def admin_warnings(context: Context, connection: Connection) -> list[Warning]:
     """What is wrong with the admin or its database, and keeps it from doing something."""
     return [*restoration_warnings(connection), *clock_warnings(context, connection)]
+
+
+def _about_others(context: Context, connection: Connection) -> Iterator[Warning]:
+    """The warnings that are not about attributes."""
+    yield from admin_warnings(context, connection)
+    counts = executions.counts_by_cluster(connection)
+    waiting = {name: count for (name, phase), count in counts.items() if phase == Phase.QUEUED.value}
+    fleet_now = current_fleet(context, connection)
+    expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected and waiting.get(name)]
+    yield from expected_warnings(fleet_now, waiting, execution_queue.count_naming(connection, expected))
+    yield from _about_definitions(context, connection)
+
+
+def _about_definitions(context: Context, connection: Connection) -> Iterator[Warning]:
+    """The warnings about what belongs to no kind of attributes that is declared."""
+    for noun in NOUNS:
+        yield from noun.stored_warnings(context, connection)
+    yield from (undeclared(name) for name in attributes.kinds_in_use(connection) if name not in context.settings.kinds)
+
+
+def _about_rows(
+    context: Context,
+    connection: Connection,
+    after: tuple[str, ...] | None,
+    limit: int | None,
+    examined: int | None,
+    first: list[Warning],
+) -> WarningPage:
+    """The warnings about attributes, after some others."""
+    known = names_known_at(context, connection, decision_basis.read(connection))
+
+    def find(rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:
+        for name, rows_of_kind in groupby(rows, key=lambda row: row.kind):
+            yield from _of_kind(context, connection, name, list(rows_of_kind), known)
+
+    conditions = Filter(kinds=tuple(kind.name for kind in context.settings.kinds))
+    page = examine_rows(connection, conditions, after, find, limit=limit, examined=examined, first=first)
+    return WarningPage(warnings=page.warnings, next_key=page.last)
+
+
+def _of_kind(
+    context: Context, connection: Connection, name: str, rows: list[Row], known: KnownNames
+) -> Iterator[tuple[Row, list[Warning]]]:
+    """Rows of one kind, each with its warnings."""
+    settings = context.settings
+    own = {row.scope for row in rows}
+    broader = {place for scope in own for place in scope.chain()} - own
+    applying = attributes.exactly(connection, [(name, place) for place in broader])
+    surrounding = [*rows, *applying, *attributes.of_domains(connection, name)]
+    around = Surroundings.of(surrounding, settings.platform, known)
+    for row in rows:
+        yield row, warnings_of(settings.kinds[name], row, around)

@@ -39,7 +39,7 @@ def head_table(name: str) -> Table:
     return Table(name, metadata, Column("id", Integer, primary_key=True), Column("number", BigInteger, nullable=False))
 
 
-#: Items that are written in one transaction: the more of them, the longer everybody else waits.
+#: Items that are written in one transaction: the more of them, the longer other writers wait.
 _MAX_ITEMS = 16
 
 Item = TypeVar("Item")

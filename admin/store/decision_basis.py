@@ -49,13 +49,13 @@ _READ_WITH_CHANGES = MADE_ABOVE.add_columns(
 
 
 def read_with_changes(connection: Connection, revision: int, head: int) -> tuple[DecisionBasis, MadeAbove]:
-    """The basis as a transaction sees it, and what was made after a revision, up to the last one."""
+    """The basis as of a transaction, and what was created after a revision, up to the last one."""
     rows = connection.execute(_READ_WITH_CHANGES, {"number": revision, "head": head}).all()
     return DecisionBasis._make(rows[0][-len(_TABLES) :]), read_made_above(rows)
 
 
 def read(connection: Connection, *, share: bool = False) -> DecisionBasis:
-    """The basis as a transaction sees it; with `share` the fleet stays the same until the transaction ends."""
+    """The basis as of a transaction; with `share` the fleet stays the same until the transaction ends."""
     if share:
         fleet.share(connection)
     return DecisionBasis._make(connection.execute(_READ).one())

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from sqlalchemy import JSON, BigInteger, Column, Connection, Integer, Table, Text, insert, select
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    Connection,
+    FromClause,
+    Integer,
+    ScalarSelect,
+    Table,
+    Text,
+    insert,
+    select,
+)
 
 from admin.core.json_text import JsonObject
 from admin.core.settings.trails import Trail
 from admin.store.database import RowId, UtcDateTime, insert_new, metadata
+
+Value = TypeVar("Value")
 
 #: Equal trails are stored once, however many executions share them.
 trails = Table(
@@ -74,6 +88,12 @@ def of(connection: Connection, execution_id: int) -> list[StoredDecision]:
     """Every decision of an execution, the first one first."""
     query = _SELECT_DECISION.where(decisions.c.execution_id == execution_id).order_by(decisions.c.number)
     return list(map(StoredDecision._make, connection.execute(query)))
+
+
+def of_last(table: FromClause, column: Column[Value]) -> ScalarSelect[Value]:
+    """A column of the last decision of each execution of a table."""
+    is_last = (decisions.c.execution_id == table.c.id, decisions.c.number == table.c.decisions)
+    return select(column).where(*is_last).correlate(table).scalar_subquery()
 
 
 def settings_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> dict[int, str]:

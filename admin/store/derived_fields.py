@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, FromClause, case, select
+from sqlalchemy import Connection, FromClause, select
 
-from admin.core.executions.causes import Cause
-from admin.core.executions.deciding_scopes import limit_scope, name_of
-from admin.core.executions.selectors import Condition, equals
+from admin.core.executions.deciding_scopes import name_of
+from admin.core.executions.selectors import Condition
 from admin.core.placement.routes import winner_of
 from admin.store import decisions
-from admin.store.execution_fields import COMPARISONS, value_of
+from admin.store.execution_fields import COMPARISONS
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn, AnyRow
 
 #: Trails or executions that one query reads.
 _BATCH = 500
 
-Key = Any  #: a trail's digest or an execution's row id; None where the field is empty
+Key = Any  #: a trail's digest; None where the field is empty
 
 
 class DerivedField(NamedTuple):
@@ -36,14 +35,7 @@ class DerivedField(NamedTuple):
 
 def _settings_trail(table: FromClause) -> AnyColumn:
     """The trail that the last decision of an execution was made by."""
-    stored = decisions.decisions.c
-    is_last = (stored.execution_id == table.c.id, stored.number == table.c.decisions)
-    return select(stored.settings_trail).where(*is_last).correlate(table).scalar_subquery()
-
-
-def _limited(table: FromClause) -> AnyColumn:
-    """The id of an execution that a limit ended."""
-    return case((value_of(table, "cause") == Cause.LIMIT.value, table.c.id))
+    return decisions.of_last(table, decisions.decisions.c.settings_trail)
 
 
 def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:
@@ -67,23 +59,9 @@ def _origin_scopes(connection: Connection, digests: Iterable[str]) -> dict[str, 
     return {digest: name_of(winner) for digest, winner in _winners(connection, digests)}
 
 
-def _limit_scopes(connection: Connection, ids: Iterable[int]) -> dict[int, str]:
-    columns = executions.c
-    query = select(columns.id, columns.reason, columns.content, columns.request, _settings_trail(executions))
-    scopes: dict[int, str] = {}
-    for batch in _batches(ids):
-        rows = connection.execute(query.where(columns.id.in_(batch))).all()
-        settings = decisions.settings(connection, {row[4] for row in rows if row[4]})
-        for id, reason, content, request, digest in rows:
-            if digest in settings:
-                scopes[id] = limit_scope(reason, content["job"], request["spec"].get("job"), settings[digest])
-    return scopes
-
-
 FIELDS: Mapping[str, DerivedField] = {
     "origin": DerivedField(("id", "decisions"), _settings_trail, _rungs),
     "origin_scope": DerivedField(("id", "decisions"), _settings_trail, _origin_scopes),
-    "limit_scope": DerivedField(("id", "phase", "reason"), _limited, _limit_scopes),
 }
 
 
@@ -93,15 +71,7 @@ def split(conditions: Iterable[Condition]) -> tuple[list[Condition], list[Condit
     derived: list[Condition] = []
     for condition in conditions:
         (derived if condition.field in FIELDS else stored).append(condition)
-    if any(map(_needs_limit, derived)):
-        stored.append(equals("cause", Cause.LIMIT.value))  # which an index leads to
     return stored, derived
-
-
-def _needs_limit(condition: Condition) -> bool:
-    """Whether only executions that a limit ended can fit a condition."""
-    is_exact = condition.function in ("eq", "value_in") and "" not in condition.values
-    return condition.field == "limit_scope" and is_exact
 
 
 def read(connection: Connection, field: str, keys: Iterable[Key]) -> dict[Key, str]:

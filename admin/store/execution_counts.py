@@ -13,7 +13,7 @@ from admin.core.executions.selectors import Condition
 from admin.store import derived_fields
 from admin.store.derived_fields import Check
 from admin.store.execution_fields import stored_columns, value_of
-from admin.store.execution_lists import LIST_LIMITS, ListLimits, Order, Place, Walk, find_path
+from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
 from admin.store.execution_tables import executions
 
 
@@ -48,7 +48,7 @@ def count_page(
     path = find_path(connection, stored, "created_at")
     if not path.branches:
         return CountPage(groups=[], last=None)
-    walk = Walk(connection, path, Order(field="created_at", descending=True), limits)
+    walk = Walk(connection, path, NEWEST_FIRST, limits)
     check = Check(derived)
     field = derived_fields.FIELDS.get(by)
     columns = stored_columns(by) if field is None else field.columns

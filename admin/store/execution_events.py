@@ -65,7 +65,7 @@ _BATCH, _MOST_RECORDS = 500, 5000
 
 
 def unconfirmed_attempts(connection: Connection, ids: Iterable[int], cluster: str) -> set[tuple[int, int]]:
-    """The attempts at a cluster of some executions whose end nobody has confirmed: row ids with lease numbers."""
+    """The attempts at a cluster of some executions whose end is unconfirmed: row ids with lease numbers."""
     requested = sorted(ids)
     columns = (_event_columns.execution_id, _event_columns.type, _event_columns.attempt)
     is_record = (_event_columns.attempt.is_not(None), _event_columns.cluster == cluster)

@@ -6,14 +6,17 @@ import operator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, case, func, or_
+from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, or_, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition
-from admin.core.executions.silences import UNCONFIRMED
 from admin.core.provenance import CLAIM
+from admin.store import decisions
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn
 
@@ -23,9 +26,10 @@ _COLUMNS = {
     "attempt": ("attempt", "unstarted"),
     "cause": ("phase", "reason"),
     "created_by": ("created_by", "claimed_by"),
+    "decided_at": ("id", "decisions"),
     "duration": ("duration", "phase", "started_at"),
+    "node": ("nodes",),
     "silent": ("silent_since",),
-    "unconfirmed": ("finished_at", "reason_message"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: A start that is earlier than any other.
@@ -38,8 +42,8 @@ def stored_columns(field: str) -> tuple[str, ...]:
 
 
 def value_of(table: FromClause, field: str) -> AnyColumn:
-    """A field as it is shown: a column, the value of a label, the cause, who somebody is, or the number of attempts."""
-    if field == "attempt":  # leases that came to nothing before they began are left out
+    """A field as it is shown, where it has one value: a column, the value of a label, the cause and so on."""
+    if field == "attempt":  # leases that never started are left out
         number: AnyColumn = table.c.attempt - table.c.unstarted
         return number
     if field == "cause":
@@ -49,12 +53,12 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "abort_principal":
         name = table.c.abort_principal
         return case((name == ANONYMOUS, name), else_=ANONYMOUS + CLAIM[0] + name + CLAIM[1])
+    if field == "decided_at":
+        return decisions.of_last(table, decisions.decisions.c.decided_at)
     if field == "silent":
         return case((table.c.silent_since.is_not(None), "true"), else_="false")
     if field == "unconfirmed":
-        message = table.c.reason_message
-        is_unconfirmed = and_(table.c.finished_at.is_not(None), func.replace(message, UNCONFIRMED, "") != message)
-        return case((is_unconfirmed, "true"), else_="false")
+        return case((table.c.unconfirmed, "true"), else_="false")
     if field.startswith(LABEL_PREFIX):
         labels: Any = table.c.labels  # the operators of JSON have no types
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
@@ -63,23 +67,59 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
 
 
 def _with_claim(author: AnyColumn, claimed_by: AnyColumn) -> AnyColumn:
-    """Who somebody is, as `show_name` writes it."""
+    """A caller's name, as `show_name` writes it."""
     return case((claimed_by.is_(None), author), else_=author + CLAIM[0] + claimed_by + CLAIM[1])
 
 
 def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[bool]:
     """Whether an execution of a table fits a condition."""
+    if condition.field == "node":
+        return _fits_nodes(condition, table)
     if condition.function in ("eq", "value_in"):
         return _is_one_of(condition, table)
     if condition.function in ("ne", "value_not_in"):
         return ~_is_one_of(condition, table)
-    column, value = value_of(table, condition.field), condition.values[0]
-    if condition.function == "contains":
-        return func.replace(column, value, "") != column  # case-sensitive on every database
-    comparison: ColumnElement[bool] = COMPARISONS[condition.function](column, value)
+    value = condition.values[0]
+    comparison = _compares(condition.function, value_of(table, condition.field), value)
     if condition.field == "duration" and condition.asked_at is not None:
         return or_(comparison, _runs_for(condition.function, value, condition.asked_at, table))
     return comparison
+
+
+def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[bool]:
+    if function == "contains":
+        return func.replace(column, value, "") != column  # case-sensitive on every database
+    comparison: ColumnElement[bool] = COMPARISONS[function](column, value)
+    return comparison
+
+
+class _Entries(FunctionElement[Any]):
+    """The entries of a JSON list, as rows of one column, `value`."""
+
+    inherit_cache = True
+
+
+@compiles(_Entries, "sqlite")
+def _entries_in_sqlite(element: _Entries, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
+
+
+@compiles(_Entries, "postgresql")
+def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_array_elements_text({compiler.process(element.clauses, **options)})"
+
+
+def _fits_nodes(condition: Condition, table: FromClause) -> ColumnElement[bool]:
+    """Whether one of an execution's nodes fits; of a condition that excludes some, whether none of them does."""
+    node = _Entries(table.c.nodes).table_valued("value").c.value
+    names = [value for value in condition.values if value != ""]
+    match condition.function:
+        case "eq" | "value_in" | "ne" | "value_not_in":
+            is_one: ColumnElement[bool] = exists(select(node).where(node.in_(names)))
+            if "" in condition.values:
+                is_one = or_(is_one, ~exists(select(node)))
+            return is_one if condition.function in ("eq", "value_in") else ~is_one
+    return exists(select(node).where(_compares(condition.function, node, condition.values[0])))
 
 
 def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -> ColumnElement[bool]:
@@ -94,7 +134,7 @@ def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -
 
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
-    """Whether a field has one of some values; who somebody is also fits by the author or the claimed name alone."""
+    """Whether a field has one of some values; a caller also matches by the author or the claimed name alone."""
     shown = _is_in(value_of(table, condition.field), condition.values)
     names = tuple(value for value in condition.values if value != "")
     match condition.field:

@@ -46,9 +46,19 @@ _columns = executions.c
 
 #: What indexes lead with, before the time of creation. The first one that the conditions name in full is followed.
 _SCOPE = ("project", "domain")
-_LEADS = (("workflow",), ("launch_plan",), _SCOPE, ("cluster",), ("pool",), ("label",), ("phase",), ("state",))
+_LEADS = (
+    ("workflow",),
+    ("launch_plan",),
+    ("limit_scope",),
+    _SCOPE,
+    ("cluster",),
+    ("pool",),
+    ("label",),
+    ("phase",),
+    ("state",),
+)
 #: Columns whose index leaves out empty values; and the column that has an index for each of its values.
-_PARTIAL = ("workflow", "launch_plan")
+_PARTIAL = ("workflow", "launch_plan", "limit_scope")
 _STATES = ("ACTIVE", "ARCHIVED")
 _UNFINISHED = {phase.value for phase in UNFINISHED}
 
@@ -87,75 +97,16 @@ class TooManyToSort(Exception):
     """No index has the executions in the order that was asked for, and they are too many to sort."""
 
 
-def page(
-    connection: Connection,
-    conditions: Iterable[Condition],
-    item_type: type[Item],
-    *,
-    sort_by: str,
-    descending: bool,
-    after: Place | None,
-    limit: int,
-    limits: ListLimits = LIST_LIMITS,
-) -> Page[Item]:
-    """Executions by one of their fields, from after a place on, each as an `item_type`."""
-    stored, derived = derived_fields.split(conditions)
-    path: Path = find_path(connection, stored, sort_by)
-    if not path.branches:
-        return Page(executions=[], last=None)
-    order = Order(field=sort_by, descending=descending)
-    check: Check = Check(derived)
-    # What must be checked in memory is read without what lists show, which is read of those that fit.
-    names: Sequence[str] = item_type._fields
-    if derived:
-        names = ("id", sort_by, *path.fields, *check.columns())
-    columns = [_columns[name] for name in dict.fromkeys(names)]
-    if path.goes_by(sort_by):
-        rows, last = Walk(connection, path, order, limits).page(columns, check, after, limit)
-    else:
-        rows, last = _sorted_page(connection, path, order, columns, check, after, limit, limits.sorted)
-    items = _items(connection, rows, item_type) if derived else [item_type._make(row) for row in rows]
-    return Page(executions=items, last=last)
-
-
-def _items(connection: Connection, rows: Sequence[AnyRow], item_type: type[Item]) -> list[Item]:
-    """Executions by their row ids, which rows begin with, in the order of the rows."""
-    ids = [row[0] for row in rows]
-    query = select(*(_columns[name] for name in item_type._fields)).where(_columns.id.in_(ids))
-    items = {item.id: item for item in map(item_type._make, connection.execute(query))} if ids else {}
-    return [items[id] for id in ids if id in items]
-
-
-def _sorted_page(
-    connection: Connection,
-    path: Path,
-    order: Order,
-    columns: _Columns,
-    check: Check,
-    after: Place | None,
-    limit: int,
-    most: int,
-) -> tuple[Sequence[AnyRow], Place | None]:
-    """A page of executions that the database must sort."""
-    beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
-    if connection.execute(beyond).first() is not None:
-        raise TooManyToSort
-    fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
-    query = select(fitting, *check.keys(fitting)).where(*path.remaining(fitting))
-    if after is not None:
-        query = query.where(order.beyond(after, fitting))
-    key = (_comparable(fitting, order.field), fitting.c.id)
-    query = query.order_by(*(column.desc() if order.descending else column for column in key))
-    rows = check.fitting(connection, connection.execute(query if check else query.limit(limit + 1)).all())
-    return rows[:limit], order.place_of(rows[limit - 1]) if len(rows) > limit else None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """The order of a list."""
 
     field: str
     descending: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.field} {'DESCENDING' if self.descending else 'ASCENDING'}"
 
     def sorted(self, query: _Query) -> _Query:
         direction = desc if self.descending else asc
@@ -177,6 +128,46 @@ _WITHOUT: Mapping[str, str | float] = {"cluster": "", "pool": "", "label": "", "
 
 def _comparable(table: FromClause, field: str) -> AnyColumn:
     return func.coalesce(table.c[field], _WITHOUT[field]) if field in _WITHOUT else table.c[field]
+
+
+NEWEST_FIRST = Order(field="created_at", descending=True)
+OLDEST_FIRST = Order(field="created_at", descending=False)
+
+
+def page(
+    connection: Connection,
+    conditions: Iterable[Condition],
+    item_type: type[Item],
+    *,
+    order: Order = NEWEST_FIRST,
+    after: Place | None = None,
+    limit: int,
+    limits: ListLimits = LIST_LIMITS,
+) -> Page[Item]:
+    """Executions in an order, from after a place on, each as an `item_type`."""
+    stored, derived = derived_fields.split(conditions)
+    path: Path = find_path(connection, stored, order.field)
+    if not path.branches:
+        return Page(executions=[], last=None)
+    check: Check = Check(derived)
+    # What must be checked in memory is read without what lists show, which is read of those that fit.
+    names: Sequence[str] = item_type._fields
+    if derived:
+        names = ("id", order.field, *path.fields, *check.columns())
+    columns = [_columns[name] for name in dict.fromkeys(names)]
+    walk = Walk(connection, path, order, limits)
+    read = walk.page if path.goes_by(order.field) else walk.sorted_page
+    rows, last = read(columns, check, after, limit)
+    items = _items(connection, rows, item_type) if derived else [item_type._make(row) for row in rows]
+    return Page(executions=items, last=last)
+
+
+def _items(connection: Connection, rows: Sequence[AnyRow], item_type: type[Item]) -> list[Item]:
+    """Executions by their row ids, which rows begin with, in the order of the rows."""
+    ids = [row[0] for row in rows]
+    query = select(*(_columns[name] for name in item_type._fields)).where(_columns.id.in_(ids))
+    items = {item.id: item for item in map(item_type._make, connection.execute(query))} if ids else {}
+    return [items[id] for id in ids if id in items]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +267,7 @@ def _domains(connection: Connection, project: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Walk:
-    """Executions in the order of an index."""
+    """Executions along an index, in its order or sorted."""
 
     connection: Connection
     path: Path
@@ -301,6 +292,24 @@ class Walk:
             if after is None:
                 break
         return rows, after
+
+    def sorted_page(
+        self, columns: _Columns, check: Check, after: Place | None, limit: int
+    ) -> tuple[Sequence[AnyRow], Place | None]:
+        """The same where no index has the order, so that the database must sort."""
+        path, order, most = self.path, self.order, self.limits.sorted
+        beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
+        if self.connection.execute(beyond).first() is not None:
+            raise TooManyToSort
+        fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
+        query = select(fitting, *check.keys(fitting)).where(*path.remaining(fitting))
+        if after is not None:
+            query = query.where(order.beyond(after, fitting))
+        key = (_comparable(fitting, order.field), fitting.c.id)
+        query = query.order_by(*(column.desc() if order.descending else column for column in key))
+        result = self.connection.execute(query if check else query.limit(limit + 1))
+        rows = check.fitting(self.connection, result.all())
+        return rows[:limit], order.place_of(rows[limit - 1]) if len(rows) > limit else None
 
     def end(self, after: Place | None, most: int) -> Place | None:
         """The place of the last of so many executions; None where there are fewer."""

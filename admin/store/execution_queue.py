@@ -74,8 +74,8 @@ def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) ->
     taken: dict[str, dict[str, int]] = {}
     for name, exclusive, *amounts in connection.execute(query):
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
-        whole = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
-        taken[name] = add(taken.get(name, {}), whole)
+        occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
+        taken[name] = add(taken.get(name, {}), occupies)
     return taken
 
 

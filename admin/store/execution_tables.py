@@ -75,13 +75,15 @@ executions = Table(
     Column("confirmed", Boolean, nullable=False, server_default=false()),  # by its agent, which may have started it
     Column("lease_instance", Text, nullable=False, server_default=""),  # of the agent that holds the lease
     Column("silent_since", UtcDateTime),  # the last sync of its cluster, once that is silent and the lease over
-    Column("unstarted", Integer, nullable=False, server_default="0"),  # attempts that came to nothing before they began
+    Column("unstarted", Integer, nullable=False, server_default="0"),  # attempts that never started
     Column("native_id", Text),
     Column("nodes", JSON(none_as_null=True)),
     Column("exit_code", Integer),
     Column("avoid", JSON, nullable=False, server_default="[]"),  # clusters that declined it
     Column("last_failure", JSON(none_as_null=True)),  # the record of the attempt that another one follows
     Column("phase_since", UtcDateTime),  # None while it has the phase that it was created in
+    Column("limit_scope", Text),  # the scope whose limit ended it; None where none did or that is not known
+    Column("unconfirmed", Boolean, nullable=False, server_default=false()),  # it was ended without its agent
     UniqueConstraint("project", "domain", "name"),
 )
 _columns = executions.c
@@ -104,6 +106,7 @@ _index("pool", _columns.pool, *_created, where="pool IS NOT NULL")
 _index("label", _columns.label, *_created, where="label IS NOT NULL")
 _index("workflow", _columns.workflow, *_created, where="workflow <> ''")
 _index("launch_plan", _columns.launch_plan, *_created, where="launch_plan <> ''")
+_index("limit_scope", _columns.limit_scope, *_created, where="limit_scope <> ''")
 
 #: Waiting and leased executions are found by these partial indexes, which hold no finished ones. A query must repeat
 #: their conditions literally, without parameters, for the planner to use them, and its conditions must fit no other

@@ -112,6 +112,8 @@ class Execution(NamedTuple):
     avoid: Sequence[str] = ()
     last_failure: JsonObject | None = None
     phase_since: datetime | None = None  #: None while it has the phase that it was created in
+    limit_scope: str | None = None  #: the scope whose limit ended it
+    unconfirmed: bool = False  #: whether it was ended without its agent, which has not told the end of its job since
 
     @property
     def key(self) -> ExecutionId:
@@ -172,6 +174,8 @@ class ListedExecution(NamedTuple):
     last_failure: JsonObject | None
     unstarted: int
     phase_since: datetime | None
+    limit_scope: str | None
+    unconfirmed: bool
 
     @property
     def key(self) -> ExecutionId:

@@ -71,6 +71,7 @@ cluster_states = Table(
     Column("agent_host", Text, nullable=False, server_default=""),
     Column("agent_since", UtcDateTime),
     Column("syncs", BigInteger, nullable=False, server_default="0"),
+    Column("ending", JSON, nullable=False, server_default="[]"),  # what the agent was told to end, and still has
 )
 
 cluster_events = Table(
@@ -144,7 +145,7 @@ FLEET_LOCK = 0x666C656574
 
 
 def share(connection: Connection) -> int:
-    """The fleet's generation under a shared lock: nobody changes the fleet until this transaction ends."""
+    """The fleet's generation under a shared lock: the fleet cannot change until this transaction ends."""
     take_advisory_lock(connection, FLEET_LOCK, shared=True)
     return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
 
@@ -314,6 +315,11 @@ def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:
     update_all(connection, cluster_states, rows, key="name")
 
 
+def keep_ending(connection: Connection, states: Iterable[ClusterState]) -> None:
+    """Store what the agents of clusters were told to end, which does not change the fleet."""
+    update_all(connection, cluster_states, [{"name": state.name, "ending": state.ending} for state in states], "name")
+
+
 def forget(connection: Connection, names: Iterable[str]) -> None:
     """Reset the states of clusters; how many syncs were stored stays, for an agent that remembers it may come back."""
     _reset(connection, names)
@@ -389,7 +395,7 @@ def newest_names(connection: Connection, limit: int) -> set[str]:
 def switched_by(
     connection: Connection, clusters: Mapping[str, Sequence[str]], until: datetime
 ) -> dict[tuple[str, str], Provenance]:
-    """The events up to a time by which clusters came to their states, by cluster and state.
+    """The events up to a time that set the states of clusters, by cluster and state.
 
     Events that are no longer kept are left out.
     """

@@ -1,4 +1,4 @@
-"""History: the rows as they were at a revision, found by undoing what came after it."""
+"""History: the rows as of a revision, computed by undoing later changes."""
 
 from __future__ import annotations
 

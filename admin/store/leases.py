@@ -50,6 +50,7 @@ class LeasedExecution:
     silent_since: datetime | None  #: the last sync of its cluster, where that is silent and the lease over
     unstarted: int  #: attempts that were given back before they began
     native_id: str | None
+    unconfirmed: bool  #: whether it was ended without its agent, which has not told the end of its job since
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
     nodes: list[str] | None  #: the same
@@ -255,7 +256,7 @@ def expired(
 
 
 def is_awaited(connection: Connection, cluster: str, instance: str) -> bool:
-    """Whether a cluster has leases that the agent with some state directory confirmed, and nobody since."""
+    """Whether a cluster has leases that were last confirmed by the agent with some state directory."""
     query = select(_columns.id).where(LEASED, _columns.cluster == cluster, _columns.lease_instance == instance)
     return connection.execute(query.limit(1)).first() is not None
 

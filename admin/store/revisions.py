@@ -240,8 +240,8 @@ def get(connection: Connection, number: int) -> Revision | None:
 
 def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
     """By whom, when and why some revisions were made; those that are no longer kept are left out."""
-    wanted = set(numbers)
-    rows = connection.execute(_SELECT_SOME, {"numbers": sorted(wanted)}) if wanted else ()
+    distinct = set(numbers)
+    rows = connection.execute(_SELECT_SOME, {"numbers": sorted(distinct)}) if distinct else ()
     return {
         row.number: Provenance(
             revision=row.number, author=row.author, claimed_by=row.claimed_by, at=row.created_at, message=row.message

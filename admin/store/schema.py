@@ -48,7 +48,7 @@ def current_revision(engine: Engine) -> str | None:
 def schema_state(engine: Engine) -> SchemaState:
     """Whether this version can work with a database as it is."""
     with engine.connect() as connection:
-        # Tables that another admin makes between the two questions must not look like those of somebody else.
+        # Tables that another admin creates between the two queries must not be taken for foreign ones.
         has_tables = bool(inspect(connection).get_table_names())
         current = MigrationContext.configure(connection).get_current_revision()
     if current is None:

@@ -55,8 +55,8 @@ def below(
         columns = table.c.project, workflow_name.label("workflow"), plan_name.label("launch_plan")
         part = select(*columns).where(*conditions).distinct().order_by(*columns).limit(limit)
         parts.append(select(part.subquery()))
-    known = union(*parts).subquery()
-    query = select(known).order_by(known.c.project, known.c.workflow, known.c.launch_plan).limit(limit)
+    scopes = union(*parts).subquery()
+    query = select(scopes).order_by(scopes.c.project, scopes.c.workflow, scopes.c.launch_plan).limit(limit)
     return [Scope(domain, project, *names) for project, *names in connection.execute(query)]
 
 
@@ -64,9 +64,9 @@ def below_all(connection: Connection, places: Sequence[Scope], limit: int) -> li
     """The first known scopes below some others, which all have a project and a domain, or all a workflow too."""
     queries = _BELOW_WORKFLOWS if places and places[0].workflow else _BELOW_PROJECTS
     keys = [(project, domain, workflow) if workflow else (project, domain) for domain, project, workflow, _ in places]
-    known = {
+    scopes = {
         Scope(domain, project, *names)
         for query in queries
         for project, domain, *names in query.execute(connection, keys, most=limit + len(keys))
     }
-    return sorted(known.difference(places), key=lambda scope: scope.sort_key)[:limit]
+    return sorted(scopes.difference(places), key=lambda scope: scope.sort_key)[:limit]

@@ -15,7 +15,7 @@ from admin.store.database import Database
 #: How long an answer is good for: a good one, and a bad one.
 _GOOD_SECONDS = 5.0
 _BAD_SECONDS = 1.0
-#: A row that nobody holds; a write that is rolled back would not find out that a disk is full.
+#: A row of its own; a write that is rolled back would not detect a full disk.
 _NAME = "write-probe"
 
 

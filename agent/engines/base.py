@@ -119,7 +119,7 @@ class NativeState:
     message: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    #: How many seconds it ran, by a clock that nobody sets; else the difference of the two times counts.
+    #: How many seconds it ran, by a monotonic clock; else the difference of the two times counts.
     duration: float | None = None
 
 
@@ -214,8 +214,8 @@ def parse_seconds(options: Mapping[str, Any], name: str, least: int = 0) -> floa
     return float(value)
 
 
-def refuse_unknown(options: Mapping[str, Any], known: Collection[str]) -> None:
+def refuse_unknown(options: Mapping[str, Any], names: Collection[str]) -> None:
     """Refuse an engine option that the engine does not have, with the closest name that it has."""
     for name in options:
-        if name not in known:
-            raise OptionError(f"engineOptions.{name}: there is no such option.{did_you_mean(name, known)}")
+        if name not in names:
+            raise OptionError(f"engineOptions.{name}: there is no such option.{did_you_mean(name, names)}")

@@ -69,10 +69,10 @@ def show_difference(
     after: Mapping[str, Any] | None,
     labels: tuple[str, str] = ("stored", "after this update"),
     *,
-    is_asked: bool,
+    asks_first: bool,
 ) -> bool:
-    """Show what a write changes, unless --quiet is given and nobody is asked about it; whether it was shown."""
-    if session.printer.is_quiet and not is_asked:
+    """Show what a write changes, unless --quiet is given and there is no prompt; whether it was shown."""
+    if session.printer.is_quiet and not asks_first:
         return False
     stream = session.printer.report_stream
     print(printable(title), file=stream)

@@ -15,7 +15,7 @@ from ctl.cli.options import GLOBAL_OPTIONS, GlobalOption, domain_option, project
 from ctl.cli.revisions import RevisionTime
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
-from ctl.client.words import did_you_mean
+from ctl.client.words import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 PROGRAM = "rainbowctl"
 #: Set by the completion script of a shell when it asks for words.
 COMPLETE_VARIABLE = "_RAINBOWCTL_COMPLETE"
+
+#: Spellings of flags that are close to a wrong one; several may be of one flag.
+_MOST_NEAR = 6
 
 HELP_NAMES = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
@@ -79,9 +82,25 @@ def explained_flags(ctx: click.Context) -> Iterator[None]:
         from ctl.cli.flytectl import explain_flag
 
         explanation = explain_flag(error.option_name)
-        if explanation is None:
-            raise
-        raise click.UsageError(explanation, ctx) from None
+        if explanation is not None:
+            raise click.UsageError(explanation, ctx) from None
+        near = _nearest_flags(ctx, error.option_name)
+        raise click.NoSuchOption(error.option_name, possibilities=near, ctx=ctx) from None
+
+
+def _nearest_flags(ctx: click.Context, typed: str) -> list[str]:
+    """The flags of a command that are closest to one that it has not, each in one spelling."""
+    params = {
+        name: param
+        for param in ctx.command.get_params(ctx)
+        if isinstance(param, click.Option) and not param.hidden
+        for name in (*param.opts, *param.secondary_opts)
+        if name.startswith("--")
+    }
+    by_param: dict[int, str] = {}
+    for name in nearest(typed, params, limit=_MOST_NEAR):
+        by_param.setdefault(id(params[name]), name)
+    return sorted(by_param.values())
 
 
 def plain_flags(ctx: click.Context, args: Sequence[str]) -> list[str]:

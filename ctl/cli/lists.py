@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ctl.cli.options import Option, option, text_option
+from ctl.cli.options import option, selector_option, text_option
 from ctl.cli.output import Field, field_value
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
@@ -31,7 +31,7 @@ _NUMBER = click.IntRange(min=1)
 
 def list_options(fields: Iterable[str], *, selector: str = "", limit: int | None = None) -> list[click.Parameter]:
     """
-    flytectl's flags of every list.
+    flytectl's flags of every list, each also without `filter.` before it.
 
     `fields` can be sorted by, `selector` is the help of the selector, and `limit` how many rows come without a limit.
     """
@@ -39,11 +39,11 @@ def list_options(fields: Iterable[str], *, selector: str = "", limit: int | None
     most = f"How many at most, {limit} by default." if limit else "How many at most."
     about = selector or f"Only rows that match all of these terms, such as name=a or name contains b. Fields: {names}."
     return [
-        text_option("filter.fieldSelector", parameter="selector", metavar="TERMS", help=about),
-        text_option("filter.sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {names}."),
-        Option(["--filter.asc", "is_ascending"], is_flag=True, help="Smallest or oldest first."),
+        selector_option(f"{about} Also --selector."),
+        text_option("filter.sortBy", "sortBy", parameter="sort_by", metavar="FIELD", help=f"Sort by {names}."),
+        option("filter.asc", "asc", parameter="is_ascending", is_flag=True, help="Smallest or oldest first."),
         option("filter.limit", "limit", parameter="limit", metavar="N", type=_NUMBER, help=most),
-        Option(["--filter.page", "page"], metavar="N", type=_NUMBER, help="Page to show, from 1."),
+        option("filter.page", "page", parameter="page", metavar="N", type=_NUMBER, help="Page to show, from 1."),
     ]
 
 

@@ -60,8 +60,8 @@ def completer(names: str, *arguments: str) -> Completer:
     def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
         from ctl.cli import completion
 
-        known: list[str] = getattr(completion, names)(ctx.ensure_object(Session), *arguments)
-        return [name for name in known if name.startswith(incomplete)]
+        candidates: list[str] = getattr(completion, names)(ctx.ensure_object(Session), *arguments)
+        return [name for name in candidates if name.startswith(incomplete)]
 
     return complete
 
@@ -159,8 +159,13 @@ def filter_parameters(rows: str = "Rows", everything: str | None = None) -> list
     options = [project_option(f"{rows} of this project."), domain_option(f"{rows} of this domain.")]
     options += _workflow_options(f"{rows} of this workflow.")
     if everything is not None:
-        options.append(Option(["-A", "--all", "all_scopes"], is_flag=True, help=everything))
+        options.append(all_option("all_scopes", everything))
     return options
+
+
+def all_option(parameter: str, help: str) -> click.Parameter:
+    """-A: of everything, even if the context names a project."""
+    return Option(["-A", "--allProjects", "--all-projects", "--all", parameter], is_flag=True, help=help)
 
 
 def at_option(help: str) -> click.Parameter:
@@ -209,6 +214,13 @@ def text_option(
     complete = definition_completer(noun) if noun else None
     return option(
         *words, parameter=parameter, metavar=metavar, help=help, callback=require_text, shell_complete=complete
+    )
+
+
+def selector_option(help: str) -> click.Parameter:
+    """Which executions, or which rows of a list; flytectl's spelling is the first, and that of messages."""
+    return text_option(
+        "filter.fieldSelector", "selector", "fieldSelector", parameter="selector", metavar="TERMS", help=help
     )
 
 

@@ -180,7 +180,7 @@ class Printer:
         empty: str = "",
     ) -> None:
         """
-        Print an answer in the format asked for: names, the document as it came, or a table of its rows.
+        Print an answer in the requested format: names, the document unchanged, or a table of its rows.
 
         `empty` is noted where there are no rows for a table.
         """

@@ -66,10 +66,10 @@ class Configuration:
     def context(self, name: str, origin: str) -> Mapping[str, str]:
         """The settings of one context, or an error that names the closest ones."""
         if name not in self.contexts:
-            known = did_you_mean(name, self.contexts) or (
+            hint = did_you_mean(name, self.contexts) or (
                 f" There is {listed(self.contexts)}." if self.contexts else f" There are none in {self.path}."
             )
-            raise InvalidInput(f"There is no context {name!r} ({origin}).{known}")
+            raise InvalidInput(f"There is no context {name!r} ({origin}).{hint}")
         return self.contexts[name]
 
 
@@ -207,17 +207,17 @@ def _parse(text: str, file: Path) -> Configuration:
     return Configuration(path=file, current_context=top.get("current_context") or None, contexts=contexts)
 
 
-def _known_keys(document: Any, known: Any, place: str) -> dict[str, Any]:
+def _known_keys(document: Any, keys: Any, place: str) -> dict[str, Any]:
     if document == "":
         return {}
     if not isinstance(document, dict):
         raise InvalidInput(f"{place} must hold keys and values.")
-    if known is None:
+    if keys is None:
         return document
-    by_fold = {fold(key): key for key in known}
+    by_fold = {fold(key): key for key in keys}
     for key in document:
         if fold(str(key)) not in by_fold:
-            hint = did_you_mean(str(key), known) or f" There is {listed(known)}."
+            hint = did_you_mean(str(key), keys) or f" There is {listed(keys)}."
             raise InvalidInput(f"{place}: unknown key {key!r}.{hint}")
     return {by_fold[fold(key)]: value for key, value in document.items() if value != ""}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
@@ -16,6 +16,8 @@ from ctl.client.times import format_duration, parse_timestamp, to_second
 from ctl.client.words import did_you_mean, fold, listed
 
 NOUN = "execution"
+#: What executions can be counted by, as it is typed.
+GROUP_WORDS = [*(group.replace("_", "-") for group in GROUPS), "labels.KEY"]
 #: States by their names in lower case and by Flyte's numbers.
 _STATES = {word: name for number, name in enumerate(EXECUTION_STATES) for word in (name.lower(), str(number))}
 _STATE_PREFIX = "execution"
@@ -99,15 +101,18 @@ def parse_group(text: str, place: str) -> str:
     """What executions can be counted by, in any spelling; or a label, `labels.KEY`."""
     if text.startswith("labels."):
         return text
-    return _parse_word(text, GROUPS, "group", place)
+    return _parse_word(text, GROUPS, "group", place, GROUP_WORDS)
 
 
-def _parse_word(text: str, known: tuple[str, ...], noun: str, place: str) -> str:
-    for word in known:
+def _parse_word(text: str, words: tuple[str, ...], noun: str, place: str, shown: Sequence[str] | None = None) -> str:
+    """One of some words in any spelling; `shown` are the words as they are typed."""
+    for word in words:
         if fold(word) == fold(text):
             return word
-    hint = did_you_mean(text, known)
-    raise InvalidInput(f"{place}: there is no {noun} {text!r}: choose {listed(known, 'or')}.{hint}")
+    typed = words if shown is None else shown
+    raise InvalidInput(
+        f"{place}: there is no {noun} {text!r}: choose {listed(typed, 'or')}.{did_you_mean(text, typed)}"
+    )
 
 
 def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
@@ -116,9 +121,9 @@ def parse_state(text: str, place: str, *, may_be_all: bool = False) -> str:
     if may_be_all and word == "all":
         return "ALL"
     if word not in _STATES:
-        known = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
+        states = (*EXECUTION_STATES, *(("ALL",) if may_be_all else ()))
         raise InvalidInput(
-            f"{place}: there is no state {text!r}: choose {listed(known, 'or')}.{did_you_mean(text, known)}"
+            f"{place}: there is no state {text!r}: choose {listed(states, 'or')}.{did_you_mean(text, states)}"
         )
     return _STATES[word]
 
@@ -151,7 +156,7 @@ class Execution:
     events: int
     attempt: int  #: of its lease, as logs and agents count
     attempt_number: int  #: as people count: those that never began do not
-    document: Document  #: the answer as it came
+    document: Document  #: the answer, unchanged
 
     @classmethod
     def from_document(cls, document: Document) -> Execution:

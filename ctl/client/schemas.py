@@ -115,13 +115,13 @@ def find_leaf(schema: Schema, typed: str) -> str:
     here, part, rest = "", schema, typed
     while True:
         word, _, rest = rest.partition(".")
-        known = part.get("properties", {})
-        name = next((name for name in known if fold(name) == fold(word)), None)
+        properties = part.get("properties", {})
+        name = next((name for name in properties if fold(name) == fold(word)), None)
         if name is None:
-            close = nearest(word, known) or list(known)
+            close = nearest(word, properties) or list(properties)
             paths = [f"{here}.{name}" if here else name for name in close]
             raise ValueError(f"there is no field {typed!r}. Did you mean {listed(paths, 'or')}?")
-        here, part = (f"{here}.{name}" if here else name), known[name]
+        here, part = (f"{here}.{name}" if here else name), properties[name]
         shape = shape_of(part)
         if shape in {"map", "keyed"}:
             if not rest:
@@ -215,7 +215,7 @@ def show(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-#: The properties by which the entries of a list are told apart, in the order in which they are looked for.
+#: The properties that identify the entries of a list, in order of preference.
 _NAMES = ("name", "id", "key", "task_type")
 
 

@@ -136,15 +136,15 @@ def filters(terms: list[Term], flag: str = "The selector") -> str:
     return text
 
 
-def find_field(word: str, known: tuple[str, ...], place: str, aliases: Mapping[str, str] = SELECTOR_ALIASES) -> str:
+def find_field(word: str, fields: tuple[str, ...], place: str, aliases: Mapping[str, str] = SELECTOR_ALIASES) -> str:
     """The field meant by a word in any spelling, with or without Flyte's `execution.` before it."""
     plain = re.sub(r"^executions?\.", "", word)
-    by_fold = {fold(alias): name for alias, name in aliases.items() if name in known}
-    by_fold |= {fold(name): name for name in known}
+    by_fold = {fold(alias): name for alias, name in aliases.items() if name in fields}
+    by_fold |= {fold(name): name for name in fields}
     if fold(plain) in by_fold:
         return by_fold[fold(plain)]
-    hint = did_you_mean(plain, known)
-    raise InvalidInput(f"{place}: there is no field {word!r}: choose {listed(known, 'or')}.{hint}")
+    hint = did_you_mean(plain, fields)
+    raise InvalidInput(f"{place}: there is no field {word!r}: choose {listed(fields, 'or')}.{hint}")
 
 
 def _term(

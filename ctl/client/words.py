@@ -32,20 +32,20 @@ def flags(*words: str) -> list[str]:
     return list(dict.fromkeys(declared))
 
 
-def nearest(word: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def nearest(word: str, words: Iterable[str], limit: int = 3) -> list[str]:
     """The known words closest to `word`, best first; none that is much farther off than the best."""
     from difflib import SequenceMatcher
 
     typed = fold(word)
-    scored = sorted(((SequenceMatcher(None, typed, fold(name)).ratio(), name) for name in set(known)), reverse=True)
+    scored = sorted(((SequenceMatcher(None, typed, fold(name)).ratio(), name) for name in set(words)), reverse=True)
     if not scored or scored[0][0] < _CLOSE:
         return sorted(name for _score, name in scored if len(typed) >= 3 and typed in fold(name))[:limit]
     return [name for score, name in scored if score >= max(_CLOSE, scored[0][0] - _MARGIN)][:limit]
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, words: Iterable[str]) -> str:
     """` Did you mean a or b?`, or nothing when no known word is close."""
-    close = nearest(word, known)
+    close = nearest(word, words)
     return f" Did you mean {listed(close, 'or')}?" if close else ""
 
 

@@ -117,12 +117,14 @@ def set_context(session: Session, name: str) -> None:
     if not name or not name.isprintable() or name != name.strip():
         raise InvalidInput(f"{name!r} cannot be the name of a context.")
     changes = _typed_entry(session)
-    known = _configuration(session, may_be_missing=True)
-    entry = {key: value for key, value in {**known.contexts.get(name, {}), **changes}.items() if value}
-    current = known.current_context or name
-    save_configuration(replace(known, contexts={**known.contexts, name: entry}, current_context=current))
-    state = "Changed" if name in known.contexts else "Made"
-    _note(session, f"{state} context {name} in {known.path}.{' It is in use.' if current == name else ''}")
+    configuration = _configuration(session, may_be_missing=True)
+    entry = {key: value for key, value in {**configuration.contexts.get(name, {}), **changes}.items() if value}
+    current = configuration.current_context or name
+    save_configuration(
+        replace(configuration, contexts={**configuration.contexts, name: entry}, current_context=current)
+    )
+    state = "Changed" if name in configuration.contexts else "Made"
+    _note(session, f"{state} context {name} in {configuration.path}.{' It is in use.' if current == name else ''}")
 
 
 @command(
@@ -131,9 +133,9 @@ def set_context(session: Session, name: str) -> None:
     examples=["rainbowctl config use-context staging"],
 )
 def use_context(session: Session, name: str) -> None:
-    known = _configuration(session)
-    known.context(name, "as typed")
-    save_configuration(replace(known, current_context=name))
+    configuration = _configuration(session)
+    configuration.context(name, "as typed")
+    save_configuration(replace(configuration, current_context=name))
     _note(session, f"Context {name} is in use.")
 
 
@@ -143,11 +145,13 @@ def use_context(session: Session, name: str) -> None:
     examples=["rainbowctl config delete-context staging"],
 )
 def delete_context(session: Session, name: str) -> None:
-    known = _configuration(session)
-    known.context(name, "as typed")
-    left = {other: entry for other, entry in known.contexts.items() if other != name}
-    was_current = known.current_context == name
-    save_configuration(replace(known, contexts=left, current_context=None if was_current else known.current_context))
+    configuration = _configuration(session)
+    configuration.context(name, "as typed")
+    left = {other: entry for other, entry in configuration.contexts.items() if other != name}
+    was_current = configuration.current_context == name
+    save_configuration(
+        replace(configuration, contexts=left, current_context=None if was_current else configuration.current_context)
+    )
     _note(session, f"Deleted context {name}.{' No context is in use now.' if was_current else ''}")
 
 
@@ -174,21 +178,21 @@ _LISTING = Listing(fields={key: key for key in ("name", *CONTEXT_KEYS)}, order="
     examples=["rainbowctl config get-contexts"],
 )
 def get_contexts(session: Session, **flags: Any) -> None:
-    known = session.settings.configuration
+    configuration = session.settings.configuration
     current = session.settings.context.value
-    contexts = ({"name": name, **settings} for name, settings in known.contexts.items())
+    contexts = ({"name": name, **settings} for name, settings in configuration.contexts.items())
     rows = list(choose(session, contexts, flags, _LISTING))
     names = [row["name"] for row in rows]
     document = {
         **({"current_context": current} if current else {}),
-        "contexts": {name: known.contexts[name] for name in names},
+        "contexts": {name: configuration.contexts[name] for name in names},
     }
     columns: dict[str, Column] = {
         "CURRENT": lambda row: "*" if row["name"] == current else "",
         "NAME": "name",
         **{key.upper().replace("_", " "): key for key in CONTEXT_KEYS},
     }
-    empty = "No contexts match." if typed_choice(flags) else f"There are no contexts in {known.path}."
+    empty = "No contexts match." if typed_choice(flags) else f"There are no contexts in {configuration.path}."
     session.printer.show((f"context/{name}" for name in names), rows, document, columns, empty=empty)
 
 
@@ -219,8 +223,8 @@ def view(session: Session) -> None:
         rows = [[key, setting.value or "", setting.origin] for key, setting in shown.items()]
         session.printer.table(["SETTING", "VALUE", "FROM"], rows)
     else:
-        known = {key: setting for key, setting in shown.items() if setting.value is not None}
-        session.printer.document({k: {"value": s.value, "origin": s.origin} for k, s in known.items()})
+        settled = {key: setting for key, setting in shown.items() if setting.value is not None}
+        session.printer.document({k: {"value": s.value, "origin": s.origin} for k, s in settled.items()})
 
 
 def _configuration(session: Session, may_be_missing: bool = False) -> Configuration:

@@ -28,10 +28,10 @@ def get_domain(session: Session, domain: str | None, **flags: Any) -> None:
     domains = list(choose(session, session.client.domains(), flags, _LISTING))
     if domain is not None:
         refuse_choice(flags, domain)
-        known = [str(entry["id"]) for entry in domains]
+        ids = [str(entry["id"]) for entry in domains]
         domains = [entry for entry in domains if entry["id"] == domain]
         if not domains:
-            raise NotFound(f"There is no domain {domain!r}.{did_you_mean(domain, known)}", name="domain_not_found")
+            raise NotFound(f"There is no domain {domain!r}.{did_you_mean(domain, ids)}", name="domain_not_found")
     document = domains if domain is None else domains[0]
     names = (f"domain/{entry['id']}" for entry in domains)
     session.printer.show(names, domains, document, {"ID": "id", "NAME": "name"})

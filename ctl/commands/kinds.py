@@ -51,14 +51,14 @@ def get_kind(session: Session, kind: str | None, **flags: Any) -> None:
     kinds = [Kind.from_document(entry) for entry in entries]
     if kind is None:
         chosen_kinds = list(choose(session, kinds, flags, _LISTING))
-        names = (f"kind/{known.noun}" for known in chosen_kinds)
-        document = [entries[kinds.index(known)] for known in chosen_kinds]
+        names = (f"kind/{listed.noun}" for listed in chosen_kinds)
+        document = [entries[kinds.index(listed)] for listed in chosen_kinds]
         session.printer.show(names, chosen_kinds, document, _COLUMNS, {"DESCRIPTION": attrgetter("description")})
         return
     refuse_choice(flags, kind)
     chosen = by_word(kinds, kind)
     if chosen is None:
-        nouns = [known.noun for known in kinds]
+        nouns = [listed.noun for listed in kinds]
         raise NotFound(f"There is no kind {kind!r}.{did_you_mean(kind, nouns)}", name="kind_not_found")
     if not session.printer.machine_output([f"kind/{chosen.noun}"], entries[kinds.index(chosen)]):
         _describe(session, chosen)

@@ -65,8 +65,8 @@ class KindGroup(NounGroup):
             if instead := self.instead(name):
                 raise click.UsageError(f"There is no noun {name!r}{instead}", ctx) from error
             # A user who writes `workflow-priority` does not mean the noun `workflow`.
-            known = [noun for noun in self._nouns(ctx, built_in()) if not name.startswith(f"{noun}-")]
-            hint = did_you_mean(name, known)
+            nouns = [noun for noun in self._nouns(ctx, built_in()) if not name.startswith(f"{noun}-")]
+            hint = did_you_mean(name, nouns)
             message = (
                 f"No built-in noun is called {name!r}.{hint} It may be a kind your platform team declared, but that "
                 f"cannot be looked up: {error.message}"

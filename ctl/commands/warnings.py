@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ctl.cli.groups import command
@@ -44,7 +43,7 @@ def _place(warning: Document) -> str:
 
 
 _COLUMNS: Mapping[str, Column] = {"KIND": _noun, "LEVEL": _level, "SCOPE": _place, "FIELD": "field"}
-_LISTING = Listing(
+_PAGED = Listing(
     fields={
         "kind": _noun,
         "level": _level,
@@ -53,23 +52,21 @@ _LISTING = Listing(
         **{key: key for key in ("project", "domain", "workflow", "launch_plan", "name")},
     },
     order="kind",
+    limit=PAGE,
 )
 
 
 @command(
     help="Show the current warnings: stored settings that name something unknown or contradict others.",
-    params=[strict_option(), *_LISTING.options()],
+    params=[strict_option(), *_PAGED.options()],
     examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
 )
 def get_warnings(session: Session, strict: bool, **flags: Any) -> None:
-    warnings = list(choose(session, session.client.warnings(), flags, _LISTING))
+    warnings = list(choose(session, session.client.list_warnings(), flags, _PAGED))
     columns = {**_COLUMNS, "WARNING": warning_text}
     session.printer.show(_names(warnings), warnings, warnings, columns, {"CODE": "code"}, empty="No warnings.")
     if strict and warnings:
         raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")
-
-
-_NO_EFFECT = replace(_LISTING, limit=PAGE)
 
 
 @command(
@@ -77,7 +74,7 @@ _NO_EFFECT = replace(_LISTING, limit=PAGE)
     params=[
         kind_argument("[KIND|all]", "Noun, name or number; all without one."),
         *filter_parameters("Settings"),
-        *_NO_EFFECT.options(),
+        *_PAGED.options(),
     ],
     examples=[
         "rainbowctl get no-effect",
@@ -88,7 +85,7 @@ _NO_EFFECT = replace(_LISTING, limit=PAGE)
 def get_no_effect(session: Session, kind: str | None, **flags: Any) -> None:
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
     reasons = session.client.no_effect(chosen, **scope_filters(session, flags))
-    rows = list(choose(session, reasons, flags, _NO_EFFECT))
+    rows = list(choose(session, reasons, flags, _PAGED))
     read = {name: value for name, value in reasons.document.items() if name != "token"}
     document = {**read, "warnings": rows, "complete": reasons.is_complete}
     printer = session.printer

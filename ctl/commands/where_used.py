@@ -1,4 +1,4 @@
-"""`where-used`: what says a pool, label, cluster, queue, kind or value, what that reaches, and what would miss it."""
+"""`where-used`: what names a pool, label, cluster, queue, kind or value, where that applies, and what depends on it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
 
 
 def _opening(noun: str, answer: Document) -> str:
-    """The answer in one sentence: how often it is said, what has it from there, and what would miss it."""
+    """The answer in one sentence: how often it is named, what inherits it, and what depends on it."""
     counts, more = answer["reach"], "at least " if answer.get("token") else ""
     title = f"{noun} {answer['name']}".strip()
     parts = [
@@ -112,8 +112,8 @@ def _query(session: Session, noun: str, name: str | None) -> Document:
     try:
         query: Document = {"resource_type": session.client.kind(noun).name}
     except InvalidInput:
-        known = [*_NOUNS, *(kind.noun for kind in session.client.kinds())]
-        hint = did_you_mean(noun, known) or f" There are {', '.join(_NOUNS)}, and the kinds of `rainbowctl get kind`."
+        nouns = [*_NOUNS, *(kind.noun for kind in session.client.kinds())]
+        hint = did_you_mean(noun, nouns) or f" There are {', '.join(_NOUNS)}, and the kinds of `rainbowctl get kind`."
         raise InvalidInput(f"There is no noun {noun!r}.{hint}") from None
     field, equals, value = (name or "").partition("=")
     query |= {"field": field} if field else {}

@@ -176,11 +176,11 @@ class Converter:
             values[word.value] = {key: word.value, **item}
         return list(values.values())
 
-    def _also_by_key(self, known: str, other: str) -> None:
+    def _also_by_key(self, source: str, other: str) -> None:
         """The admin may name an entry of a keyed list by its key or by its number."""
         for path, position in list(self.positions.items()):
-            if path == known or path.startswith(f"{known}."):
-                self.positions.setdefault(other + path[len(known) :], position)
+            if path == source or path.startswith(f"{source}."):
+                self.positions.setdefault(other + path[len(source) :], position)
 
     def _anything(self, node: yaml.Node, path: str) -> Any:
         """A value the schema says nothing about: JSON's types for plain scalars, text for the rest."""
@@ -224,9 +224,9 @@ def _is_null(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and not node.style and node.value in _NULLS
 
 
-def _unknown(word: str, known: list[str]) -> str:
-    hint = did_you_mean(word, known)
-    return f"unknown key.{hint}" if hint else f"unknown key: there is {listed(known)}"
+def _unknown(word: str, keys: list[str]) -> str:
+    hint = did_you_mean(word, keys)
+    return f"unknown key.{hint}" if hint else f"unknown key: there is {listed(keys)}"
 
 
 def _join(path: str, name: str) -> str:

@@ -148,13 +148,13 @@ def _attribute(node: yaml.MappingNode, kind: Kind, name: str) -> tuple[Attribute
 
 def _project(node: yaml.MappingNode, name: str) -> tuple[AttributeFile, list[Problem]]:
     converter = Converter()
-    known = {key: part for key, part in FILE_SCHEMA["properties"].items() if key not in READ_ONLY}
-    labels = plain_or_wrapped(child_node(node, "labels"), known["labels"])
-    properties = {"kind": {"type": "string"}, **known, "labels": labels}
+    fields = {key: part for key, part in FILE_SCHEMA["properties"].items() if key not in READ_ONLY}
+    labels = plain_or_wrapped(child_node(node, "labels"), fields["labels"])
+    properties = {"kind": {"type": "string"}, **fields, "labels": labels}
     values = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
     values.pop("kind", None)
     id, version = values.pop("id", None), values.pop("version", None)
-    if labels is not known["labels"] and "labels" in values:
+    if labels is not fields["labels"] and "labels" in values:
         values["labels"] = {"values": values["labels"]}
     scope = Scope()
     try:

@@ -102,10 +102,10 @@ def _member(text: str, flag: str) -> Document:
 
 def changed_members(members: Sequence[Document], added: Sequence[Document], removed: Sequence[str]) -> list[Document]:
     """Members with some added, or given another weight where they stand, and some taken out."""
-    known = [str(member["id"]) for member in members]
+    ids = [str(member["id"]) for member in members]
     for id in removed:
-        if id not in known:
-            raise InvalidInput(f"--removeMember {id}: there is no such member.{did_you_mean(id, known)}")
+        if id not in ids:
+            raise InvalidInput(f"--removeMember {id}: there is no such member.{did_you_mean(id, ids)}")
     weights = {str(member["id"]): member["weight"] for member in [*members, *added]}
     if both := set(removed) & {str(member["id"]) for member in added}:
         raise InvalidInput(f"{listed(sorted(both))} is both added and removed: keep one of the two.")

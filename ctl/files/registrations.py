@@ -78,7 +78,7 @@ class Registration:
 
     def completed(self, project: str | None, domain: str | None, version: str | None) -> Registration:
         """The same with defaults for what the document leaves out; an error with its place if one is missing."""
-        whole = replace(
+        completed = replace(
             self,
             project=self.project or project,
             domain=self.domain or domain,
@@ -86,13 +86,13 @@ class Registration:
         )
         flags = {"project": "-p PROJECT", "domain": "-d DOMAIN", "version": "--version V"}
         for key, flag in flags.items():
-            word = getattr(whole, key)
+            word = getattr(completed, key)
             if not word:
                 raise InvalidInput(f"{self.place}: {self.title} lacks a {key}: write it there, or give {flag}.")
             check_name(key, word)
-        if whole.version == LATEST:
+        if completed.version == LATEST:
             raise InvalidInput(f"{self.place}: no version can be called {LATEST}, which means the newest.")
-        return whole
+        return completed
 
     @property
     def id(self) -> Identifier:

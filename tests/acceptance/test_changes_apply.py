@@ -168,14 +168,14 @@ def test_prune_deletes_what_is_in_no_document_of_the_stated_scope(shell: Shell) 
     shell.ok("rainbowctl update workflow-priority -p flytesnacks --priority 2")
     shell.ok("rainbowctl update workflow-priority -p flyteexamples -d staging --priority 3")
     document = "kind: workflow-priority\nproject: flytesnacks\npriority: 2\n"
-    asked = "rainbowctl apply -f - --prune -p flytesnacks"
-    assert shell.run(f"{asked} --dryRun", stdin=document).out.startswith("unchanged  workflow-priority at project fl")
-    done = shell.run(asked, stdin=document)
+    command = "rainbowctl apply -f - --prune -p flytesnacks"
+    assert shell.run(f"{command} --dryRun", stdin=document).out.startswith("unchanged  workflow-priority at project fl")
+    done = shell.run(command, stdin=document)
     assert done.status == 2
     assert "--prune would delete 1 row, and there is no terminal to ask at: use --force." in done.err
     assert head(shell) == 3
     assert shell.run("rainbowctl diff -f - --prune -p flytesnacks", stdin=document).status == 1
-    shell.ok(f"{asked} --force", stdin=document)
+    shell.ok(f"{command} --force", stdin=document)
     assert shell.ok("rainbowctl get workflow-priority -A -o name").split() == [
         "workflow-priority/flyteexamples/staging",
         "workflow-priority/flytesnacks",

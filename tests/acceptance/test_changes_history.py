@@ -93,10 +93,10 @@ def test_a_rollback_says_what_it_rolled_back_everywhere(shell: Shell) -> None:
     [entry] = json.loads(shell.ok("rainbowctl history --source revision --limit 1 -o json"))
     assert entry == shell.rest("GET", "timeline?source=revision&limit=1")["entries"][0]
     assert entry["undone"] == number
-    said = f"rollback of revision {number}: "
-    assert f"{said}delete pool gpu" in shell.ok("rainbowctl history --all --limit 1")
-    assert f"{said}delete pool gpu" in shell.ok("rainbowctl history --limit 1")
-    assert f"what  {said}1 row" in shell.ok(f"rainbowctl history {number + 1}")
+    rollback = f"rollback of revision {number}: "
+    assert f"{rollback}delete pool gpu" in shell.ok("rainbowctl history --all --limit 1")
+    assert f"{rollback}delete pool gpu" in shell.ok("rainbowctl history --limit 1")
+    assert f"what  {rollback}1 row" in shell.ok(f"rainbowctl history {number + 1}")
     shell.ok(f"rainbowctl rollback --to {number} --everything --force")
     assert f"rollback to revision {number}: create pool gpu" in shell.ok("rainbowctl history --limit 1")
 

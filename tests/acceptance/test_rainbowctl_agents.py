@@ -387,24 +387,24 @@ def test_outputs_are_listed_printed_and_written(shell: Shell, agent: HttpAgent) 
 def test_a_large_output_is_read_in_pieces_and_one_that_was_cut_is_an_error(shell: Shell, agent: HttpAgent) -> None:
     lease = started(shell, agent, "big")
     limit = 1024 * 1024
-    whole, longer = bytes(range(256)) * 4096, b"x" * (limit + 5)
-    for path, data in (("whole", whole), ("longer", longer)):
+    complete, longer = bytes(range(256)) * 4096, b"x" * (limit + 5)
+    for path, data in (("whole", complete), ("longer", longer)):
         for start in range(0, len(data), 600_000):
             agent.prints(lease, data[start : start + 600_000], f"output:{path}")
     files = [
         {"path": path, "size": len(data), "content_base64": "", "truncated": True}
-        for path, data in (("whole", whole), ("longer", longer))
+        for path, data in (("whole", complete), ("longer", longer))
     ]
     agent.report(lease, "SUCCEEDED", exit_code=0, outputs=files)
     shell.ok(f"rainbowctl get output big whole {HERE} > whole.bin")
-    assert (shell.cwd / "whole.bin").read_bytes() == whole
+    assert (shell.cwd / "whole.bin").read_bytes() == complete
     reason = shell.refused(1, f"rainbowctl get output big {HERE} --directory big")
     assert reason.rstrip().endswith(
         f"The output longer was cut: it has {limit + 5} bytes, and the first {limit} are kept. The limit is {limit} "
         "bytes: agents.outputLimitBytes in the admin's configuration."
     )
     assert [path.name for path in (shell.cwd / "big").iterdir()] == ["whole"]
-    assert (shell.cwd / "big/whole").read_bytes() == whole
+    assert (shell.cwd / "big/whole").read_bytes() == complete
     shell.refused(1, f"rainbowctl get output big longer {HERE} > longer.bin")
     assert (shell.cwd / "longer.bin").read_bytes() == longer[:limit]
 

@@ -107,12 +107,12 @@ def test_the_nearest_row_and_a_command_that_sets_the_same_here(
     assert json.loads(shell.ok(f"{command} -o json")) == answer
     [nearest] = answer["nearest"].values()
     first, *_trail, row, advice = shell.ok(f"{command} -o wide").splitlines()
-    asked = f"project {project}, domain development, workflow here"
-    assert first == f"{noun} has no value at {asked}: no level sets one; as of revision {answer['revision']}."
+    scope = f"project {project}, domain development, workflow here"
+    assert first == f"{noun} has no value at {scope}: no level sets one; as of revision {answer['revision']}."
     assert row.startswith(f"Nearest: {shown}")
     place = f"project {project}, domain development, workflow there ({set_by(answer, nearest)})."
     assert row.endswith(f" at {place}")
-    assert advice == f"To set the same at {asked}: {nearest['command']}"
+    assert advice == f"To set the same at {scope}: {nearest['command']}"
     shell.ok(f"{nearest['command']} -q --force")
     [value] = shell.rest("GET", f"effective_attributes?{query}")["values"]
     assert value["value"] == nearest["value"] == payload

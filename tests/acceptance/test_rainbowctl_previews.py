@@ -198,9 +198,9 @@ def test_diff_names_the_file_and_line_of_each_difference_before_warnings(shell: 
 def test_simulate_says_which_fleet_it_assumed(shell: Shell) -> None:
     document = "kind: pool\nname: first\nstrategy: spill\nmembers: {north: 1}\n"
     simulate = "rainbowctl simulate --with - --since 24h"
-    one = "executions/flytesnacks/development/one"
+    path = "executions/flytesnacks/development/one"
     shell.ok("rainbowctl disable east -q")
-    wait_until(lambda: shell.rest("GET", one)["cluster"] == "west")
+    wait_until(lambda: shell.rest("GET", path)["cluster"] == "west")
     assert "off: east (disabled)." in shell.ok(simulate, stdin=document)
     shell.ok("rainbowctl enable east -q")
     listed = "executions/flytesnacks/development"

@@ -60,10 +60,10 @@ def filled(database_url: str) -> Iterator[Engine]:
 
 def plan_of(engine: Engine, call: Callable[[Connection], Any]) -> str:
     """How the database finds what a call asks for."""
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        asked.append((statement, parameters))
+        statements.append((statement, parameters))
 
     with engine.connect() as connection:
         event.listen(engine, "before_cursor_execute", note)
@@ -73,7 +73,7 @@ def plan_of(engine: Engine, call: Callable[[Connection], Any]) -> str:
         words = "EXPLAIN QUERY PLAN" if is_sqlite else "EXPLAIN"
         return "\n".join(
             str(row[3] if is_sqlite else row[0])
-            for statement, parameters in asked
+            for statement, parameters in statements
             for row in connection.exec_driver_sql(f"{words} {statement}", parameters)
         )
 
@@ -91,10 +91,10 @@ def test_active_plans_are_found_by_their_index(filled: Engine, name: str) -> Non
 def test_a_launch_plan_is_found_once_by_its_active_version(filled: Engine) -> None:
     with filled.connect() as connection:
         plans = registrations.active_plans_containing(connection, ["gpu"], None, 100)
-        known = scopes.below(connection, "d", ["p"], 100)
+        launch_plans = scopes.below(connection, "d", ["p"], 100)
     assert {plan.id.version for plan in plans} == {"v7"}
     assert [plan.id.name for plan in plans] == sorted(f"plan{number}" for number in range(PLANS))
-    assert len(known) == PLANS
+    assert len(launch_plans) == PLANS
 
 
 def test_the_indexes_come_and_go_with_their_migration_and_the_plans_stay(filled: Engine) -> None:

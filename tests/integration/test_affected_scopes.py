@@ -82,11 +82,11 @@ def test_a_plan_says_how_many_scopes_it_looked_at_and_whether_these_are_all(
     filled: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_attribute(filled, "workflow", LABEL, {"value": "own"}, workflow="score")
-    whole = plan(filled, label("east", domain=DOMAIN))
-    assert whole["complete"]
-    changed = {change.get("workflow") for change in whole["changes"] if change.get("project") == PROJECT}
+    complete = plan(filled, label("east", domain=DOMAIN))
+    assert complete["complete"]
+    changed = {change.get("workflow") for change in complete["changes"] if change.get("project") == PROJECT}
     assert changed == {None, "fit"}
-    assert whole["examined"] == whole["scopes"] + 1  # the workflow with a label of its own
+    assert complete["examined"] == complete["scopes"] + 1  # the workflow with a label of its own
     monkeypatch.setattr(affected_scopes.find_affected, "__defaults__", (1,))
     cut = plan(filled, label("east", domain=DOMAIN))
     assert (cut["complete"], cut["examined"], cut["scopes"]) == (False, 2, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store.execution_tables import execution_events
-from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
+from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, names, played_agent, settled_context, types
 from tests.support.placing import API, DOMAIN, asked, created, explanation, get, ok, pool, put_cluster, put_pool, switch
 from tests.support.small_fleets import group
 
@@ -49,7 +50,7 @@ def attempts(agent: PlayedAgent, name: str, *fields: str) -> list[Any]:
     return [tuple(attempt.get(field) for field in fields) for attempt in listed]
 
 
-def text(clock: Clock, seconds: float) -> str:
+def text(clock: Clock, seconds: float = 0) -> str:
     """A time as agents send it, so many seconds from now."""
     return (clock() + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
@@ -183,6 +184,77 @@ def test_the_end_of_a_lost_attempt_that_is_told_later_is_kept_beside_the_next_on
     assert agent.report("late", "FAILED", exit_code=9) == "OLD_ATTEMPT"  # it is refused as before
     types = [event["type"] for event in get(agent.client, f"executions/{agent.project}/{DOMAIN}/late/events")["events"]]
     assert (types.count("CONFIRMED"), types.count("REFUSED")) == (1, 1)
+
+
+def given_up(agent: PlayedAgent, context: Context, clock: Clock, *names: str) -> None:
+    """Executions that an agent has, and that are given up while it is silent."""
+    add(agent, *names)
+    agent.start(len(names))
+    clock.advance(40)
+    judge_health(context)
+    for name in names:
+        ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/{name}", json={"give_up": True}))
+        assert attempts(agent, name, "unconfirmed") == [(True,)]
+
+
+def test_an_agent_that_was_told_to_end_an_attempt_and_has_it_no_longer_has_ended_it(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    agent = replace(agent, instance="here")
+    given_up(agent, context, clock, "silently", "still")
+    assert names(agent.sync()["lost"]) == ["silently", "still"]
+    assert names(agent.sync()["lost"]) == ["silently", "still"]  # while it ends the jobs
+    assert attempts(agent, "silently", "unconfirmed") == [(True,)]
+    del agent.holding["silently"]
+    assert names(agent.sync()["lost"]) == ["still"]
+    assert attempts(agent, "silently", "unconfirmed", "ended_at") == [(None, None)]
+    assert attempts(agent, "silently", "confirmed_at") == [(text(clock),)]
+    path = f"executions/{agent.project}/{DOMAIN}"
+    ended = get(agent.client, f"{path}/silently")
+    assert "unconfirmed" not in ended
+    assert ended["closure"]["reason"]["message"].endswith(" that its job has ended.")
+    event = get(agent.client, f"{path}/silently/events")["events"][-1]
+    assert (event["type"], event["reason"]["message"]) == (
+        "CONFIRMED",
+        "Its agent was told to end it, and does not have it any more, which confirms that the job has ended.",
+    )
+    assert attempts(agent, "still", "unconfirmed") == [(True,)]
+    agent.holding.clear()
+    agent.sync(agent.event("still", "RELEASED"))
+    assert attempts(agent, "still", "unconfirmed") == [(None,)]
+    assert types(agent, "still")[-1] == "CONFIRMED"
+
+
+def test_an_agent_that_was_never_told_or_is_another_one_confirms_nothing(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    agent = replace(agent, instance="first")
+    given_up(agent, context, clock, "untold")
+    held = dict(agent.holding)
+    agent.holding.clear()
+    agent.sync()
+    assert attempts(agent, "untold", "unconfirmed") == [(True,)]
+    agent.holding |= held
+    assert names(agent.sync()["lost"]) == ["untold"]
+    other = replace(agent, id="agent-2", instance="second", sequence=0, holding={})
+    other.sync(take_over=True)
+    other.sync()
+    assert attempts(agent, "untold", "unconfirmed") == [(True,)]
+
+
+def test_what_no_agent_can_have_started_needs_no_confirmation(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "offered")
+    assert agent.offered() == {"offered": 1}
+    clock.advance(25)
+    judge_health(context)
+    body = {"give_up": True, "cause": "enough", "claimed_by": "ops"}
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/offered", json=body))
+    ended = get(agent.client, f"executions/{agent.project}/{DOMAIN}/offered")
+    assert "unconfirmed" not in ended
+    assert ended["closure"]["reason"]["message"] == "Given up by anonymous (says ops): enough."
+    assert attempts(agent, "offered", "unconfirmed") == [(None,)]
 
 
 def test_a_late_end_confirms_the_attempt_that_it_is_of(agent: PlayedAgent, context: Context, clock: Clock) -> None:

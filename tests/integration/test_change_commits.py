@@ -167,9 +167,9 @@ def test_what_follows_the_creation_of_a_project_sees_it(either: Context) -> None
     assert isinstance(outcomes[3], Changed)
     assert [warning.code.value for warning in outcomes[3].warnings] == ["unknown_label", "overrides_domain"]
     assert state(either)[2] == [1, 2, 3, 4, 4]
-    known = either.index.applying(BELOW._replace(project="fresh"))
-    if known is not None:
-        assert (known.revision, known.project is not None) == (4, True)
+    applied = either.index.applying(BELOW._replace(project="fresh"))
+    if applied is not None:
+        assert (applied.revision, applied.project is not None) == (4, True)
 
 
 def test_the_second_of_a_batch_is_warned_of_the_first(either: Context) -> None:
@@ -253,10 +253,10 @@ def test_a_write_from_memory_asks_little_of_the_database(api: FlaskClient, conte
     put("first")
     with statements(context) as seen:
         put("second")
-    asked = [statement.split()[0] for statement in seen]
-    assert asked.count("SELECT") == 2  # the head; and when it was made, with what decisions are based on
+    verbs = [statement.split()[0] for statement in seen]
+    assert verbs.count("SELECT") == 2  # the head; and when it was made, with what decisions are based on
     is_one_statement = context.database.engine.dialect.name == "postgresql"
-    assert [word for word in asked if word in ("INSERT", "UPDATE", "DELETE", "WITH")] == (
+    assert [word for word in verbs if word in ("INSERT", "UPDATE", "DELETE", "WITH")] == (
         ["WITH"] if is_one_statement else ["INSERT"] * 4
     )
 

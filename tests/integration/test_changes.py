@@ -456,9 +456,9 @@ def test_a_declared_kind_may_have_the_name_of_another_noun(make_app: MakeApp) ->
 
 @pytest.mark.parametrize("key", ["domain", "project", "workflow", "launch_plan"])
 def test_an_empty_scope_key_is_refused_and_does_not_mean_a_broader_scope(api: FlaskClient, key: str) -> None:
-    whole = {"project": "flytesnacks", "domain": "development", "workflow": "wf", "launch_plan": "lp"}
-    keys = list(whole)[: list(whole).index(key) + 1]
-    scope = {name: "" if name == key else whole[name] for name in keys}
+    complete = {"project": "flytesnacks", "domain": "development", "workflow": "wf", "launch_plan": "lp"}
+    keys = list(complete)[: list(complete).index(key) + 1]
+    scope = {name: "" if name == key else complete[name] for name in keys}
     assert change(api, label("before", project="flytesnacks"), label("d", domain="development")).status_code == 200
     before, revision = rows(api), head(api)
     query = "&".join(f"{name}={value}" for name, value in scope.items())

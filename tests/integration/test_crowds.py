@@ -107,35 +107,35 @@ def assert_busy(answer: TestResponse) -> None:
 
 def hold(held: Held, pool: ThreadPoolExecutor, ask: Callable[[], TestResponse], count: int) -> list[Any]:
     """Ask so many times at once, until all are being answered."""
-    asked = [pool.submit(ask) for _ in range(count)]
+    requests = [pool.submit(ask) for _ in range(count)]
     for _ in range(count):
         assert held.entered.acquire(timeout=60)
-    return asked
+    return requests
 
 
 def test_a_path_that_needs_no_token_has_a_small_share_of_its_own() -> None:
     held = Held(most_at_once=100)
     register = f"{API}/clusters/c/register"
     with ThreadPoolExecutor(MOST_ON_OPEN_PATH + 2) as pool:
-        asked = hold(held, pool, lambda: held.post(register), MOST_ON_OPEN_PATH)
+        requests = hold(held, pool, lambda: held.post(register), MOST_ON_OPEN_PATH)
         assert_busy(held.post(f"{API}/clusters/another/register"))
         assert held.get("/healthz").status_code == 200
-        asked += hold(held, pool, lambda: held.get("/readyz"), 1)
-        asked += hold(held, pool, lambda: held.get(f"{API}/projects"), 1)
+        requests += hold(held, pool, lambda: held.get("/readyz"), 1)
+        requests += hold(held, pool, lambda: held.get(f"{API}/projects"), 1)
         held.release.set()
-        assert {answer.result(20).status_code for answer in asked} == {200}
+        assert {answer.result(20).status_code for answer in requests} == {200}
     assert held.post(register).status_code == 200
 
 
 def test_requests_beyond_those_that_can_be_answered_at_once_are_told_to_come_back() -> None:
     held = Held(most_at_once=3)
     with ThreadPoolExecutor(5) as pool:
-        asked = hold(held, pool, lambda: held.get(f"{API}/projects"), 3)
+        requests = hold(held, pool, lambda: held.get(f"{API}/projects"), 3)
         assert_busy(held.get(f"{API}/domains"))
         assert held.get("/healthz").status_code == 200
-        asked += hold(held, pool, lambda: held.post(f"{API}/clusters/c/register"), 1)
+        requests += hold(held, pool, lambda: held.post(f"{API}/clusters/c/register"), 1)
         held.release.set()
-        assert {answer.result(20).status_code for answer in asked} == {200}
+        assert {answer.result(20).status_code for answer in requests} == {200}
     assert held.get(f"{API}/domains").status_code == 200
 
 
@@ -143,10 +143,10 @@ def test_invented_tokens_keep_nobody_out_while_the_database_is_silent() -> None:
     held = Held(most_at_once=3)
     invented = {"Authorization": "Bearer rbc-00000000-invented"}
     with ThreadPoolExecutor(MOST_LOOKUPS + 1) as pool:
-        asked = hold(held, pool, lambda: held.get(f"{API}/clusters/c", **invented), MOST_LOOKUPS)
+        requests = hold(held, pool, lambda: held.get(f"{API}/clusters/c", **invented), MOST_LOOKUPS)
         beyond = pool.submit(held.get, f"{API}/clusters/c", **invented)
         assert_busy(beyond.result(20))
         assert held.get("/healthz").status_code == 200
         held.release.set()
-        assert {answer.result(20).status_code for answer in asked} == {401}
+        assert {answer.result(20).status_code for answer in requests} == {401}
     assert held.get(f"{API}/clusters/c", **invented).status_code == 401

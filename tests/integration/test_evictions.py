@@ -72,9 +72,9 @@ def play(shared: FlaskClient, context: Context, project: str) -> Play:
     return make
 
 
-def add(agent: PlayedAgent, *wanted: str, **spec: Any) -> None:
+def add(agent: PlayedAgent, *execution_names: str, **spec: Any) -> None:
     """New executions for the pool of an agent's cluster."""
-    for name in wanted:
+    for name in execution_names:
         created(agent.client, name, project=agent.project, **pool(agent.project), **spec)
 
 
@@ -492,8 +492,8 @@ def test_what_had_not_started_when_its_cluster_is_drained_goes_elsewhere(
     clock.advance(600)
     end_drained(context)
     assert phase(agent, "late") == ("ABORTING", "DRAINED")
-    [asked] = agent.sync()["cancels"]
-    assert (asked["id"]["name"], asked["code"]) == ("late", "DRAINED")
+    [cancel] = agent.sync()["cancels"]
+    assert (cancel["id"]["name"], cancel["code"]) == ("late", "DRAINED")
     agent.finish(["late"], "RELEASED")
     other.sync()
     decide_undecided(context)
@@ -512,8 +512,8 @@ def test_what_a_user_ends_while_its_cluster_is_drained_goes_nowhere(play: Play, 
     end_drained(context)
     assert phase(agent, "e") == ("ABORTING", "DRAINED")
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/e", json={"cause": "not wanted"}))
-    [asked] = agent.sync()["cancels"]
-    assert asked["code"] == "TERMINATED"
+    [cancel] = agent.sync()["cancels"]
+    assert cancel["code"] == "TERMINATED"
     agent.finish(["e"], "RELEASED")  # withdrawn before it was told
     assert phase(agent, "e") == ("ABORTED", "TERMINATED")
 

@@ -183,10 +183,10 @@ def test_a_list_tells_which_rung_decided_where_each_one_went(shared: FlaskClient
     origins = {execution["id"]["name"]: execution["origin"] for execution in answer}
     assert origins["everywhere"]["rung"] == "everywhere"
     assert (origins["by-request"]["rung"], origins["by-request"]["name"]) == ("request", "base")
-    said = origins["by-project"]
-    assert (said["rung"], said["kind"], said["name"], said["project"]) == ("project", "pool", "gpu", project)
+    origin = origins["by-project"]
+    assert (origin["rung"], origin["kind"], origin["name"], origin["project"]) == ("project", "pool", "gpu", project)
     explained = get(shared, f"executions/{project}/development/by-project/explanation")["rungs"]
-    assert said == next(rung for rung in explained if rung["state"] == "wins")
+    assert origin == next(rung for rung in explained if rung["state"] == "wins")
     assert not any("origin" in execution for execution in get(shared, path)["executions"])
     for query, expected in (
         ("origin=project", ["by-project"]),

@@ -169,17 +169,55 @@ def test_executions_are_selected_by_the_scope_whose_limit_ended_them(
     assert counted(shared, project, "limit-scope") == {"job": 2, f"project {project}": 1, "": 1}
     assert listed(shared, project, limit_scope=project) == ["swells"]
     assert listed(shared, project, limit_scope="job") == ["asked-for-it", "lasts"]
-    executions = get(shared, f"executions/{project}/{DOMAIN}?with_limit_scope=true")["executions"]
+    executions = get(shared, f"executions/{project}/{DOMAIN}")["executions"]
     assert {execution["id"]["name"]: execution.get("limit_scope") for execution in executions} == {
         "swells": f"project {project}",
         "asked-for-it": "job",
         "lasts": "job",
         "exits": None,
     }
-    executions = get(shared, f"executions/{project}/{DOMAIN}")["executions"]
-    assert not any("limit_scope" in execution for execution in executions)
+    assert get(shared, f"executions/{project}/{DOMAIN}/swells")["limit_scope"] == f"project {project}"
     assert listed(shared, project, filters="value_not_in(limit_scope,job;)") == ["swells"]
     assert counted(shared, project, "reason", limit_scope="job") == {"OUT_OF_MEMORY": 1, "TIME_LIMIT": 1}
+
+
+def test_executions_are_selected_by_the_nodes_that_they_ran_on(
+    shared: FlaskClient, shared_context: Context, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    for name, nodes in (("wide", ["n-1", "n-2"]), ("small", ["n-12"])):
+        add(agent, name)
+        agent.finish(agent.start(), nodes=nodes)
+    add(agent, "waits")
+    assert listed(shared, project, node="n-1") == ["wide"]
+    assert listed(shared, project, node="n-2,n-12") == ["small", "wide"]
+    assert listed(shared, project, filters="ne(node,n-1)") == ["small", "waits"]
+    assert listed(shared, project, filters="value_not_in(nodes,n-1;)") == ["small"]
+    assert listed(shared, project, filters="eq(node,)") == ["waits"]
+    assert listed(shared, project, filters="contains(node,-1)") == ["small", "wide"]
+    assert listed(shared, project, filters="gt(node,n-12)", **{"sort_by.key": "updated_at"}) == ["wide"]
+    assert counted(shared, project, "phase", node="n-2") == {"SUCCEEDED": 1}
+
+
+def test_executions_are_selected_by_the_revision_of_their_settings_and_the_time_of_their_last_decision(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    add(agent, "before")
+    decided_at = shared_context.clock()
+    clock.advance(60)
+    answer = put_attribute(
+        shared, "project", "task_resource_attributes", {"defaults": {"memory": "64Mi"}}, project=project
+    )
+    revision = str(answer["revision"])
+    add(agent, "after")
+    assert listed(shared, project, revision=revision) == ["after"]
+    assert listed(shared, project, filters=f"gte(revision,{revision})") == ["after"]
+    assert listed(shared, project, filters=f"lt(decision_revision,{revision})") == ["before"]
+    assert listed(shared, project, filters=f"gt(decided_at,{decided_at.isoformat()})") == ["after"]
+    assert listed(shared, project, filters=f"lte(decided_at,{decided_at.isoformat()})") == ["before"]
+    assert counted(shared, project, "phase", filters="gt(decided_at,1h)") == {"QUEUED": 2}
+    refused(shared.get(f"{API}/executions?revision=last"), 400, "invalid_request", "filters")
 
 
 def test_executions_are_counted_by_a_label(shared: FlaskClient, project: str) -> None:

@@ -463,6 +463,7 @@ def test_a_queueing_budget_that_runs_out_ends_the_execution(
     closure = execution(shared, "e", project)["closure"]
     assert (closure["phase"], closure["reason"]["code"]) == ("TIMED_OUT", "QUEUEING_BUDGET_EXCEEDED")
     assert closure["finished_at"] == "2026-03-01T12:01:30Z"
+    assert execution(shared, "e", project)["limit_scope"] == f"project {project}"
     assert end_overdue(clock(91)) == []
     assert [event["type"] for event in get(shared, f"executions/{project}/development/e/events")["events"]] == [
         "CREATED",
@@ -532,9 +533,9 @@ def test_every_page_comes_once_in_order_and_inserts_disturb_nothing(
     shared: FlaskClient, listed: str, key: str, direction: str
 ) -> None:
     query = f"project={listed}&sort_by.key={key}&sort_by.direction={direction}"
-    whole = names(shared, query)
-    assert len(whole) == len(set(whole)) == 12
-    assert whole == list(reversed(names(shared, query.replace(direction, _opposite(direction)))))
+    complete = names(shared, query)
+    assert len(complete) == len(set(complete)) == 12
+    assert complete == list(reversed(names(shared, query.replace(direction, _opposite(direction)))))
     listed_names: list[str] = []
     token = ""
     while True:
@@ -547,7 +548,7 @@ def test_every_page_comes_once_in_order_and_inserts_disturb_nothing(
         token = f"&token={page['token']}"
         if len(listed_names) > 40:
             raise AssertionError("the list does not end")
-    assert [name for name in listed_names if not name.startswith("new")] == whole
+    assert [name for name in listed_names if not name.startswith("new")] == complete
     assert len(listed_names) == len(set(listed_names))
     if "token=" in token:
         other = "name" if key != "name" else "phase"

@@ -34,7 +34,7 @@ from admin.store import (
 from admin.store.attributes import Filter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
-from admin.store.execution_lists import ListLimits
+from admin.store.execution_lists import ListLimits, Order
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
 from admin.store.leases import SilentClusters
@@ -76,10 +76,10 @@ class Plans:
 
     def of(self, call: Call, *, without: str | None = None) -> str:
         """The plans of all queries of a call; perhaps of a database that has got one index less."""
-        asked: list[tuple[str, Any]] = []
+        statements: list[tuple[str, Any]] = []
 
         def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-            asked.append((statement, parameters))
+            statements.append((statement, parameters))
 
         engine = self.database.engine
         event.listen(engine, "before_cursor_execute", note)
@@ -88,7 +88,7 @@ class Plans:
                 call(connection)
         finally:
             event.remove(engine, "before_cursor_execute", note)
-        queries = [(text, parameters) for text, parameters in asked if text.startswith(("SELECT", "WITH"))]
+        queries = [(text, parameters) for text, parameters in statements if text.startswith(("SELECT", "WITH"))]
         assert queries
         with self.database.engine.connect() as connection:
             if without is not None:
@@ -213,8 +213,7 @@ def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = Non
             connection,
             conditions if has_state else (*conditions, ACTIVE),
             ListedExecution,
-            sort_by=sort_by,
-            descending=descending,
+            order=Order(field=sort_by, descending=descending),
             after=after,
             limit=10,
             limits=limits,
@@ -268,7 +267,7 @@ LISTS = {
     "a cause, a later page": (listed(equals("cause", "LIMIT"), after=LONG_AGO), "phase"),
     "an origin": (listed(equals("origin", "request")), "active"),
     "the scope of an origin": (listed(equals("origin_scope", "request")), "active"),
-    "the scope of a limit": (listed(equals("limit_scope", "job")), "phase"),
+    "the scope of a limit": (listed(equals("limit_scope", "job")), "limit_scope"),
     "a duration": (listed(*filtered("gt(duration,1h)")), "active"),
     "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }

@@ -160,11 +160,11 @@ def test_an_agent_takes_fewer_than_offered_and_what_it_does_not_want_waits_again
 def test_two_clusters_never_have_the_same_lease(play: Play) -> None:
     first, second = play("a"), play("b")
     put_pool(first.client, first.project, [first.cluster, second.cluster])
-    wanted = {f"e{number}" for number in range(20)}
-    for name in wanted:
+    expected = {f"e{number}" for number in range(20)}
+    for name in expected:
         created(first.client, name, project=first.project, **pool(first.project))
     taken = [set(agent.take(100)) for agent in (first, second)]
-    assert taken[0] | taken[1] == wanted
+    assert taken[0] | taken[1] == expected
     assert not taken[0] & taken[1]
     second.holding = dict(first.holding)
     answer = second.sync()

@@ -108,14 +108,14 @@ def test_pieces_are_joined_and_read_from_any_offset(agent: PlayedAgent) -> None:
 
 
 def test_pieces_that_come_twice_overlap_or_leave_a_gap_do_no_harm(agent: PlayedAgent) -> None:
-    whole = bytes(range(65, 91))
-    assert send(agent, agent.log("e", 0, whole[:10])) == [(10, False)]
-    assert send(agent, agent.log("e", 0, whole[:10])) == [(10, False)]  # the answer was lost
-    assert send(agent, agent.log("e", 4, whole[4:14])) == [(14, False)]  # some of it is new
-    assert send(agent, agent.log("e", 20, whole[20:])) == [(14, False)]  # what is between has not come
-    assert send(agent, agent.log("e", 20, whole[20:]), agent.log("e", 14, whole[14:])) == [(14, False), (26, False)]
-    assert send(agent, agent.log("e", 2, whole[2:5]), agent.log("e", 26, b"")) == [(26, False), (26, False)]
-    assert read(agent)["data"] == whole.decode()
+    letters = bytes(range(65, 91))
+    assert send(agent, agent.log("e", 0, letters[:10])) == [(10, False)]
+    assert send(agent, agent.log("e", 0, letters[:10])) == [(10, False)]  # the answer was lost
+    assert send(agent, agent.log("e", 4, letters[4:14])) == [(14, False)]  # some of it is new
+    assert send(agent, agent.log("e", 20, letters[20:])) == [(14, False)]  # what is between has not come
+    assert send(agent, agent.log("e", 20, letters[20:]), agent.log("e", 14, letters[14:])) == [(14, False), (26, False)]
+    assert send(agent, agent.log("e", 2, letters[2:5]), agent.log("e", 26, b"")) == [(26, False), (26, False)]
+    assert read(agent)["data"] == letters.decode()
 
 
 def test_of_ten_megabytes_the_beginning_and_the_end_are_kept_and_it_is_said(agent: PlayedAgent) -> None:

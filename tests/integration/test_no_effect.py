@@ -91,15 +91,15 @@ def test_an_unknown_name_that_refuses_executions_says_so(api: FlaskClient) -> No
 
 
 def test_pages_hold_the_same_once(set_up: FlaskClient) -> None:
-    found: list[Any] = []
+    warnings: list[Any] = []
     examined = 0
     query = "?limit=1"
     while query:
         answer = reasons(set_up, query)
-        found += answer["warnings"]
+        warnings += answer["warnings"]
         examined += answer["examined"]
         query = f"?limit=1&token={answer['token']}" if "token" in answer else ""
-    assert found == reasons(set_up)["warnings"]
+    assert warnings == reasons(set_up)["warnings"]
     assert examined == reasons(set_up)["examined"]
 
 
@@ -144,8 +144,8 @@ def test_a_project_and_a_domain_are_overridden_everywhere_or_somewhere(api: Flas
         put_attribute(api, "project-domain", LABEL, {"value": "q"}, domain=domain)
 
     def overridden() -> list[str]:
-        found = reasons(api, "?resource_type=3")["warnings"]
-        return [entry["level"] for entry in found if entry["code"] == "overridden"]
+        warnings = reasons(api, "?resource_type=3")["warnings"]
+        return [entry["level"] for entry in warnings if entry["code"] == "overridden"]
 
     assert overridden() == []
     put_attribute(api, "project-domain", LABEL, {"value": "q"}, domain="production")

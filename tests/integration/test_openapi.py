@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 from flask.testing import FlaskClient
 
-from admin.messages.agents import RegisterClusterBody
+from admin.messages.tokens import RegisterClusterBody
 from tests.support.apps import opened_app
 from tests.support.databases import SqliteDatabases
 

@@ -411,8 +411,8 @@ def test_a_rollback_of_what_can_be_restored_leaves_the_rest_and_says_why(api: Fl
     again = [{**rows[1], "payload": {"value": "west"}}]
     third = ok(api.post(f"{API}/attribute_changes", json={"changes": again}))["revision"]
     refused(api.post(f"{API}/rollbacks", json={"revision": first, "restorable": True}), 409, "version_conflict")
-    whole = ok(api.post(f"{API}/rollbacks", json={"revision": third, "restorable": True}))
-    assert not {"left", "left_count"} & whole.keys()
+    complete = ok(api.post(f"{API}/rollbacks", json={"revision": third, "restorable": True}))
+    assert not {"left", "left_count"} & complete.keys()
     wrong = {"to": 0, "everything": True, "restorable": True}
     refused(api.post(f"{API}/rollbacks", json=wrong), 400, "invalid_request", "restorable")
 

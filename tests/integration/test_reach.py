@@ -84,8 +84,8 @@ def test_pages_hold_the_same_scopes_once(labelled: FlaskClient, limit: int) -> N
     for number in range(25):
         new_project(labelled, f"team-{number}")
     put_attribute(labelled, "workflow", LABEL, {"value": "c"}, project="team-7", workflow="w")
-    whole = reach(labelled, "&limit=1000", domain=DOMAIN)["scopes"]
-    assert len(whole) == 25 + 1 + len([place for place in whole if not place["project"].startswith("team-")])
+    complete = reach(labelled, "&limit=1000", domain=DOMAIN)["scopes"]
+    assert len(complete) == 25 + 1 + len([place for place in complete if not place["project"].startswith("team-")])
     pages, token = [], ""
     while True:
         answer = reach(labelled, f"&limit={limit}&token={token}" if token else f"&limit={limit}", domain=DOMAIN)
@@ -94,7 +94,7 @@ def test_pages_hold_the_same_scopes_once(labelled: FlaskClient, limit: int) -> N
         token = answer.get("token", "")
         if not token:
             break
-    assert pages == whole
+    assert pages == complete
 
 
 def test_a_project_reaches_its_domains_and_a_workflow_its_launch_plans(labelled: FlaskClient) -> None:

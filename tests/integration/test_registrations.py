@@ -368,8 +368,8 @@ def test_a_launch_plans_definition_stands_between_request_and_attributes(api: Fl
         {"from": "plan"},
     )
     assert created(api, "e2", **launch("by-label"))["label"] == "planned"
-    asked = created(api, "e3", max_parallelism=9, **launch("lp"), **pool("asked"))
-    assert (asked["pool"], asked["config"]["max_parallelism"]) == ("asked", 9)
+    execution = created(api, "e3", max_parallelism=9, **launch("lp"), **pool("asked"))
+    assert (execution["pool"], execution["config"]["max_parallelism"]) == ("asked", 9)
     assert created(api, "e4", **launch("by-label"), **label("plan-cluster"))["cluster"] == "plan-cluster"
 
 

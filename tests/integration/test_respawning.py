@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from admin.server.respawning import RespawningServer
 
 
@@ -75,12 +77,11 @@ def test_a_reload_is_not_held_up_by_the_pause_of_a_worker() -> None:
         assert server.main_loop_interrupt.is_set(), "the signal is lost"
 
 
-def test_reloads_are_no_deaths() -> None:
+def test_reloads_are_no_deaths(caplog: pytest.LogCaptureFixture) -> None:
     server = Server()
-    begun_at = time.monotonic()
     for _ in range(8):
         server.respawn(1)
-    assert time.monotonic() - begun_at < 20, "the pauses would take 61 s"
+    assert not caplog.records, "no worker has ended"
 
 
 def test_a_signal_to_end_is_not_lost_beside_a_worker_that_ends() -> None:

@@ -151,6 +151,46 @@ def test_executions_from_before_creators_were_kept_have_the_labels_and_principal
     ]
 
 
+def test_executions_that_a_limit_ended_before_its_scope_was_kept_have_it(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    table = execution_tables.executions
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    values = {column.name: _anything(column, now) for column in columns if column.name != "id"}
+    job = {"command": ["true"], "resources": {"limits": {"memory": "64Mi"}}}
+    origin = {"level": "project", "project": "p", "version": 7}
+    amounts = {"defaults": {"memory": "64Mi"}}
+    settings = [
+        {"resource_type": "TASK_RESOURCE", "value": amounts, "origins": {"defaults.memory": origin}},
+        {"resource_type": "QUALITY_OF_SERVICE_SPECIFICATION", "value": {}, "origins": {}},
+    ]
+    decision: dict[str, Any] = {"number": 2, "decided_at": now, "revision": 1}
+    decision |= dict.fromkeys(("reason", "reason_message", "because", "placement_trail"), "x")
+    with engine.begin() as connection:
+        connection.execute(insert(decisions.trails).values(digest="t", body={"settings": settings, "rungs": []}))
+        for id, (phase, reason, requested, digest) in enumerate(
+            (
+                ("FAILED", "OUT_OF_MEMORY", {"command": ["true"]}, "t"),
+                ("FAILED", "OUT_OF_MEMORY", job, "t"),
+                ("FAILED", "OUT_OF_MEMORY", {"command": ["true"]}, "gone"),
+                ("TIMED_OUT", "TIME_LIMIT", {"command": ["true"]}, "t"),
+                ("TIMED_OUT", "QUEUEING_BUDGET_EXCEEDED", {"command": ["true"]}, "t"),
+                ("TIMED_OUT", "OF_AN_ENGINE", {"command": ["true"]}, "t"),
+                ("QUEUED", "OUT_OF_MEMORY", {"command": ["true"]}, "t"),
+            ),
+            start=1,
+        ):
+            row = {"id": id, "name": f"e{id}", "phase": phase, "reason": reason, "decisions": 2}
+            row |= {"content": {"job": job}, "request": {"spec": {"job": requested}}}
+            connection.execute(insert(table).values({**values, **row}))
+            connection.execute(insert(decisions.decisions).values(execution_id=id, settings_trail=digest, **decision))
+    migrate(engine, "0023")
+    migrate(engine)
+    with engine.connect() as connection:
+        scopes = connection.execute(select(table.c.limit_scope).order_by(table.c.id)).scalars().all()
+    assert scopes == ["project p", "job", None, "job", "platform", None, None]
+
+
 def test_migrations_go_up_down_and_up_again(engine: Engine) -> None:
     assert schema_state(engine) is SchemaState.EMPTY
     migrate(engine)
@@ -262,3 +302,38 @@ def test_executions_from_before_creators_gave_names_have_none(engine: Engine) ->
     with engine.connect() as connection:
         [execution] = connection.execute(select(table)).all()
     assert (execution.created_by, execution.claimed_by) == ("anonymous", None)
+
+
+def test_executions_that_ended_without_their_agent_are_marked_by_what_was_said_of_them(engine: Engine) -> None:
+    migrate(engine)
+    table = execution_tables.executions
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    values = {column.name: _anything(column, now) for column in columns if column.name != "id"}
+    told = "Nobody has confirmed that its job has ended."
+    stored = {
+        "lost": ("FAILED", "CLUSTER_LOST", f"Cluster 'a' has been silent for too long. {told}"),
+        "aborted": ("ABORTED", "TERMINATED", f"enough. {told} Given up by anonymous: no cause was given"),
+        "confirmed": (
+            "FAILED",
+            "CLUSTER_LOST",
+            "Cluster 'a' confirmed at 2026-03-01T12:00:00Z that its job has ended.",
+        ),
+        "printed": ("FAILED", "FAILED", told),  # an agent's own words
+    }
+    migrate(engine, "0023")
+    with engine.begin() as connection:
+        for name, (phase, reason, message) in stored.items():
+            row = {**values, "name": name, "phase": phase, "reason": reason, "reason_message": message}
+            connection.execute(insert(table).values(row))
+        connection.exec_driver_sql("INSERT INTO cluster_states (name, cordoned, report) VALUES ('a', false, '{}')")
+    migrate(engine)
+    with engine.connect() as connection:
+        rows = connection.execute(select(table.c.name, table.c.unconfirmed).order_by(table.c.id)).all()
+        assert fleet.states(connection)["a"].ending == []
+    assert {row.name: row.unconfirmed for row in rows} == {
+        "lost": True,
+        "aborted": True,
+        "confirmed": False,
+        "printed": False,
+    }

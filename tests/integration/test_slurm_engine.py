@@ -307,8 +307,8 @@ def test_capacity_and_what_is_free(engine: SlurmEngine) -> None:
     job = {"resources": {"requests": {"cpu": "2", "memory": "512Mi"}}}
     handle = engine.submit(task_of(engine, "sleep 60", job=job))
     running(engine, handle)
-    whole, free = engine.capacity()
-    assert whole == {"cpu": str(CPUS), "memory": f"{MEMORY_MB}Mi", "gpu": "0", "nodes": 1}
+    capacity, free = engine.capacity()
+    assert capacity == {"cpu": str(CPUS), "memory": f"{MEMORY_MB}Mi", "gpu": "0", "nodes": 1}
     assert free == {"cpu": str(CPUS - 2), "memory": f"{MEMORY_MB - 512}Mi", "gpu": "0", "nodes": 0}
 
 
@@ -516,10 +516,10 @@ def test_past_jobs_from_accounting(red: SlurmCluster, tmp_path: Path, monkeypatc
     assert (timeout.phase, timeout.reason) == (NativePhase.TIMED_OUT, "TIME_LIMIT")
     assert (preempted.phase, preempted.reason, preempted.nodes) == (NativePhase.FAILED, "PREEMPTED", ())
     assert engine.find(names[0]) == handles[0]
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert "--jobs 999007,999008,999009,999010" in asked[0]
-    assert f"--name {names[0]}" in asked[1]
-    assert all("--starttime 20" in line for line in asked)
+    calls = (tmp_path / "asked").read_text().splitlines()
+    assert "--jobs 999007,999008,999009,999010" in calls[0]
+    assert f"--name {names[0]}" in calls[1]
+    assert all("--starttime 20" in line for line in calls)
 
 
 def test_options(red: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

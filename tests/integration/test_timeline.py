@@ -78,7 +78,7 @@ def test_reports_of_load_are_left_out(eventful: FlaskClient) -> None:
 
 
 def test_pages_join_without_gaps_whatever_their_size(eventful: FlaskClient) -> None:
-    whole = entries(eventful)
+    complete = entries(eventful)
     for size in (1, 2, 3, 4):
         paged, token = [], ""
         while True:
@@ -87,7 +87,7 @@ def test_pages_join_without_gaps_whatever_their_size(eventful: FlaskClient) -> N
             if "token" not in answer:
                 break
             token = f"&token={answer['token']}"
-        assert paged == whole
+        assert paged == complete
 
 
 @pytest.mark.parametrize(

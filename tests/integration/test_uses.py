@@ -205,7 +205,7 @@ def test_each_row_that_says_it_is_shown_with_who_set_it_and_all_is_of_one_snapsh
 def test_pages_hold_the_same_uses_and_scopes_once(
     pooled: FlaskClient, monkeypatch: pytest.MonkeyPatch, limit: int, scopes: int, rows: int
 ) -> None:
-    whole = used(pooled, "cluster=east&reach=true")
+    complete = used(pooled, "cluster=east&reach=true")
     monkeypatch.setattr(uses, "SCOPES", scopes)
     monkeypatch.setattr(uses, "ROWS", rows)
     listed: list[Any] = []
@@ -220,9 +220,9 @@ def test_pages_hold_the_same_uses_and_scopes_once(
         token = answer.get("token", "")
         if not token:
             break
-    assert listed == whole["uses"]
-    assert reached == whole["scopes"]
-    assert refusals == whole["reach"]["refused"]
+    assert listed == complete["uses"]
+    assert reached == complete["scopes"]
+    assert refusals == complete["reach"]["refused"]
 
 
 def test_nothing_is_written(pooled: FlaskClient) -> None:

@@ -501,11 +501,11 @@ def pages(api: FlaskClient, changes: list[dict[str, Any]], limit: int) -> Iterat
 @sqlite_only
 def test_the_pages_of_a_plan_make_the_whole(api: FlaskClient) -> None:
     changes = [label("mycluster", domain=domain) for domain in ("development", "staging", "production")]
-    [whole] = pages(api, changes, 1000)
-    assert whole["count"] == len(whole["changes"]) == 9
+    [complete] = pages(api, changes, 1000)
+    assert complete["count"] == len(complete["changes"]) == 9
     for limit in (1, 2, 3, 8, 9):
         parts = list(pages(api, changes, limit))
-        assert [change for part in parts for change in part["changes"]] == whole["changes"]
+        assert [change for part in parts for change in part["changes"]] == complete["changes"]
         assert {part["count"] for part in parts} == {9}
         assert all(len(part["changes"]) == limit for part in parts[:-1])
     for bad in ("token=x", "token=WyJhIl0", "token=WyItMSJd", "token=WzFd", "limit=0", "limit=1001", "limit=x"):

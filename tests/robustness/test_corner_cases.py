@@ -281,8 +281,8 @@ def test_pages_hold_every_row_once(api: FlaskClient) -> None:
     for name in names:
         path = f"{BASE}/workflow_attributes/flyteexamples/development/{name}"
         assert api.put(path, json=put_body("execution_cluster_label", {"value": "mycluster"})).status_code == 200
-    whole = [row["workflow"] for row in stored(api)["rows"]]
-    assert sorted(whole) == sorted(names)
+    complete = [row["workflow"] for row in stored(api)["rows"]]
+    assert sorted(complete) == sorted(names)
     paged: list[str] = []
     token = ""
     while True:
@@ -291,7 +291,7 @@ def test_pages_hold_every_row_once(api: FlaskClient) -> None:
         if "token" not in page:
             break
         token = page["token"]
-    assert paged == whole
+    assert paged == complete
 
 
 def test_a_project_keeps_what_an_update_leaves_out(api: FlaskClient) -> None:

@@ -240,11 +240,11 @@ def test_a_damaged_file_is_used_again_once_it_is_whole(make_app: MakeApp, databa
     assert write(api, "before").status_code == 200
     run_sql(database_url, "PRAGMA wal_checkpoint(TRUNCATE)")
     file = Path(name_of(database_url))
-    whole = file.read_bytes()
-    file.write_bytes(b"\xa5" * len(whole))
+    content = file.read_bytes()
+    file.write_bytes(b"\xa5" * len(content))
     run_sql_quietly(database_url)
     assert refused(write(api)) == (503, "database_damaged")
-    file.write_bytes(whole)
+    file.write_bytes(content)
     assert write(api).status_code == 200
 
 
@@ -364,10 +364,10 @@ def test_effective_values_are_answered_from_memory_while_the_database_is_away(
     assert write(api, "known").status_code == 200
     plain = "/api/v1/effective_attributes?project=flytesnacks&domain=staging&resource_type=3"
     paths = [plain, plain.replace("staging", "%73taging"), f"{plain}&workflow=new"]
-    known = [api.get(path).get_json() for path in paths]
+    documents = [api.get(path).get_json() for path in paths]
     with away(database_url):
         now[0] += 7
-        for path, document in zip(paths, known, strict=True):
+        for path, document in zip(paths, documents, strict=True):
             answer = api.get(path)
             assert (answer.status_code, answer.get_json()) == (200, document)
             assert 7 <= int(answer.headers["Rainbow-Stale"]) <= 60
@@ -379,7 +379,7 @@ def test_effective_values_are_answered_from_memory_while_the_database_is_away(
         assert "rainbow_database_up 0.0" in (metrics := api.get("/metrics").text)
         assert "rainbow_http_requests_total" in metrics
     now[0] += 1
-    for path, document in zip(paths, known, strict=True):
+    for path, document in zip(paths, documents, strict=True):
         answer = api.get(path)
         assert (answer.status_code, answer.get_json()) == (200, document)
         assert "Rainbow-Stale" not in answer.headers

@@ -23,7 +23,7 @@ from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
 from admin.core.provenance import show_name, split_name
 from admin.store import execution_counts, execution_lists
 from admin.store.database import Database
-from admin.store.execution_lists import ListLimits
+from admin.store.execution_lists import ListLimits, Order
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
@@ -46,11 +46,12 @@ VALUES: dict[str, list[Any]] = {
     "created_by": ["anonymous", "cluster/c0"],
     "claimed_by": [None, "ann", "cluster/c0"],
     "abort_principal": [None, "anonymous", "ada"],
+    "limit_scope": [None, "job", "project p0"],
 }
 #: Fields that conditions are about.
 FIELDS = ["cause", *sorted(VALUES.keys() - {"claimed_by"})]
 #: By what else than columns executions can be counted: decisions, which these rows do not have.
-UNDECIDED = {"origin", "origin_scope", "limit_scope"}
+UNDECIDED = {"origin", "origin_scope"}
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
@@ -73,13 +74,13 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def _rows() -> list[dict[str, Any]]:
     draw = Random(7)
-    whole = dict.fromkeys(("revision", "attempt", "decisions", "events"), 1)
-    whole |= {f"demand_{resource}": 1 for resource in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
+    numbers = dict.fromkeys(("revision", "attempt", "decisions", "events"), 1)
+    numbers |= {f"demand_{resource}": 1 for resource in ("cpu", "memory", "gpu", "ephemeral_storage", "nodes")}
     documents: dict[str, Any] = {"request": {}, "launched": {}, "content": {}, "required_plugins": []}
     words = {"digest": "d", "version": "v1", "mode": "MANUAL", "reason_message": "", "route_kind": "", "route_name": ""}
     return [
         {
-            **whole,
+            **numbers,
             **documents,
             **words,
             **{field: draw.choice(values) for field, values in VALUES.items()},
@@ -167,8 +168,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
                 connection,
                 conditions,
                 Execution,
-                sort_by=sort_by,
-                descending=descending,
+                order=Order(field=sort_by, descending=descending),
                 after=after,
                 limit=limit,
                 limits=ListLimits(examined=examined, examined_first=1),

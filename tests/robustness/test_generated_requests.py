@@ -131,8 +131,8 @@ def test_generated_bad_requests_get_no_error_of_ours_and_hold_no_thread(tmp_path
                 is_over.set()
             assert health.result() < scale(5, full=1)
         with ThreadPoolExecutor(THREADS) as pool:  # as many at once as one worker answers
-            asked = list(pool.map(lambda _: admin.get("/api/v1/projects").status_code, range(4 * THREADS)))
-        assert set(asked) == {200}
+            statuses = list(pool.map(lambda _: admin.get("/api/v1/projects").status_code, range(4 * THREADS)))
+        assert set(statuses) == {200}
 
 
 def run(admin: RunningAdmin, token: str, seed: int, count: int) -> list[tuple[bytes, list[int]]]:

@@ -24,8 +24,8 @@ def call(name: str, begun: float, status: int | None = 200, client: str = "a", *
 
 
 def create(begun: float = 0, on_lost: str = "fail", attempts: int = 1, code: int = 0, **fields: Any) -> Operation:
-    asked = {"name_": "x", "token_": "x.0", "on_lost_": on_lost, "attempts_": attempts, "code_": code}
-    return call("create", begun, **{"created": True, **asked, **fields})
+    request = {"name_": "x", "token_": "x.0", "on_lost_": on_lost, "attempts_": attempts, "code_": code}
+    return call("create", begun, **{"created": True, **request, **fields})
 
 
 def get(begun: float, phase: str = "SUCCEEDED", events: int = 3, **fields: Any) -> Operation:

@@ -72,6 +72,26 @@ def test_a_job_that_waits_goes_on_without_an_agent_and_its_result_counts(site: S
     assert (execution["closure"]["phase"], execution["attempt"], began.read_text()) == ("SUCCEEDED", 1, "1\n")
 
 
+@pytest.mark.parametrize("site", ["local"], indirect=True)
+def test_an_agent_that_returns_ends_what_was_given_up_and_confirms_that(site: Site) -> None:
+    name, began = create(site, "wait")
+    agent = site.start()
+    site.running(name)
+    agent.send_signal(signal.SIGKILL)
+    agent.wait(timeout=60)
+    wait_until_silent(site, name)
+    site.cancel(name, give_up=True)
+    assert (site.phase(name), site.get(name)["unconfirmed"]) == ("FAILED", True)
+    assert processes.marked(site.key(name))
+    site.start()
+    wait_until(lambda: "unconfirmed" not in site.get(name), 60, explain=lambda: site.log)
+    assert not processes.marked(site.key(name))
+    [attempt] = site.get(name, "/explanation")["attempts"]
+    assert "unconfirmed" not in attempt
+    assert attempt["ended_at"] <= attempt["confirmed_at"]
+    assert (site.phase(name), began.read_text()) == ("FAILED", "1\n")
+
+
 def test_an_agent_that_was_stopped_past_its_lease_ends_nothing_that_waits(site: Site) -> None:
     name, began = create(site, "wait")
     agent = site.start()

@@ -176,9 +176,9 @@ class Site:
         wait_until(lambda: self.phase(name) == "RUNNING", explain=lambda: f"{name} does not run:\n{self.log}")
         return self.get(name)
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: str, **more: Any) -> None:
         path = f"{self.admin.url}/api/v1/executions/{PROJECT}/{DOMAIN}/{name}"
-        assert requests.delete(path, json={"cause": "enough"}, timeout=60).status_code == 200
+        assert requests.delete(path, json={"cause": "enough", **more}, timeout=60).status_code == 200
 
     def printed(self, name: str, stream: str = "stdout") -> dict[str, Any]:
         return self.get(name, "/logs", stream=stream, limit=2**20)

@@ -20,8 +20,10 @@ def statements(context: Context) -> Iterator[list[str]]:
         seen.append(statement)
 
     event.listen(context.database.engine, "before_cursor_execute", note)
-    yield seen
-    event.remove(context.database.engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(context.database.engine, "before_cursor_execute", note)
 
 
 @contextmanager
@@ -33,5 +35,7 @@ def transactions(context: Context) -> Iterator[list[Any]]:
         begun.append(connection)
 
     event.listen(context.database.engine, "begin", note)
-    yield begun
-    event.remove(context.database.engine, "begin", note)
+    try:
+        yield begun
+    finally:
+        event.remove(context.database.engine, "begin", note)

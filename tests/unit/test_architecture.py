@@ -46,12 +46,12 @@ def modules(package: str) -> dict[str, Path]:
     return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
 
-def imports(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+def imports(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
     """The modules of ours that a file imports; `from admin.store import fleet` counts as admin.store.fleet."""
     for module, name in import_statements(path):
-        if name is not None and f"{module}.{name}" in known:
+        if name is not None and f"{module}.{name}" in modules:
             yield f"{module}.{name}"
-        elif module in known and module not in PACKAGES:  # a package itself has a version and nothing else
+        elif module in modules and module not in PACKAGES:  # a package itself has a version and nothing else
             yield module
 
 
@@ -85,13 +85,13 @@ def test_every_module_lies_in_a_package_of_the_diagram() -> None:
 
 
 def test_packages_import_each_other_only_as_drawn() -> None:
-    known = product_modules()
+    all_modules = product_modules()
     drawn = list(drawn_packages().values())
     allowed = drawn_arrows()
     wrong = set()
-    for name, path in known.items():
+    for name, path in all_modules.items():
         source = package_of(name, drawn)
-        for imported in imports(path, known):
+        for imported in imports(path, all_modules):
             target = package_of(imported, drawn)
             if source is not None and target is not None and source != target and (source, target) not in allowed:
                 wrong.add(f"{name} imports {imported}: {source} --> {target} is not drawn")
@@ -99,20 +99,23 @@ def test_packages_import_each_other_only_as_drawn() -> None:
 
 
 def test_every_drawn_arrow_is_used() -> None:
-    known = product_modules()
+    all_modules = product_modules()
     drawn = list(drawn_packages().values())
     used = {
         (package_of(name, drawn), package_of(imported, drawn))
-        for name, path in known.items()
-        for imported in imports(path, known)
+        for name, path in all_modules.items()
+        for imported in imports(path, all_modules)
     }
     assert sorted(drawn_arrows() - used) == [], "no import needs these arrows any more; take them out of the diagram"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
-    known = modules(package)
-    graph = {name: {imported for imported in imports(path, known) if imported != name} for name, path in known.items()}
+    all_modules = modules(package)
+    graph = {
+        name: {imported for imported in imports(path, all_modules) if imported != name}
+        for name, path in all_modules.items()
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

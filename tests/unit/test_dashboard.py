@@ -64,18 +64,18 @@ def test_the_known_metrics_are_those_of_the_registry() -> None:
 
 @pytest.mark.parametrize(("place", "expression"), list(expressions()))
 def test_it_asks_only_for_metrics_and_labels_that_exist(place: str, expression: str) -> None:
-    known = known_metrics()
-    asked = re.findall(r"rainbow_[a-z_]+", expression)
-    assert asked
-    for name in asked:
-        assert name in known, f"{place}: the admin has no metric {name}"
-    labels = set().union(*(known[name] for name in asked))
+    metrics = known_metrics()
+    names = re.findall(r"rainbow_[a-z_]+", expression)
+    assert names
+    for name in names:
+        assert name in metrics, f"{place}: the admin has no metric {name}"
+    labels = set().union(*(metrics[name] for name in names))
     used = {
         *re.findall(r"([a-z_]+)=~?\"", expression),
         *(label for group in re.findall(r"by \(([^)]*)\)", expression) for label in re.split(r",\s*", group)),
         *re.findall(r"label_values\([a-z_]+, ([a-z_]+)\)", expression),
     }
-    assert used <= labels, f"{place}: {asked} has no label {sorted(used - labels)}"
+    assert used <= labels, f"{place}: {names} has no label {sorted(used - labels)}"
 
 
 def test_legends_use_labels_that_the_question_keeps() -> None:

@@ -100,9 +100,9 @@ def is_key(key: str) -> bool:
 
 
 def test_every_metric_that_is_named_exists() -> None:
-    known = re.findall(r'"(rainbow_[a-z_]+)"', Path(metrics.__file__).read_text())
+    names = re.findall(r'"(rainbow_[a-z_]+)"', Path(metrics.__file__).read_text())
     for page, text in PAGES.items():
-        assert set(re.findall(r"`(rainbow_[a-z_]+)`", text)) <= set(known), page
+        assert set(re.findall(r"`(rainbow_[a-z_]+)`", text)) <= set(names), page
 
 
 def test_the_exit_statuses() -> None:

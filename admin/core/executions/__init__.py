@@ -13,6 +13,6 @@ silences            what the silence of a cluster means for what it may still ru
 causes              the category of what ended an execution without success
 switch_outcomes     what becomes of it if its cluster is cordoned, drained or switched otherwise
 statuses            where an execution stands now, why, and what happens next
-adoptions           what a restored database learns from an agent that has a newer attempt
+adoptions           what a restored database takes over from an agent with a newer attempt
 selectors           which executions a list holds
 """

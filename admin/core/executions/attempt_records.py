@@ -9,7 +9,7 @@ from admin.core.executions.causes import Cause, cause_of
 from admin.core.json_text import JsonObject
 
 _TIMES = ("started_at", "ended_at")
-#: The outcomes of leases that came to nothing before they began.
+#: The outcomes of leases that never started.
 NOT_BEGUN = ("DECLINED", "RELEASED", "EVICTED")
 #: Reasons that say no more than the phase, or than the exit code or signal.
 _PLAIN = ("FAILED", "SIGNAL", "TIMED_OUT", "ABORTED", "SUCCEEDED")
@@ -19,21 +19,21 @@ _PLAIN = ("FAILED", "SIGNAL", "TIMED_OUT", "ABORTED", "SUCCEEDED")
 class AttemptRecord:
     """How an attempt ended."""
 
-    number: int  #: of the lease, by which reports are told apart
+    number: int  #: of the lease, which reports name
     attempt_number: int | None = None  #: as people count; None for one that never began, and of before it was kept
-    outcome: str  #: the phase in which it ended, or the type of the event for one that came to nothing before it began
+    outcome: str  #: the phase in which it ended, or the type of the event for one that never started
     reason: str
     native_id: str | None = None
     nodes: list[str] | None = None
     exit_code: int | None = None
     signal: int | None = None
     started_at: datetime | None = None  #: by its agent's clock, else when its agent said so
-    ended_at: datetime | None = None  #: by its agent's clock; None where nobody has said so
+    ended_at: datetime | None = None  #: by its agent's clock; None where it was not reported
     unconfirmed: bool | None = None  #: True where it was ended without its agent, so that its job may have gone on
 
     @property
     def shown_number(self) -> int | None:
-        """Which attempt it was, as people count; None for one that came to nothing before it began."""
+        """Its number among the attempts that started; None for one that never started."""
         return None if self.outcome in NOT_BEGUN else self.attempt_number or self.number
 
     @property
@@ -50,8 +50,8 @@ class AttemptRecord:
 
     def as_json(self) -> JsonObject:
         """All of it that is known, as it is stored."""
-        known = {name: value for name, value in vars(self).items() if value is not None}
-        return known | {name: known[name].isoformat() for name in _TIMES if name in known}
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        return fields | {name: fields[name].isoformat() for name in _TIMES if name in fields}
 
     @classmethod
     def from_json(cls, stored: JsonObject) -> AttemptRecord:

@@ -16,7 +16,7 @@ from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
 UNDECIDED = "UNDECIDED"
-#: The reason of an execution that goes on, as far as anybody knows, at a cluster that is silent.
+#: The reason of an execution that presumably still runs, at a cluster that is silent.
 CLUSTER_SILENT = "CLUSTER_SILENT"
 
 
@@ -92,7 +92,7 @@ class Numbered(Protocol):
 
 
 def attempt_number(execution: Numbered) -> int:
-    """Which attempt an execution is at, as people count: leases that came to nothing before they began do not count."""
+    """The number of the current attempt, without the leases that never started."""
     return max(1, execution.attempt - execution.unstarted)
 
 
@@ -169,6 +169,7 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
         "duration": duration,
         "lease_expires_at": None,
         "silent_since": None,
+        **({} if outcome.is_confirmed else {"unconfirmed": True}),
         **_native(outcome),
     }
     record = _record(execution, replace(outcome, phase=phase, reason=reason))
@@ -224,7 +225,7 @@ def requeue(execution: AttemptState, message: str, *, stays: bool, declined: boo
 
 
 def _give_back(kind: str, execution: AttemptState, values: dict[str, Any]) -> Change:
-    """The end of an attempt that came to nothing before it began."""
+    """The end of an attempt that never started."""
     record = AttemptRecord(number=execution.attempt, outcome=kind, reason=kind, native_id=execution.native_id)
     return Change(kind=kind, values=values, attempt=record)
 
@@ -243,8 +244,8 @@ def wait_for_other(execution: AttemptState, since: datetime) -> Change:
 
 def _fall_silent(execution: AttemptState, since: datetime, *, is_taken_over: bool = False) -> Change:
     is_aborting = execution.phase == Phase.ABORTING.value
-    known = describe_silence(execution.cluster, since, is_taken_over=is_taken_over, is_aborting=is_aborting)
-    message = f"{known} {may_still_run(is_aborting=is_aborting)}. `rainbowctl delete execution --giveUp` gives it up."
+    silence = describe_silence(execution.cluster, since, is_taken_over=is_taken_over, is_aborting=is_aborting)
+    message = f"{silence} {may_still_run(is_aborting=is_aborting)}. `rainbowctl delete execution --giveUp` gives it up."
     values: dict[str, Any] = {"silent_since": since}
     if not is_aborting:
         values |= {"reason": CLUSTER_SILENT, "reason_message": message}
@@ -278,7 +279,7 @@ def cancel(reason: str, message: str) -> Change:
 
 
 def _next_attempt(execution: AttemptState) -> dict[str, Any]:
-    """The values of a next attempt that nobody has leased; reports of the one before are refused from now on."""
+    """The values of a next attempt that is not leased yet; reports of the one before are refused from now on."""
     return {
         "phase": Phase.QUEUED.value,
         "attempt": execution.attempt + 1,
@@ -347,7 +348,7 @@ def waits_for_agent(execution: Repeatable) -> bool:
 
 
 def may_disown(execution: AttemptState, instance: str, now: datetime) -> bool:
-    """Whether an agent can know that a leased execution does not run: it holds the lease, or nobody does any more."""
+    """Whether an agent can know that a leased execution does not run: it holds the lease, or the lease is over."""
     if execution.lease_instance == instance or not may_have_started(execution):
         return True
     is_over = execution.lease_expires_at is None or execution.lease_expires_at <= now

@@ -38,8 +38,8 @@ def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
     The reason is the one that decides while the others hold as well: a label that a pool outranks is not used, whether
     or not it is known.
     """
-    if whole := [*_archived(kind, row, around)] or [*unknown_scopes(kind, row, around.known)]:
-        return whole
+    if row_warnings := [*_archived(kind, row, around)] or [*unknown_scopes(kind, row, around.known)]:
+        return row_warnings
     left = list(kind.leaves(row.payload))
     warnings: list[Warning] = []
     for reason in _REASONS:
@@ -63,8 +63,8 @@ _REFUSING = (WarningCode.UNKNOWN_POOL, WarningCode.UNKNOWN_LABEL, WarningCode.UN
 def _refusing(kind: Kind, row: Row, warning: Warning, around: Circumstances) -> Warning:
     """A warning about an unknown name that says that executions are refused; of tags, one that is known is enough."""
     value = kind.leaves(row.payload).get(tuple(warning.field.split(".")))
-    known = around.known.get(kind.refers_to.get(tuple(warning.field.split(".")), NameList.POOL), ())
-    if warning.code not in _REFUSING or (isinstance(value, list) and any(name in known for name in value)):
+    names = around.known.get(kind.refers_to.get(tuple(warning.field.split(".")), NameList.POOL), ())
+    if warning.code not in _REFUSING or (isinstance(value, list) and any(name in names for name in value)):
         return warning
     message = (
         f"{warning.message} This does harm: executions at {row.scope} that follow it are refused until the name is "

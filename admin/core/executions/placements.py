@@ -69,12 +69,12 @@ def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
 
 
 def _unknown(route: Route, fleet: Fleet) -> Refused:
-    known = {
+    names = {
         RouteKind.POOL: fleet.pools.keys(),
         RouteKind.LABEL: fleet.label_names(),
         RouteKind.CLUSTER: fleet.clusters.keys(),
     }[route.kind]
-    near = closest(route.name, known)
+    near = closest(route.name, names)
     noun = route.kind.value
     return Refused(
         f"unknown_{noun}",

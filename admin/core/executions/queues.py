@@ -27,12 +27,12 @@ def find_queues(queues: Iterable[Queue], resolved: Resolved) -> WeightedChoice |
     tags = resolved.value.get("tags", [])
     if not tags:
         return None
-    known = list(queues)
+    configured = list(queues)
     for tag in tags:
-        serving = [queue.name for queue in known if tag in queue.tags]
+        serving = [queue.name for queue in configured if tag in queue.tags]
         if serving:
             return WeightedChoice((name, 1) for name in serving)
-    near = closest(tags[0], [tag for queue in known for tag in queue.tags])
+    near = closest(tags[0], [tag for queue in configured for tag in queue.tags])
     listed = ", ".join(f"'{tag}'" for tag in tags)
     origin = resolved.origins["tags",]
     raise Refused(

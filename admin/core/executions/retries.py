@@ -35,7 +35,7 @@ LONGEST_BACKOFF_SECONDS = 3600.0
 
 
 def retry_problems(settings: Mapping[str, Any], path: Path) -> list[Problem]:
-    """What a retry policy promises and does not allow."""
+    """What a retry policy allows and what it does not."""
     retry = settings.get("retry") or {}
     if retry.get("on_lost") != "retry" or retry.get("attempts") != 1:
         return []

@@ -53,18 +53,22 @@ FIELDS = {
             "limit_scope",
             "silent",
             "unconfirmed",
+            "node",  # any of those that it runs on, or ran on last
         ),
         FieldType.TEXT,
     ),
-    **dict.fromkeys(("created_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
+    **dict.fromkeys(("created_at", "decided_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
     "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
+    "revision": FieldType.COUNT,  # that its settings are of
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
 LABEL_PREFIX = "labels."
 #: Other names of the same fields, most of them Flyte's.
 ALIASES = {
     "attempt_number": "attempt",
+    "decision_revision": "revision",
+    "nodes": "node",
     "execution_name": "name",
     "execution_project": "project",
     "execution_domain": "domain",
@@ -87,7 +91,7 @@ WORDS = {
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
     "origin": RUNGS,
     "silent": ("true", "false"),  # whether it waits for an agent that is not heard
-    "unconfirmed": ("true", "false"),  # whether it has ended, and nobody has confirmed that its job has
+    "unconfirmed": ("true", "false"),  # whether it has ended without a confirmation that its job has
 }
 #: Fields whose values are names of scopes.
 SCOPE_FIELDS = ("origin_scope", "limit_scope")
@@ -147,7 +151,8 @@ def check_group(word: str) -> str:
         return word
     group = word.replace("-", "_")
     if group not in GROUPS:
-        raise Invalid(unknown_problem("by", "group", word, [*GROUPS, f"{LABEL_PREFIX}KEY"]))
+        known = [*GROUPS, f"{LABEL_PREFIX}KEY"]
+        raise Invalid(unknown_problem("by", "group", word, known, most=len(known)))
     return group
 
 

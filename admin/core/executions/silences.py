@@ -114,13 +114,8 @@ def unconfirmed(cause: str) -> str:
     return f"{as_sentence(cause)} {UNCONFIRMED}"
 
 
-def is_unconfirmed(message: str) -> bool:
-    """Whether nobody has confirmed the end of a finished execution, by what is said of it."""
-    return UNCONFIRMED in message
-
-
 def confirmed(message: str, cluster: str, at: datetime) -> str:
-    """What is said of it once its agent has told that its job has ended."""
+    """Its message once its agent has reported the end of its job."""
     return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job has ended.")
 
 

@@ -10,6 +10,7 @@ from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.silences import as_sentence
+from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import show_name, split_name
@@ -41,14 +42,15 @@ class Status:
     """Where an execution stands."""
 
     phase: str
-    since: datetime  #: when it came to this phase
-    attempt: int  #: those that came to nothing before they began do not count
+    since: datetime  #: when it entered this phase
+    attempt: int  #: those that never started do not count
     attempts: int  #: how many there may be
     message: str
     next: str | None  #: what decides about it next; None where nothing does
     next_at: datetime | None  #: when, where that is known
     last_failure: AttemptRecord | None  #: of the attempt before, while another one waits or runs
     times: Times | None  #: None where some of its attempts are not recorded
+    start: Start | None  #: while it is in line at a cluster that takes work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,7 @@ class Circumstances:
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
+    start: Start | None = None  #: when it starts, where its cluster takes work
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
@@ -97,6 +100,7 @@ class Circumstances:
             next_at=next_at,
             last_failure=None if self.phase.is_finished else self.failure,
             times=self.times,
+            start=self.start,
         )
 
     @property

@@ -30,7 +30,7 @@ class Outcome(Enum):
     RUNS_AGAIN = "RUNS_AGAIN"  # it is ended at the deadline, and another attempt follows
     ENDS = "ENDS"  # it is ended at the deadline
     ENDING = "ENDING"  # it is being ended already, whatever is changed
-    STAYS = "STAYS"  # where it is, unless somebody has it decided again by the settings
+    STAYS = "STAYS"  # where it is, unless an operator redecides it by the settings
 
 
 @dataclass(frozen=True, kw_only=True)

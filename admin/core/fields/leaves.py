@@ -50,7 +50,7 @@ class Field(ABC):
 
 def known_keys(
     document: Mapping[str, Any],
-    known: Mapping[str, Any],
+    fields: Mapping[str, Any],
     path: Path,
     problems: list[Problem],
     also: Mapping[str, str] | None = None,
@@ -60,10 +60,10 @@ def known_keys(
     unknown: list[str] = []
     canonical: dict[str, str] | None = None
     for key, value in document.items():
-        name = key if key in known else None
+        name = key if key in fields else None
         if name is None:
             if canonical is None:
-                canonical = {names.camel(name): name for name in known} | dict(also or {})
+                canonical = {names.camel(name): name for name in fields} | dict(also or {})
             name = canonical.get(key)
         if name is None:
             unknown.append(key)
@@ -71,7 +71,7 @@ def known_keys(
             add_problem(problems, (*path, name), "is given twice, in two spellings.")
         else:
             entries[name] = value
-    problems.extend(unknown_fields(unknown, known, dotted(path)))
+    problems.extend(unknown_fields(unknown, fields, dotted(path)))
     return entries
 
 

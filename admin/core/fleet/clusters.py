@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -13,6 +13,7 @@ from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, ListOf
 from admin.core.fields.leaves import Duration, Text
 from admin.core.fleet.definitions import Definition
+from admin.core.json_text import JsonObject
 from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
 
 REPORT = Section(
@@ -91,6 +92,7 @@ class ClusterState:
     agent_host: str = ""  #: the machine that it runs on, as it says
     agent_since: datetime | None = None  #: when this process first synced
     syncs: int = 0  #: how many syncs were stored
+    ending: Sequence[JsonObject] = ()  #: attempts that its agent was told to end, and still had at its last sync
 
     @property
     def switches(self) -> tuple[bool, bool, bool]:

@@ -24,7 +24,7 @@ class Source(Enum):
 
     CONFIGURATION = "configuration"  # the admin's own file
     MANAGED = "managed"  # a revision, made while the admin runs
-    NAMED = "expected"  # nobody declared the cluster, a pool or label only names it; the word is that of the API
+    NAMED = "expected"  # the cluster is not defined, only named by a pool or label; the word is that of the API
 
 
 @dataclass(frozen=True, kw_only=True)

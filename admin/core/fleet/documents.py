@@ -77,11 +77,11 @@ def in_terms_of(kind: FleetKind, stored: Mapping[str, Any], payload: dict[str, A
     return {**rest, **({"strategy": DEFAULT_STRATEGY} if "strategy" in stored else {})}
 
 
-def _group_problems(kind: FleetKind, members: list[Any] | None, known: list[Problem]) -> list[Problem]:
+def _group_problems(kind: FleetKind, members: list[Any] | None, field_problems: list[Problem]) -> list[Problem]:
     """Problems of a pool's or label's members beyond the known ones of each field."""
     if members is not None:
         return list(member_problems([member or {} for member in members], ("members",)))
-    if any(problem.field == "members" for problem in known):
+    if any(problem.field == "members" for problem in field_problems):
         return []
     return [Problem(field="members", reason=f"is missing: a {kind.noun} is a list of clusters.")]
 

@@ -20,7 +20,7 @@ class Watch:
     """What one process has heard of clusters since it began to listen, and whether it may judge by time.
 
     Nothing is judged for one lease after it begins, after the clock has jumped, and after it did not look for a lease:
-    until then agents that are alive have had no chance to be heard.
+    until then running agents may not have had time to sync.
     """
 
     _last_look: tuple[datetime, float] | None = None  #: by the clock and by the monotonic one
@@ -30,7 +30,7 @@ class Watch:
     _silent: dict[str, float] = field(default_factory=dict)  #: seconds since it was seen first
 
     def restart(self) -> None:
-        """Forget everything: whoever judged before was another process, or this one long ago."""
+        """Clear the state: another process was the leader since, or this one long ago."""
         self._last_look = self._listened_at = None
         self._heard, self._silent = {}, {}
 
@@ -78,7 +78,7 @@ def describe_loss(last_sync_at: datetime | None, limit: float, key: str) -> str:
 
 
 def describe_return(health: str, last_sync_at: datetime | None, now: datetime) -> str:
-    """How a cluster came to be ready: for the first time, or after a silence."""
+    """How a cluster became ready: for the first time, or after a silence."""
     if health not in (Health.UNREACHABLE.value, Health.LOST.value) or last_sync_at is None:
         return "Its agent synced for the first time."
     silent = show_duration((now - last_sync_at).total_seconds())

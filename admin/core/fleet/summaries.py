@@ -28,7 +28,7 @@ _EXPECTED = "no agent of it has ever been seen"
 
 
 def off_because(cluster: Cluster) -> list[str]:
-    """The words for what keeps work away from a cluster; that it is expected comes alone."""
+    """The words for what keeps work away from a cluster; `expected` excludes all others."""
     words = [word for word in cluster.off_because.split(",") if word]
     return words or (["expected"] if cluster.is_expected else [])
 
@@ -61,7 +61,7 @@ def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], n
 
 
 def describe_free(total: Amounts | None, free: Amounts | None) -> str:
-    """What is free of what there is: `; free are 3 of 4 cpu`. Nodes are shared, so that idle ones are told apart."""
+    """What is free of what there is: `; free are 3 of 4 cpu`. Nodes are shared, so idle nodes are counted apart."""
     if free is None:
         return ", and has not reported what is free"
     amounts = [_free(name, amount, total) for name, amount in free.items() if name != "nodes"]

@@ -34,7 +34,7 @@ _NUMBERS_AS_TEXT = {
 
 
 def plain_values(inputs: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
-    """The inputs of a request as plain values, whether they came as such or as literals."""
+    """The inputs of a request as plain values, sent as such or as literals."""
     if not isinstance(inputs, Mapping):
         add_problem(problems, path, f"{quoted(inputs)} is not a mapping of input names to values.")
         return {}
@@ -85,17 +85,17 @@ def _read_literal(literal: Any, path: Path, problems: list[Problem], depth: int)
 
 
 def _only_entry(
-    value: Any, known: tuple[str, ...], noun: str, path: Path, problems: list[Problem]
+    value: Any, words: tuple[str, ...], noun: str, path: Path, problems: list[Problem]
 ) -> tuple[str, Mapping[str, Any]]:
     """The single key of a mapping and the mapping under it; an empty key where the value is no such thing."""
-    spelled = " or ".join(f"{{{word}: …}}" for word in known)
+    spelled = " or ".join(f"{{{word}: …}}" for word in words)
     if not isinstance(value, Mapping) or len(value) != 1:
         add_problem(problems, path, f"{quoted(value)} is not {noun}: give {spelled}.")
         return "", {}
     [(key, content)] = value.items()
-    if key not in known:
+    if key not in words:
         reason = f"is not part of {noun} here: give {spelled}."
-        add_problem(problems, (*path, shorten(key)), reason, closest(str(key), known))
+        add_problem(problems, (*path, shorten(key)), reason, closest(str(key), words))
         return "", {}
     if not isinstance(content, Mapping):
         add_problem(problems, (*path, key), f"{quoted(content)} is not a mapping.")
@@ -113,11 +113,11 @@ def _read_scalar(scalar: Mapping[str, Any], path: Path, problems: list[Problem])
     if not variant:
         return None
     where = (*path, variant)
-    known = [key for key in primitive if key in _PRIMITIVES]
-    if len(primitive) != 1 or not known:
+    types = [key for key in primitive if key in _PRIMITIVES]
+    if len(primitive) != 1 or not types:
         add_problem(problems, where, f"is not a primitive: give exactly one of {', '.join(_PRIMITIVES)}.")
         return None
-    [key] = known
+    [key] = types
     word, value = _PRIMITIVES[key], primitive[key]
     if isinstance(value, str) and word in _NUMBERS_AS_TEXT:
         pattern, number = _NUMBERS_AS_TEXT[word]

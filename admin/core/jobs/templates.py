@@ -38,14 +38,14 @@ def references(template: str) -> list[str]:
     return list(dict.fromkeys(name for name in used if name is not None))
 
 
-def check_template(template: str, known: Collection[str], path: Path, problems: list[Problem]) -> None:
+def check_template(template: str, inputs: Collection[str], path: Path, problems: list[Problem]) -> None:
     """Report expressions that cannot be filled in: undeclared inputs, and whatever is not an input."""
     for expression in dict.fromkeys(_EXPRESSION.findall(template)):
         name = _input_name(expression)
         if name is None:
             add_problem(problems, path, f"'{{{{{shorten(expression)}}}}}' is not known: {_RULE}.")
-        elif name not in known:
-            problems.append(unknown_problem(dotted(path), "input", name, known))
+        elif name not in inputs:
+            problems.append(unknown_problem(dotted(path), "input", name, inputs))
 
 
 def _input_name(expression: str) -> str | None:
@@ -58,11 +58,11 @@ def fill_job(job: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any
     return dict(job) | {field: _fill_texts(job[field], inputs) for field in _TEMPLATED if field in job}
 
 
-def check_job_templates(job: Mapping[str, Any], known: Collection[str], path: Path, problems: list[Problem]) -> None:
+def check_job_templates(job: Mapping[str, Any], inputs: Collection[str], path: Path, problems: list[Problem]) -> None:
     """Report expressions of a job that cannot be filled in."""
     for field in _TEMPLATED:
         for where, text in _texts(job.get(field), (*path, field)):
-            check_template(text, known, where, problems)
+            check_template(text, inputs, where, problems)
     for field in job.keys() - set(_TEMPLATED):
         for where, text in _texts(job[field], (*path, field)):
             if references(text):

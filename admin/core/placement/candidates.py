@@ -37,7 +37,7 @@ _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=So
 
 
 class Candidate(NamedTuple):
-    """A cluster that might be chosen, as filters and strategies see it."""
+    """A cluster that may be chosen, with what filters and strategies read of it."""
 
     cluster: Cluster
     weight: float

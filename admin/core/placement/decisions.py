@@ -250,7 +250,7 @@ def _render_verdict(verdict: Verdict) -> dict[str, Any]:
 
 #: The states of clusters that operators switch, by the filters that ask for them.
 _SWITCHED = {ENABLED.name: "disabled", CORDONED.name: "cordoned"}
-#: The events by which clusters came to such states, by cluster and state.
+#: The events that set such states, by cluster and state.
 SwitchedBy = Mapping[tuple[str, str], Provenance]
 
 
@@ -304,7 +304,7 @@ def render_candidates(
 ) -> list[dict[str, Any]]:
     """The candidates of a stored decision with scores, ranks and draws, which are the same whenever they are made.
 
-    `switched_by` are the events by which `switched_candidates` came to their states, by cluster and state.
+    `switched_by` are the events that set the states of `switched_candidates`, by cluster and state.
     """
     by_position = STRATEGIES[trail["strategy"]].score_by_position
     candidates = [dict(candidate) for candidate in trail["candidates"]]

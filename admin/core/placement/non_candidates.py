@@ -18,7 +18,7 @@ from admin.core.provenance import Provenance
 
 #: The filters that are asked here look at clusters alone.
 _ANY_WORKLOAD = Workload(key="")
-#: Of each cluster, by which event or revision it came to its states.
+#: Of each cluster, the event or revision that set each of its states.
 StatesByCluster = Mapping[str, Mapping[str, Provenance]]
 
 
@@ -30,7 +30,7 @@ def switched_off(fleet: Fleet, candidates: Collection[str]) -> list[Cluster]:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupHistory:
-    """By which revisions a route's pool or label came to be as it is; None and empty where that is not known."""
+    """The revisions that last changed a route's pool or label; None and empty where unknown."""
 
     defined_by: Provenance | None = None
     deleted_by: Provenance | None = None
@@ -38,7 +38,7 @@ class GroupHistory:
 
 
 def membership_changes(changes: Iterable[RowChange]) -> dict[str, int]:
-    """The revision in which each cluster last came into a pool or label or left it, of changes newest first."""
+    """The revision that last added each cluster to a pool or label or removed it, from changes newest first."""
     revisions: dict[str, int] = {}
     for change in changes:
         before, after = (

@@ -61,7 +61,7 @@ _MOST_EXACT = 1000
 
 
 def expected_range(share: float, draws: int, clusters: int = 1) -> Range:
-    """How many of some draws a cluster gets by chance, if a share of them is promised to it.
+    """How many draws a cluster gets by chance, given its promised share.
 
     In 95 of 100 cases each of so many clusters gets a number within its range. That is an interval of the binomial
     distribution; of many draws by its normal approximation.
@@ -112,7 +112,7 @@ class Placing:
     def passed_over(self, key: str, chosen: str) -> PassedOver | None:
         """The cluster that would have been chosen if all had been able; None where that one was.
 
-        Of strategies that go by the state of clusters, nobody knows how one that was dropped would have ranked: the
+        For strategies that rank by the state of clusters, the rank of a dropped cluster is unknown: the
         first that was dropped counts.
         """
         if not self._dropped:
@@ -147,7 +147,7 @@ def explain_share(
     gained: Mapping[PassedOver, int],
     weights_changed: bool,
 ) -> str:
-    """Why so many executions came to a cluster: by chance, or past it, or instead of others.
+    """Why a cluster got so many executions: by chance, or because it or others were passed over.
 
     `drawn` are those that would have come with all clusters able, and `lost` those of them that went past it, by
     reason; both are known only of strategies that promise a share.

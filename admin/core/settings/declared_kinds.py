@@ -145,14 +145,14 @@ def _declare(name: str, declaration: Any) -> Kind:
 def _read_levels(words: Any, problems: list[Problem]) -> tuple[Level, ...]:
     if words == "all":
         return STORED_LEVELS
-    known = [level.value for level in STORED_LEVELS]
+    names = [level.value for level in STORED_LEVELS]
     if not isinstance(words, list) or not words:
-        add_problem(problems, ("levels",), f"give 'all' or a list of {', '.join(known)}.")
+        add_problem(problems, ("levels",), f"give 'all' or a list of {', '.join(names)}.")
         return ()
     spelled = {str(word): str(word).replace("_", "-").replace(" ", "-") for word in words}
     for word, level in spelled.items():
-        if level not in known:
-            problems.append(unknown_problem("levels", "level", word, known))
+        if level not in names:
+            problems.append(unknown_problem("levels", "level", word, names))
     return tuple(level for level in STORED_LEVELS if level.value in spelled.values())
 
 

@@ -69,12 +69,12 @@ def rows_in(settings: Iterable[Mapping[str, Any]]) -> set[RowVersion]:
 def with_revision(kind: str, path: str, origin: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
     """An origin with the revision that set the field, or with one before which it was set."""
     row = RowVersion.of_origin(kind, origin)
-    known = fields.get(row) if row else None
-    if known is None:
+    row_fields = fields.get(row) if row else None
+    if row_fields is None:
         return dict(origin)
-    if path in known.revisions:
-        return {**origin, "revision": known.revisions[path]}
-    return {**origin, "set_before": known.set_before} if known.set_before else dict(origin)
+    if path in row_fields.revisions:
+        return {**origin, "revision": row_fields.revisions[path]}
+    return {**origin, "set_before": row_fields.set_before} if row_fields.set_before else dict(origin)
 
 
 def with_revisions(effective: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
@@ -89,5 +89,5 @@ def with_revisions(effective: Mapping[str, Any], fields: FieldsByRow) -> JsonObj
 
 def _with_revisions(kind: str, step: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
     row = RowVersion.of_origin(kind, step)
-    known = fields.get(row) if row else None
-    return dict(step) if known is None else {**step, "revisions": dict(known.revisions)}
+    row_fields = fields.get(row) if row else None
+    return dict(step) if row_fields is None else {**step, "revisions": dict(row_fields.revisions)}

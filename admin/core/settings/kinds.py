@@ -57,8 +57,8 @@ class Kind:
             problems = (replace(problem, field=problem.field or self.payload_key) for problem in error.problems)
             raise Invalid(*problems) from None
         if not normal:
-            known = ", ".join(self.payload.fields)
-            reason = f"says nothing: give at least one of {known}, or delete the attribute to inherit."
+            names = ", ".join(self.payload.fields)
+            reason = f"says nothing: give at least one of {names}, or delete the attribute to inherit."
             raise invalid(self.payload_key, reason)
         return normal
 

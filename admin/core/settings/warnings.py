@@ -133,9 +133,9 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
     ]
 
 
-def names_without_effect(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
+def names_without_effect(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
     """The warnings about one row that say of a field that it has no effect."""
-    yield from _unknown_names(kind, row, known)
+    yield from _unknown_names(kind, row, names)
     yield from (warning for warning in _odd_resources(kind, row) if warning.code is WarningCode.UNREAD_FIELD)
 
 
@@ -152,14 +152,14 @@ def warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near
     )
 
 
-def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
+def _unknown_names(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
     leaves = kind.leaves(row.payload)
     for path, name_list in kind.refers_to.items():
         value = leaves.get(path) or []
         for name in value if isinstance(value, list) else [value]:
-            if name in known[name_list]:
+            if name in names[name_list]:
                 continue
-            near = closest(name, known[name_list])
+            near = closest(name, names[name_list])
             message = (
                 f"No {name_list.value} is called '{name}' yet.{did_you_mean(near)} "
                 f"It takes effect once it is defined; {_UNTIL_DEFINED}"
@@ -168,12 +168,12 @@ def _unknown_names(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]
             yield replace(warning, missing=(_DEFINED_AS[name_list], name)) if name_list in _DEFINED_AS else warning
 
 
-def unknown_scopes(kind: Kind, row: Row, known: KnownNames) -> Iterator[Warning]:
+def unknown_scopes(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
     """A workflow or launch plan that is not registered yet, in this project or any other."""
     for field, name_list in (("workflow", NameList.WORKFLOW), ("launch_plan", NameList.LAUNCH_PLAN)):
         name = getattr(row.scope, field)
-        if name and name not in known[name_list]:
-            near = closest(name, known[name_list])
+        if name and name not in names[name_list]:
+            near = closest(name, names[name_list])
             message = (
                 f"No {name_list.value} called '{name}' is registered yet.{did_you_mean(near)} "
                 "It takes effect once one is."

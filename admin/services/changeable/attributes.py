@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, rows_after
 from admin.core.problems import Invalid, Problem
 from admin.core.projects import projects_after
@@ -17,9 +15,8 @@ from admin.core.settings.warnings import Surroundings, Warning, WarningCode, che
 from admin.errors import MOST_DETAILS, UndeclaredKind
 from admin.services.changeable.base import Changeable, Policy, row_change
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, names_known
 from admin.services.scopes import check_active, check_domain, unknown_project
-from admin.store import attributes, projects
+from admin.store import projects
 
 
 def attribute_write(
@@ -50,18 +47,6 @@ class ChangeableAttributes(Changeable):
     def restore(cls, context: Context, change: RowChange) -> RowWrite:
         kind = _declared(context, change.kind)
         return attribute_write(kind, change.scope, lambda _: None if change.after is None else kind.read(change.after))
-
-    @classmethod
-    def stored_warnings(cls, context: Context, connection: Connection) -> Iterator[Warning]:
-        settings = context.settings
-        known = names_known(context, connection, current_fleet(context, connection))
-        for name in sorted(attributes.kinds_in_use(connection)):
-            if name not in settings.kinds:
-                yield undeclared(name)
-                continue
-            around = Surroundings.of(attributes.every(connection, name), settings.platform, known)
-            for row in around.rows.values():
-                yield from warnings_of(settings.kinds[name], row, around)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
         self._view = self.draft.settings_view
@@ -101,7 +86,7 @@ class ChangeableAttributes(Changeable):
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
         settings, draft = self.context.settings, self.draft
-        known = self._view.names_known(draft.changes)
+        names = self._view.names_known(draft.changes)
         by_kind: dict[str, list[tuple[RowWrite, RowChange]]] = defaultdict(list)
         for write, change in rows:
             if change.after is not None:
@@ -110,7 +95,7 @@ class ChangeableAttributes(Changeable):
             kind = settings.kinds[name]
             rows_before = self._view.touching(name, [change.scope for _, change in written])
             after = rows_after(rows_before, _of_kind(name, draft.changes))
-            around = Surroundings.of(after.values(), settings.platform, known)
+            around = Surroundings.of(after.values(), settings.platform, names)
             for write, change in written:
                 row = around.rows[change.scope]
                 if draft.options.restores:

@@ -110,7 +110,7 @@ class ChangeableFleet(Changeable):
         self._forget_clusters(changes, now)
 
     def _forget_clusters(self, changes: Sequence[RowChange], now: datetime) -> None:
-        """Forget the state of removed clusters, so that a new one of the same name starts without it.
+        """Delete the state of removed clusters, so that a new one of the same name starts without it.
 
         Work that an agent still holds is given away like that of a lost cluster, when its leases end.
         """

@@ -105,11 +105,11 @@ class EarlySettings:
         return self._context.index.rows(kind, chains)
 
     def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
-        known = {project_id: self._context.index.known_project(project_id) for project_id in project_ids}
-        projects_known = {project_id: project for project_id, project in known.items() if project is not None}
-        if len(projects_known) < len(known):
+        cached = {project_id: self._context.index.known_project(project_id) for project_id in project_ids}
+        projects = {project_id: project for project_id, project in cached.items() if project is not None}
+        if len(projects) < len(cached):
             raise NotInMemory
-        return projects_known
+        return projects
 
     def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
         self.names_version, names = self._context.known_names.latest(NAMES)
@@ -169,11 +169,11 @@ class KnownSettings:
 
     def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
         index = self._context.index
-        known = {project_id: index.known_project(project_id) for project_id in project_ids}
+        cached = {project_id: index.known_project(project_id) for project_id in project_ids}
         # Another replica may have created a configured project, which no revision records.
-        missing = [project_id for project_id, project in known.items() if project is None]
+        missing = [project_id for project_id, project in cached.items() if project is None]
         stored = projects.get_many(self._connection, missing) if missing else {}
-        return stored | {project_id: project for project_id, project in known.items() if project is not None}
+        return stored | {project_id: project for project_id, project in cached.items() if project is not None}
 
     def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
         return names_known_at(self._context, self._connection, self._basis)

@@ -1,1 +1,1 @@
-"""What a worker keeps in memory of the database, and how it learns of changes."""
+"""What a worker caches of the database, and how it is notified of changes."""

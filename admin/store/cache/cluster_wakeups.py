@@ -114,7 +114,7 @@ class ClusterWakeups:
                 waiter.wake()
 
     def _poll(self) -> None:
-        """Poll until nobody waits."""
+        """Poll while there are waiters."""
         changes = _ClusterChanges()
         while True:
             try:

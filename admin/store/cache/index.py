@@ -135,8 +135,8 @@ class Index:
         """
         if not self._is_failing or self._revision < self._shared_counter.latest():
             return None
-        known = self._applying(scope)
-        return None if known is None else (known, self.monotonic() - self._current_at)
+        applied = self._applying(scope)
+        return None if applied is None else (applied, self.monotonic() - self._current_at)
 
     def _applying(self, scope: Scope) -> Applying | None:
         paths = scope.paths()
@@ -282,12 +282,12 @@ class Index:
         if not above.made:
             return True
         named = list(project_changes(above.changes))
-        known = projects.get_many(connection, named) if named else {}
+        changed_projects = projects.get_many(connection, named) if named else {}
         with self._reading:
             self._apply(above.changes, above.made)
             for project_id in named:
                 self._projects.pop(project_id, None)
-            self._projects |= known
+            self._projects |= changed_projects
             self._revision, self._made_at = head, above.made[head].updated_at
         return True
 

@@ -31,6 +31,6 @@ class RecentChanges:
         return None if count > len(self._keys) else list(islice(reversed(self._keys), count))
 
     def forget(self) -> None:
-        """Forget all of them, so that nothing is known to be unchanged."""
+        """Clear all of them, so that everything may have changed."""
         self._keys.clear()
         self.mark += 1

@@ -17,7 +17,7 @@ _INTERVAL_SECONDS = 0.05
 class SequenceWatcher:
     """Wakes the threads that wait for the next number of a sequence, also one that another process committed.
 
-    One thread polls the database while somebody waits, and ends when nobody does. A waiter holds no connection.
+    One thread polls the database while there are waiters. A waiter holds no connection.
     """
 
     def __init__(self, database: Database, read_last: Callable[[Connection], int]) -> None:

@@ -63,7 +63,7 @@ def set_up(engine: Engine, limits: TimeLimits | None = None) -> None:
 def _open_existing(
     path: Path, _dialect: Dialect, _record: object, arguments: list[str], options: dict[str, Any]
 ) -> None:
-    """Open the file without creating it: one that was removed would come back readable by everybody."""
+    """Open the file without creating it: a removed file would be created again, world-readable."""
     arguments[0], options["uri"] = f"{path.as_uri()}?mode=rw", True
 
 
@@ -114,7 +114,7 @@ class LockTimeout(SQLAlchemyTimeout):
 
 
 class WriteLock:
-    """Admits one writer at a time, over all threads and processes, in about the order they came; it is reentrant.
+    """Admits one writer at a time, over all threads and processes, roughly first come, first served; it is reentrant.
 
     SQLite itself waits for its lock by trying again later, which can starve a writer.
     """
@@ -184,7 +184,7 @@ class _QueuedLock:
         threading.Thread(target=self._stay, name="turn", daemon=True).start()
 
     def wait(self, seconds: float) -> int | None:
-        """The locked file; None where that takes longer, and where it was released since nobody wanted it."""
+        """The locked file; None where that takes longer, and where it was released because no writer waited."""
         with self._changed:
             self._is_wanted = True
             self._changed.wait_for(lambda: self.is_over, seconds)

@@ -33,7 +33,7 @@ class Stream:
         self._thread.start()
 
     def finish(self, seconds: float) -> None:
-        """Wait until everything is read; no longer, because a process of somebody else's may hold the pipe."""
+        """Wait until everything is read; no longer, because a foreign process may hold the pipe."""
         self._thread.join(seconds)
 
     def _read(self) -> None:

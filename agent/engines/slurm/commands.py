@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -145,7 +145,7 @@ class SlurmCommands:
         fields = ",".join(f"{field}:|" for field in _QUEUE_FIELDS)
         printed, _ = self.run("squeue", "--noheader", "--all", "--states=all", *selection, "--Format", fields)
         rows = (line.strip().split("|")[: len(_QUEUE_FIELDS)] for line in printed.splitlines())
-        return [_native_job(*(field.strip() for field in row)) for row in rows if len(row) == len(_QUEUE_FIELDS)]
+        return [_native_job(field.strip() for field in row) for row in rows if len(row) == len(_QUEUE_FIELDS)]
 
     def past_jobs(self, *, ids: Sequence[str] = (), name: str = "") -> list[NativeJob]:
         """Jobs that the controller has forgotten, from accounting or the completion log, if the site has either."""
@@ -157,7 +157,7 @@ class SlurmCommands:
                 *("sacct", "--allocations", "--noheader", "--parsable2", "--starttime", since),
                 *(*selection, "--format", _ACCOUNTING_FIELDS),
             )
-            return [_native_job(*line.split("|")) for line in printed.splitlines() if line.count("|") == 6]
+            return [_native_job(line.split("|")) for line in printed.splitlines() if line.count("|") == 6]
         return [job for job in self._completed() if (job.id in ids if ids else job.name == name)]
 
     def _completed(self) -> Iterator[NativeJob]:
@@ -174,7 +174,7 @@ class SlurmCommands:
             fields = dict(re.findall(r"(\w+)=(\S*)", line))
             if fields.keys() >= {"JobId", "Name", "JobState", "ExitCode"}:
                 # The log is in the local time of the controller, which is taken to be that of the agent.
-                yield _native_job(*(fields.get(name, "") for name in _COMPLETED_FIELDS), local=True)
+                yield _native_job((fields.get(name, "") for name in _COMPLETED_FIELDS), local=True)
 
     def settings(self) -> dict[str, str]:
         """The controller's configuration."""
@@ -222,19 +222,9 @@ def _reason(text: str) -> str:
     return "; ".join(dict.fromkeys(lines))
 
 
-def _native_job(
-    id: str,
-    name: str,
-    state: str,
-    status: str,
-    start: str,
-    end: str,
-    nodes: str,
-    reason: str = "",
-    *,
-    local: bool = False,
-) -> NativeJob:
-    """A job from the texts that Slurm prints."""
+def _native_job(fields: Iterable[str], *, local: bool = False) -> NativeJob:
+    """A job from the texts that Slurm prints, in the order of `_QUEUE_FIELDS`; the reason may be missing."""
+    id, name, state, status, start, end, nodes, *reason = fields
     code, signal = _split_status(status)
     return NativeJob(
         id,
@@ -246,7 +236,7 @@ def _native_job(
         _moment(start, local=local),
         _moment(end, local=local),
         _value(nodes),
-        _value(reason),
+        _value("".join(reason)),
     )
 
 

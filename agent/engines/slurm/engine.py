@@ -140,11 +140,11 @@ class SlurmEngine(CommandEngine):
     def states(self, handles: Sequence[Handle]) -> dict[str, NativeState]:
         """The state of each job, with one command for all that the controller remembers."""
         self._renew_begun()
-        known = self.commands.jobs([handle.native_id for handle in handles])
+        jobs = self.commands.jobs([handle.native_id for handle in handles])
         states: dict[str, NativeState] = {}
         forgotten: list[Handle] = []
         for handle in handles:
-            job = known.get(handle.native_id)
+            job = jobs.get(handle.native_id)
             # Slurm reuses ids.
             if job is None or job.name != handle.key:
                 forgotten.append(handle)

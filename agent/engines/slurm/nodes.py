@@ -73,11 +73,11 @@ class Partitions:
         partition = self._find(task.queue)
         if partition is not None:
             return _check_size(task, partition)
-        known = sorted(self._records)
+        partitions = sorted(self._records)
         if not task.queue:
-            return f"queue: the job names none, and Slurm has no default partition: give one of {', '.join(known)}"
-        suggestion = did_you_mean(task.queue, known)
-        return f"queue: Slurm has no partition '{task.queue}'.{suggestion} There are {listed(known)}."
+            return f"queue: the job names none, and Slurm has no default partition: give one of {', '.join(partitions)}"
+        suggestion = did_you_mean(task.queue, partitions)
+        return f"queue: Slurm has no partition '{task.queue}'.{suggestion} There are {listed(partitions)}."
 
     def _find(self, name: str) -> dict[str, str] | None:
         """The record of a partition, or of the default one if there is no name."""

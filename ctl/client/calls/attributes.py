@@ -232,4 +232,8 @@ class AttributeCalls(KindCalls):
 
     def warnings(self) -> list[Document]:
         """The warnings about stored rows that still apply."""
-        return list(self._read("warnings", holding="warnings")["warnings"])
+        return list(self.list_warnings())
+
+    def list_warnings(self) -> Iterator[Document]:
+        """The same, read page by page as they are needed."""
+        return self._pages("warnings", "warnings", optional=("limit",))

@@ -114,7 +114,7 @@ class FleetCalls(ChangeCalls):
         return list(self._read(f"{_path('cluster', name)}/tokens", holding="tokens")["tokens"])
 
     def rotate_token(self, name: str, *, overlap: str | None = None) -> Document:
-        """A new `token`, which nobody can read again; older ones count until the overlap, such as `10m`, is over."""
+        """A new `token`, which cannot be read again; older ones are valid until the overlap, such as `10m`, is over."""
         return self._write("POST", f"{_path('cluster', name)}/tokens", non_empty({"overlap": overlap}))
 
     def revoke_token(self, name: str, prefix: str) -> Document:

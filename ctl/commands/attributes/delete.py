@@ -41,10 +41,10 @@ def delete_attribute(kind: Kind) -> Command:
             return
         if file is not None and not flags["force"]:
             check_expected_version(file.name, file.version, row.version)
-        is_asked = asks(flags)
+        asks_first = asks(flags)
         title, labels = f"{place(kind, scope)} (level {scope.level})", (f"version {row.version}", "deleted")
-        show_difference(session, title, row.payload, None, labels, is_asked=is_asked)
-        if is_asked:
+        show_difference(session, title, row.payload, None, labels, asks_first=asks_first)
+        if asks_first:
             confirm("Delete this?", "Not confirmed: nothing was deleted.")
         _delete(session, kind, scope, None if flags["force"] else row.version, flags)
 

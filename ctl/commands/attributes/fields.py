@@ -155,11 +155,11 @@ def _assign(changes: dict[str, Any], entry: Field, value: Any) -> None:
     *branches, name = entry.path.split(".")
     for branch in branches:
         changes = changes.setdefault(branch, {})
-    known = changes.get(name)
-    if isinstance(known, dict) and isinstance(value, dict):
-        known.update(value)
-    elif entry.shape == "keyed" and isinstance(known, list):
-        known.extend(value)
+    earlier = changes.get(name)
+    if isinstance(earlier, dict) and isinstance(value, dict):
+        earlier.update(value)
+    elif entry.shape == "keyed" and isinstance(earlier, list):
+        earlier.extend(value)
     else:
         changes[name] = value
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, typed_choice
-from ctl.cli.options import SCOPE_PARAMETERS, Option, at_option, force_option, option
+from ctl.cli.options import SCOPE_PARAMETERS, Option, all_option, at_option, force_option, option
 from ctl.cli.provenance import describe_field_origin, show_author
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
@@ -61,7 +61,7 @@ def get_attribute(kind: Kind) -> Command:
         help=_HELP.format(description=kind.description or kind.name, noun=kind.noun),
         params=[
             *SCOPE_PARAMETERS,
-            Option(["-A", "--all", "all_scopes"], is_flag=True, help="The rows of all scopes; -p, -d … filter them."),
+            all_option("all_scopes", "The rows of all scopes; -p, -d … filter them."),
             Option(["--exact"], is_flag=True, help="Only the row stored at this scope, nothing inherited."),
             option("attrFile", metavar="FILE", help="Write the value to a file."),
             force_option("Overwrite the file without asking."),

@@ -75,10 +75,10 @@ def _watch(session: Session, kind: Kind, filters: Mapping[str, Any]) -> None:
         if before is None:
             _print(session, kind, rows)
             return
-        known = {row.scope: row for row in before}
+        earlier = {row.scope: row for row in before}
         now = {row.scope: row for row in rows}
-        written = [row for scope, row in now.items() if known.get(scope) != row]
-        gone = [row for scope, row in known.items() if scope not in now]
+        written = [row for scope, row in now.items() if earlier.get(scope) != row]
+        gone = [row for scope, row in earlier.items() if scope not in now]
         _print_changed(session, kind, written, gone, has_headers=not before)
 
     watch(session, read, show)

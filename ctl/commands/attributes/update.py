@@ -91,7 +91,7 @@ class Update:
         self.printer = session.printer
         self.kind = kind
         self.flags = flags
-        self.is_asked = may_ask and asks(flags)
+        self.asks_first = may_ask and asks(flags)
         self.file: AttributeFile | None = None
 
     def run(self) -> None:
@@ -114,14 +114,14 @@ class Update:
         before = trial.before if trial.before is not None else (row.payload if row else None)
         labels = (f"version {row.version}" if row else "not set", "after this update")
         title = f"{place(self.kind, scope)} (level {scope.level})"
-        show_difference(self.session, title, before, trial.payload, labels, is_asked=self.is_asked)
+        show_difference(self.session, title, before, trial.payload, labels, asks_first=self.asks_first)
         show_preview(self.session, trial.document, is_dry_run=self.flags["dry_run"])
         if self.flags["dry_run"]:
             self._answer(scope, trial.document)
             self.printer.note("Dry run: nothing was written.")
             check_strict(self.flags, trial.warnings, "nothing was written")
             return
-        if self.is_asked:
+        if self.asks_first:
             confirm_write()
         change = self._send(edit, scope, **conditions)
         self.printer.warnings(change.warnings, trial.warnings)

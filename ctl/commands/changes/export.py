@@ -88,9 +88,9 @@ def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any])
         parts = list(FLEET)
     rows, projects, fleet = _consistent(session, filters, flags["at"], parts)
     rows = [row for row in rows if not words or row.kind in kind_names]
-    known = {kind.name: kind for kind in session.client.kinds()}
+    kinds = {kind.name: kind for kind in session.client.kinds()}
     documents = [exported for noun, defined in fleet.items() for exported in exported_definitions(noun, defined)]
-    documents += exported_rows(_of_known_kinds(session, rows, known), known)
+    documents += exported_rows(_of_known_kinds(session, rows, kinds), kinds)
     with_projects = flags["at"] is None if flags["with_projects"] is None else flags["with_projects"]
     if not with_projects:
         return documents
@@ -125,12 +125,12 @@ def _managed(session: Session, noun: str) -> list[RowChange]:
     return session.client.stored_definitions(noun, definitions)
 
 
-def _of_known_kinds(session: Session, rows: list[Attribute], known: Mapping[str, Kind]) -> list[Attribute]:
-    undeclared = [str(row.kind) for row in rows if row.kind not in known]
+def _of_known_kinds(session: Session, rows: list[Attribute], kinds: Mapping[str, Kind]) -> list[Attribute]:
+    undeclared = [str(row.kind) for row in rows if row.kind not in kinds]
     for name in sorted(set(undeclared)):
         number = count(undeclared.count(name), "row")
         session.printer.warning(f"{number} of {name} left out: that kind is no longer declared.")
-    return [row for row in rows if row.kind in known]
+    return [row for row in rows if row.kind in kinds]
 
 
 def _write(session: Session, documents: list[Any], flags: Mapping[str, Any]) -> None:

@@ -117,8 +117,8 @@ def _show_effective(session: Session, effective: Document) -> None:
 
 def tell_warnings(session: Session, warnings: Sequence[Document], already_shown: Sequence[Document] = ()) -> None:
     """Print the warnings that were not shown before; of very many only the first."""
-    known = {_placed(session, warning) for warning in already_shown}
-    texts = [text for warning in warnings if (text := _placed(session, warning)) not in known]
+    shown = {_placed(session, warning) for warning in already_shown}
+    texts = [text for warning in warnings if (text := _placed(session, warning)) not in shown]
     for text in texts[:_MOST_WARNINGS]:
         session.printer.warning(text)
     if len(texts) > _MOST_WARNINGS:
@@ -146,15 +146,15 @@ def is_confirmed(
 
     Where there is no terminal to ask at, `check_unasked` refuses what needs --force.
     """
-    is_asked = asks(flags)
-    if is_asked or not session.printer.is_quiet:
+    asks_first = asks(flags)
+    if asks_first or not session.printer.is_quiet:
         with_diffs = True if flags["show_diff"] else None
         show_plan(session, trial, with_diffs=with_diffs, is_dry_run=flags["dry_run"])
     if flags["dry_run"]:
         answer(session, trial)
         session.printer.note("Dry run: nothing was written.")
         return False
-    if is_asked:
+    if asks_first:
         confirm_write()
     elif not flags["force"]:
         check_unasked(trial)

@@ -63,8 +63,8 @@ class Outcome:
     @property
     def id(self) -> dict[str, str]:
         """Its id, as far as that is known."""
-        known = self.answer.get("id") or self.request.body
-        return {key: str(known.get(key) or "") for key in ("project", "domain", "name")}
+        source = self.answer.get("id") or self.request.body
+        return {key: str(source.get(key) or "") for key in ("project", "domain", "name")}
 
     @property
     def is_there(self) -> bool:

@@ -67,19 +67,19 @@ def create_many(session: Session, requests: Sequence[Request], flags: Mapping[st
 
 def _launchable(session: Session, requests: Sequence[Request]) -> list[Request]:
     """The requests; where a document's `workflow` is no launch plan, for the workflow of that name."""
-    known: dict[tuple[str, str, str], bool] = {}
+    is_registered: dict[tuple[str, str, str], bool] = {}
     launchable = []
     for request in requests:
         if not request.may_mean_workflow:
             launchable.append(request)
             continue
         launched = request.launched
-        if launched not in known:
-            known[launched] = session.client.has_launch_plan(*launched)
-            if not known[launched]:
+        if launched not in is_registered:
+            is_registered[launched] = session.client.has_launch_plan(*launched)
+            if not is_registered[launched]:
                 name = launched[2]
                 session.printer.note(f"There is no launch plan {name}: the workflow {name} is used instead.")
-        launchable.append(request if known[launched] else request.of_workflow())
+        launchable.append(request if is_registered[launched] else request.of_workflow())
     return launchable
 
 

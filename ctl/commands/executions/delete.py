@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import dry_run_option, force_option, option, text_option
+from ctl.cli.options import dry_run_option, force_option, option, selector_option, text_option
 from ctl.cli.prompts import confirm, confirm_many, is_terminal
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -20,7 +20,6 @@ from ctl.commands.executions.options import (
     raise_failures,
     scope_options,
     selector_document,
-    selector_option,
 )
 from ctl.commands.executions.tables import ID_COLUMNS
 
@@ -35,7 +34,7 @@ A waiting execution is ABORTED at once; a running one is ABORTING until its clus
 as it is, and the exit status is 0. One whose cluster is silent (CLUSTER_SILENT) cannot be stopped; --giveUp ends it as
 FAILED, or ABORTED if it was to be aborted, although its job may go on until the cluster's agent returns and ends it. It
 is refused where an agent can still end the execution. Asks for confirmation on a terminal; without one,
---selector needs --force or --dryRun.
+a selector needs --force or --dryRun.
 
 {SELECTOR}
 """
@@ -45,8 +44,8 @@ is refused where an agent can still end the execution. Asks for confirmation on 
     help=_HELP,
     params=[
         name_argument(parameter="names", required=False, nargs=-1, metavar="[NAME …]"),
-        *scope_options("With --selector: of all projects."),
-        selector_option("End all executions that match these terms."),
+        *scope_options("With a selector: of all projects."),
+        selector_option("End all executions that match these terms. Also --selector."),
         text_option("cause", metavar="TEXT", help="Why; kept with the execution."),
         option("giveUp", is_flag=True, help="End it without the agent of a cluster that is silent."),
         dry_run_option("Show what would be ended, and end nothing."),
@@ -54,18 +53,18 @@ is refused where an agent can still end the execution. Asks for confirmation on 
     ],
     examples=[
         "rainbowctl delete execution nightly -p flytesnacks -d development --cause 'wrong inputs'",
-        "rainbowctl delete execution --selector 'phase=QUEUED,cluster=east' --allProjects --dryRun",
-        "rainbowctl delete execution --selector 'workflow=train,created_at<7d' -p flytesnacks --force",
+        "rainbowctl delete execution --filter.fieldSelector 'phase=QUEUED,cluster=east' --allProjects --dryRun",
+        "rainbowctl delete execution --filter.fieldSelector 'workflow=train,created_at<7d' -p flytesnacks --force",
         "rainbowctl get execution -p flytesnacks --phase QUEUED -o name | xargs rainbowctl delete execution",
     ],
 )
 def delete_execution(session: Session, names: tuple[str, ...], **flags: Any) -> None:
     if bool(names) == (flags["selector"] is not None):
         remedy = "keep one of the two" if names else "give one of the two"
-        raise InvalidInput(f"NAME or --selector selects the executions to end: {remedy}.")
+        raise InvalidInput(f"NAME or --filter.fieldSelector selects the executions to end: {remedy}.")
     if names:
         if flags["all_projects"]:
-            raise InvalidInput("--allProjects goes with --selector: leave it out.")
+            raise InvalidInput("--allProjects goes with --filter.fieldSelector: leave it out.")
         _delete_named(session, [execution_id(session, name) for name in dict.fromkeys(names)], flags)
     else:
         _delete_selected(session, flags)

@@ -133,7 +133,8 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *_times(explanation)]
+    lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *describe_ahead(printer, explanation)]
+    lines += _times(explanation)
     lines += [*_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
@@ -157,8 +158,27 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _next(document: Document) -> list[str]:
-    step = (document.get("status") or {}).get("next")
-    return [f"next      {step}"] if step else []
+    status = document.get("status") or {}
+    start = (status.get("start") or {}).get("message")
+    return [
+        *([f"next      {status['next']}"] if status.get("next") else []),
+        *([f"start     {start}"] if start else []),
+    ]
+
+
+def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
+    """The first of the executions that go before one in line, and by when each has ended at the latest."""
+    start = (explanation.get("status") or {}).get("start") or {}
+    lines = []
+    for other in start.get("ahead") or []:
+        end = "no time limit"
+        if other.get("ends_by"):
+            end = f"ends {printer.when(other['ends_by'], is_ahead=True)} at the latest"
+        elif other.get("time_limit_seconds") is not None:
+            end = f"runs for {format_duration(other['time_limit_seconds'])} at most"
+        lines.append(f"ahead     {ExecutionId.from_document(other)}, {other['phase']}: {end}")
+    others = int(start.get("running") or 0) + int(start.get("waiting") or 0) - len(lines)
+    return [*lines, f"ahead     {count(others, 'other')}"] if others > 0 else lines
 
 
 def _times(explanation: Document) -> list[str]:
@@ -181,7 +201,7 @@ def _attempts(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _attempt_word(attempt: Document) -> str:
-    """`attempt 2`; `lease 3` for one that came to nothing before its attempt began."""
+    """`attempt 2`; `lease 3` for one that never started."""
     if attempt.get("phase") in NOT_BEGUN:
         return f"lease {attempt['number']}"
     return f"attempt {attempt.get('attempt_number') or attempt['number']}"

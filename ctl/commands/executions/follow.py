@@ -41,10 +41,10 @@ def follow(session: Session, id: ExecutionId, *, seconds: float | None = None) -
         if left <= 0:
             return
         # The admin waits whole seconds; the last fraction is waited for here.
-        whole = min(int(left), _WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-        if not whole:
+        wait_seconds = min(int(left), _WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+        if not wait_seconds:
             session.sleep(left)
-        document = backoff.call(partial(session.client.wait_for_execution, id, seen.events, whole), left)
+        document = backoff.call(partial(session.client.wait_for_execution, id, seen.events, wait_seconds), left)
         execution = seen if document is None else Execution.from_document(document)
         if execution.events != seen.events:
             seen = execution

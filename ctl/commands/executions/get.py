@@ -12,13 +12,21 @@ import click
 
 from ctl.cli.groups import command
 from ctl.cli.lists import PAGE, choose, list_options, more_note, typed_choice
-from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, text_option
+from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, require_text, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import Execution, parse_cause, parse_group, parse_origin, parse_phase, parse_state
-from ctl.client.facts import CAUSES, GROUPS, ORIGINS, SORT_FIELDS
+from ctl.client.executions import (
+    GROUP_WORDS,
+    Execution,
+    parse_cause,
+    parse_group,
+    parse_origin,
+    parse_phase,
+    parse_state,
+)
+from ctl.client.facts import CAUSES, ORIGINS, SORT_FIELDS
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
 from ctl.client.words import listed
@@ -45,9 +53,6 @@ _POLL_SECONDS = 2.0
 #: Formats that show which rung decided where an execution went, which costs the admin more.
 _WITH_ORIGIN = ("wide", "json", "yaml")
 
-#: What executions can be counted by, as it is typed.
-GROUP_WORDS = [group.replace("_", "-") for group in GROUPS]
-
 _HELP = f"""Show executions, newest first: of a project and domain, or one by its NAME.
 
 -p and -d select the executions of a project or domain; without them, and without a context, all are shown. Archived
@@ -58,7 +63,7 @@ ones are left out unless --state selects them.
 --watch shows changes as they happen: with NAME until the execution is finished, otherwise until Ctrl-C. --details
 shows everything about one execution: the request, the job, the settings and the events.
 
---by counts the executions instead, the most frequent first: by {listed([*GROUP_WORDS, "labels.KEY"], "or")}. NEXT
+--by counts the executions instead, the most frequent first: by {listed(GROUP_WORDS, "or")}. NEXT
 ATTEMPT is when the first of those in back-off may start again.
 
 What still runs counts in duration>1h and the like with the time until now. Times are shown as how long ago;
@@ -74,7 +79,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
     text_option("cluster", metavar="NAME", help="On this cluster.", noun="cluster"),
     text_option("pool", metavar="NAME", help="Placed by this pool.", noun="pool"),
     text_option("label", metavar="NAME", help="Placed by this execution cluster label.", noun="label"),
-    text_option("workflow", metavar="NAME", help="Of this workflow."),
+    Option(["-w", "--workflow"], metavar="NAME", callback=require_text, help="Of this workflow."),
     text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Of this launch plan."),
     text_option("version", metavar="VERSION", help="Of this version."),
     text_option("origin", metavar="RUNG[,RUNG]", help=f"Placed by one of these: {listed(ORIGINS, 'or')}."),
@@ -213,8 +218,6 @@ def _find_executions(
     query = _query(session, flags, where)
     if session.printer.format in _WITH_ORIGIN:
         query["with_origin"] = "true"
-    if session.printer.format in _WITH_ORIGIN or _asks_for_limits(flags):
-        query["with_limit_scope"] = "true"
     documents = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
     executions = [Execution.from_document(document) for document in islice(documents, start, start + limit + 1)]
     return executions[:limit], len(executions) > limit

@@ -148,7 +148,7 @@ def _lease_number(session: Session, execution: Execution, attempt: int | None) -
     """
     The lease of an attempt, by which logs are stored; None where no attempt is named.
 
-    The two differ where leases came to nothing before they began.
+    The two differ where leases never started.
     """
     leases_before = execution.attempt - execution.attempt_number
     if attempt is None or not leases_before:

@@ -10,6 +10,7 @@ import click
 from ctl.cli.options import (
     Argument,
     Option,
+    all_option,
     completer,
     domain_option,
     project_option,
@@ -74,7 +75,7 @@ def scope_options(everywhere: str = "Of all projects, even if the context names 
     return [
         project_option("Of this project."),
         domain_option("Of this domain."),
-        Option(["-A", "--allProjects", "--all-projects", "all_projects"], is_flag=True, help=everywhere),
+        all_option("all_projects", everywhere),
     ]
 
 
@@ -99,10 +100,6 @@ SINCE = Option(
 )
 
 
-def selector_option(help: str) -> click.Parameter:
-    return Option(["--selector"], metavar="TERMS", callback=require_text, help=help)
-
-
 def selector_document(session: Session, flags: Mapping[str, Any]) -> Document:
     """A typed selector as the API takes it."""
     from datetime import UTC, datetime
@@ -110,5 +107,5 @@ def selector_document(session: Session, flags: Mapping[str, Any]) -> Document:
     from ctl.client.selectors import filters, parse_selector
 
     where = selected_scope(session, flags, is_needed=True)
-    terms = parse_selector(flags["selector"], "--selector", now=datetime.now(UTC))
-    return {**where, "filters": filters(terms, "--selector")}
+    terms = parse_selector(flags["selector"], "--filter.fieldSelector", now=datetime.now(UTC))
+    return {**where, "filters": filters(terms, "--filter.fieldSelector")}

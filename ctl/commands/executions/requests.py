@@ -107,7 +107,7 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
     domain_option("Domain, likewise."),
     text_option("execFile", metavar="FILE", help="File with what to run and how; - is stdin."),
     text_option(*LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Launch plan to run."),
-    text_option("workflow", metavar="NAME", help="Workflow to run, without a launch plan."),
+    Option(["-w", "--workflow"], metavar="NAME", callback=require_text, help="Workflow to run, without a launch plan."),
     text_option("task", metavar="NAME", help="Task to run; the same as --workflow."),
     text_option("version", metavar="VERSION", help="Its version; by default the active one, else the latest."),
     text_option("jobspec", metavar="FILE", help="Jobspec to run: simple form, next-gen, or Flux V1. - is stdin."),

@@ -281,8 +281,8 @@ def update_cluster_state(session: Session, name: str, file: str) -> None:
     try:
         answer = session.client.report_cluster_state(name, state)
     except InvalidRequest as error:
-        whole = AttributeFile(name=source.name, scope=Scope(), payload=state, positions=positions)
-        raise locate_error(error, whole) from None
+        document = AttributeFile(name=source.name, scope=Scope(), payload=state, positions=positions)
+        raise locate_error(error, document) from None
     if session.printer.is_table:
         session.printer.note(f"Reported the state of cluster {name}.")
     else:

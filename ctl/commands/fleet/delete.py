@@ -68,9 +68,9 @@ def delete_definition(noun: FleetNoun) -> Command:
 
 def _note_missing(session: Session, noun: FleetNoun, names: Sequence[str]) -> None:
     """Say which names there are not, each with the nearest that there is."""
-    known = [str(definition["name"]) for definition in session.client.definitions(noun.name)] if names else []
+    existing = [str(definition["name"]) for definition in session.client.definitions(noun.name)] if names else []
     for name in names:
-        hint = did_you_mean(name, known)
+        hint = did_you_mean(name, existing)
         session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.{hint}")
 
 

@@ -55,12 +55,12 @@ def update_definition(noun: FleetNoun) -> Command:
             report(session, noun, name, trial)
             session.printer.note(f"No changes: {noun.name} {name} is already as requested.")
             return
-        is_asked = asks(flags)
+        asks_first = asks(flags)
         before, after = (in_order(noun.name, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
-        show_difference(session, f"{noun.name} {name}", before, after, labels, is_asked=is_asked)
+        show_difference(session, f"{noun.name} {name}", before, after, labels, asks_first=asks_first)
         show_preview(session, trial, is_dry_run=flags["dry_run"])
-        if is_asked:
+        if asks_first:
             confirm_write()
         if flags["dry_run"]:
             report(session, noun, name, trial)

@@ -90,8 +90,8 @@ def bar(number: int, largest: int, width: int, full: str = _FULL, parts: str = _
     if number <= 0 or largest <= 0:
         return ""
     steps = len(parts) + 1
-    whole, rest = divmod(max(1, round(number / largest * width * steps)), steps)
-    return full * whole + (parts[rest - 1] if rest else "")
+    blocks, rest = divmod(max(1, round(number / largest * width * steps)), steps)
+    return full * blocks + (parts[rest - 1] if rest else "")
 
 
 def _can_draw() -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.options import dry_run_option, force_option
+from ctl.cli.options import dry_run_option, force_option, selector_option
 from ctl.cli.prompts import confirm_many
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
 from ctl.client.words import count
-from ctl.commands.executions.options import SELECTOR, scope_options, selector_document, selector_option
+from ctl.commands.executions.options import SELECTOR, scope_options, selector_document
 from ctl.commands.executions.tables import ID_COLUMNS, reason_code
 
 _HELP = f"""Decide waiting executions again, with the current settings.
@@ -29,18 +29,18 @@ confirmation on a terminal; without one it needs --force.
     help=_HELP,
     params=[
         *scope_options(),
-        selector_option("Executions that match these terms."),
+        selector_option("Executions that match these terms. Also --selector."),
         dry_run_option("Show what would move, and move nothing."),
         force_option("Do not ask."),
     ],
     examples=[
-        "rainbowctl redecide --selector 'phase=QUEUED,pool=gpu' -p flytesnacks --dryRun",
-        "rainbowctl redecide --selector reason=CLUSTERS_FULL --allProjects --force",
+        "rainbowctl redecide --filter.fieldSelector 'phase=QUEUED,pool=gpu' -p flytesnacks --dryRun",
+        "rainbowctl redecide --filter.fieldSelector reason=CLUSTERS_FULL --allProjects --force",
     ],
 )
 def redecide(session: Session, **flags: Any) -> None:
     if flags["selector"] is None:
-        raise InvalidInput("Which executions? Give --selector, as in --selector cluster=east.")
+        raise InvalidInput("Which executions? Give --filter.fieldSelector, as in --filter.fieldSelector cluster=east.")
     selector = selector_document(session, flags)
     trial = session.client.redecide(selector, dry_run=True)
     if flags["dry_run"] or not trial.get("changed"):

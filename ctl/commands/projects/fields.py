@@ -65,9 +65,9 @@ def read_project(session: Session, id: str) -> Document:
     try:
         return session.client.project(id)
     except NotFound as error:
-        known = [str(project["id"]) for project in session.client.projects("ALL")]
+        ids = [str(project["id"]) for project in session.client.projects("ALL")]
         raise NotFound(
-            f"There is no project {id!r}.{did_you_mean(id, known)}",
+            f"There is no project {id!r}.{did_you_mean(id, ids)}",
             status=error.status,
             name=error.name,
             code=error.code,
@@ -112,7 +112,7 @@ def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_projects(session: Session, projects: list[Document], document: Any, *, empty: str = "") -> None:
-    """Projects as a table, or the document as it came."""
+    """Projects as a table, or the document unchanged."""
     names = (f"project/{project['id']}" for project in projects)
     session.printer.show(names, projects, document, _COLUMNS, _WIDE, empty=empty)
 

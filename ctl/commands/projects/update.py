@@ -54,16 +54,16 @@ def update_project(session: Session, **flags: Any) -> None:
         return
     if not flags["force"]:
         check_expected_version(str(flags["file"]), expected, current.get("version"))
-    is_asked = asks(flags)
+    asks_first = asks(flags)
     before = {key: current[key] for key in EDITABLE if current.get(key)}
     after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}
-    show_difference(session, f"project {id}", before, after, is_asked=is_asked)
+    show_difference(session, f"project {id}", before, after, asks_first=asks_first)
     version = None if flags["force"] else current.get("version")
     if flags["dry_run"] or changes.get("state") == "ARCHIVED":
         trial = session.client.update_project(id, if_match=version, dry_run=True, **changes)
         if trial.get("archiving") and session.printer.is_table:
             session.printer.note(str(trial["archiving"]["message"]))
-    if is_asked:
+    if asks_first:
         confirm_write()
     if flags["dry_run"]:
         _answer(session, id, trial)

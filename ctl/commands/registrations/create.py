@@ -113,8 +113,8 @@ class Registrar:
 def complete(session: Session, items: Sequence[Registration], flags: Mapping[str, Any]) -> list[Registration]:
     """The documents with the defaults of the command line, workflows first."""
     scope = default_scope(session)
-    whole = [item.completed(scope["project"], scope["domain"], flags["version"]) for item in items]
-    return sorted(whole, key=lambda item: item.noun == LAUNCH_PLAN)
+    completed = [item.completed(scope["project"], scope["domain"], flags["version"]) for item in items]
+    return sorted(completed, key=lambda item: item.noun == LAUNCH_PLAN)
 
 
 def _create(noun: str, word: str, examples: Sequence[str], *more: click.Parameter) -> Command:

@@ -150,12 +150,12 @@ def update_launchplan(session: Session, name: str, **flags: Any) -> None:
         _report(session, id, current)
         session.printer.note(f"No changes: {title} is {state} already.")
         return
-    is_asked = asks(flags)
+    asks_first = asks(flags)
     before, after = {"state": current.get("state")}, {"state": state}
-    is_shown = show_difference(session, title, before, after, is_asked=is_asked)
+    is_shown = show_difference(session, title, before, after, asks_first=asks_first)
     if is_shown and state == "ACTIVE" and (other := _active(session, id)):
         session.printer.note(f"Version {other['id']['version']} is active now, and will become inactive.")
-    if is_asked:
+    if asks_first:
         confirm_write()
     if flags["dry_run"]:
         _report(session, id, {**current, "state": state})

@@ -83,9 +83,9 @@ class Reading:
                 raise
             documents = []
         if not documents:
-            known = [str(document["id"]["name"]) for document in session.client.registered(self.noun, project, domain)]
+            names = [str(document["id"]["name"]) for document in session.client.registered(self.noun, project, domain)]
             raise NotFound(
-                f"No {self.title} is called {name!r} in project {project}, domain {domain}.{did_you_mean(name, known)}",
+                f"No {self.title} is called {name!r} in project {project}, domain {domain}.{did_you_mean(name, names)}",
                 name=f"{self.noun}_not_found",
             )
         return documents

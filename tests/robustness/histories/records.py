@@ -31,10 +31,10 @@ class Operation:
         return self.status == 200
 
     def __str__(self) -> str:
-        asked = " ".join(f"{key}={value}" for key, value in self.request.items())
+        fields = " ".join(f"{key}={value}" for key, value in self.request.items())
         answered = f"{self.status} {dict(self.answer)}" if self.status else "no answer"
         until = f"{self.ended:.3f}" if self.ended else "…"
-        return f"{self.client} {self.name} {asked} → {answered} [{self.begun:.3f}–{until}]"
+        return f"{self.client} {self.name} {fields} → {answered} [{self.begun:.3f}–{until}]"
 
 
 @dataclass(frozen=True, kw_only=True)

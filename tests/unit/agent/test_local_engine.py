@@ -151,12 +151,12 @@ def test_of_a_long_output_the_beginning_and_the_end_can_be_read(tmp_path: Path) 
     engine = LocalEngine({"logLimitBytes": 100_000}, tmp_path)
     script = "import sys; [print(f'{number:09}') for number in range(100_000)]; sys.exit('the reason')"
     handle, _ = run(engine, *python(script))
-    whole = "".join(f"{number:09}\n" for number in range(100_000)).encode()
+    output = "".join(f"{number:09}\n" for number in range(100_000)).encode()
     parts = engine.log_parts(handle, "stdout")
-    assert (parts[0], parts[-1][1]) == ((0, 25_000), len(whole))
+    assert (parts[0], parts[-1][1]) == ((0, 25_000), len(output))
     for start, end in parts:
-        assert engine.logs(handle, "stdout", start, 2**20) == whole[start:end]
-    assert engine.logs(handle, "stdout", parts[-1][1] - 10, 100) == whole[-10:]
+        assert engine.logs(handle, "stdout", start, 2**20) == output[start:end]
+    assert engine.logs(handle, "stdout", parts[-1][1] - 10, 100) == output[-10:]
     assert engine.logs(handle, "stdout", 500_000, 100) == b""
     assert engine.logs(handle, "stderr", 0, 100) == b"the reason\n"
 

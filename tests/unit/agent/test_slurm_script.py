@@ -154,17 +154,17 @@ def test_the_beginning_and_the_end_of_a_long_output_are_kept(tmp_path: Path, she
     jobs.append(job := Job(tmp_path, shell, "echo ready; seq 50000; echo the reason >&2"))
     job.start()
     assert job.finish() == ["0", "-"]
-    whole = "ready\n" + "".join(f"{number}\n" for number in range(1, 50_001))
+    output = "ready\n" + "".join(f"{number}\n" for number in range(1, 50_001))
     files = {
         int(path.name.partition(".")[2] or 0): path.read_text()
         for path in tmp_path.iterdir()
         if path.name.startswith("stdout")
     }
     for start, text in files.items():
-        assert whole[start : start + len(text)] == text
+        assert output[start : start + len(text)] == text
     assert len(files[0]) == 25_000
     assert 65_000 < len("".join(files.values())) - 25_000 <= 75_000
-    assert max(start + len(text) for start, text in files.items()) == len(whole)
+    assert max(start + len(text) for start, text in files.items()) == len(output)
     assert (tmp_path / "stderr").read_text() == "the reason\n"
 
 

@@ -93,6 +93,7 @@ def ended_before(work: Work, engine: FakeEngine, clock: FakeClock, native: Nativ
     work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
     engine.jobs[KEY] = native
     work.step()
+    accept(work)
 
 
 def running(work: Work, engine: FakeEngine, clock: FakeClock, **more: Any) -> None:
@@ -255,16 +256,23 @@ def test_a_lease_lost_before_the_start_is_forgotten(work: Work, state: StateDire
     assert (work.intents, state.load_intents(), event_types(work)) == ({}, ([], []), [])
 
 
-@pytest.mark.parametrize("end", [ABORTED, SUCCEEDED, FAILED])
-def test_an_execution_whose_lease_is_lost_is_ended_and_not_reported(
-    work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, end: NativeState
+@pytest.mark.parametrize(
+    ("end", "reported"), [(ABORTED, "FAILED"), (ABORTED_IN_QUEUE, "RELEASED"), (SUCCEEDED, "SUCCEEDED")]
+)
+def test_an_execution_whose_lease_is_lost_is_ended_and_its_end_alone_is_reported(
+    work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, end: NativeState, reported: str
 ) -> None:
     started(work, clock)
+    if end is not ABORTED_IN_QUEUE:
+        engine.jobs[KEY] = RUNNING
+        work.step()
     work.end_lost([{**REFERENCE, "reason": "OLD_ATTEMPT"}])
     work.step()
     assert engine.cancelled == [KEY]
     engine.jobs[KEY] = end
     work.step()
+    assert (event_types(work), state.load_intents()[0][0].stage) == ([reported], Stage.ENDED)
+    accept(work)
     assert (event_types(work), work.intents, state.load_intents()) == ([], {}, ([], []))
 
 
@@ -981,6 +989,7 @@ def test_a_job_that_was_seen_to_run_before_is_not_handed_back(
     work.end_lost([{**REFERENCE, "reason": "LEASE_EXPIRED"}])
     engine.jobs[KEY] = ABORTED_IN_QUEUE
     work.step()
+    accept(work)
     assert work.intents == {}
     if is_asked:
         work.answer([REFERENCE])

@@ -39,9 +39,9 @@ COMMANDS = list(commands(root()))
 
 
 def test_every_verb_has_every_built_in_kind() -> None:
-    known = {path for path, _command in COMMANDS}
+    paths = {path for path, _command in COMMANDS}
     expected = {(verb, kind.noun) for verb in ("get", "update", "delete") for kind in built_in()}
-    assert expected <= known
+    assert expected <= paths
 
 
 @pytest.mark.parametrize("path", [path for path, _command in COMMANDS], ids=" ".join)

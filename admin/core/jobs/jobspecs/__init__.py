@@ -1,6 +1,6 @@
 """Jobspecs: documents in which other schedulers describe a job, read into a job of ours.
 
-A jobspec has one of three forms, told apart by its keys. A field that a job has no place for is carried as an
+A jobspec has one of three forms, recognised by its keys. A field that a job has no place for is carried as an
 annotation or refused. To add a form, write a module with `matches`, whether a document has this form, and `read`, the
 job that it describes, and add it to `FORMS`.
 """

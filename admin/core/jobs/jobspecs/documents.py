@@ -29,13 +29,13 @@ def read_mapping(value: Any, path: Path, problems: list[Problem]) -> dict[str, A
 
 def read_fields(
     value: Any,
-    known: Collection[str],
+    names: Collection[str],
     path: Path,
     problems: list[Problem],
     also: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The fields of a mapping; unknown and empty ones become problems."""
-    fields = known_keys(read_mapping(value, path, problems), dict.fromkeys(known), path, problems, also)
+    fields = known_keys(read_mapping(value, path, problems), dict.fromkeys(names), path, problems, also)
     for name in [name for name, item in fields.items() if item is None]:
         add_problem(problems, (*path, name), "is left empty: give a value, or remove the line.")
         del fields[name]

@@ -56,8 +56,8 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
             if name != group:
                 add_problem(problems, (*path, "resources", shorten(name)), "is used by no task: remove it.")
     where_attributes = (*path, "attributes")
-    known = ("duration", "environment", "cwd", "parameter")
-    attributes = read_fields(fields.get("attributes", {}), known, where_attributes, problems)
+    names = ("duration", "environment", "cwd", "parameter")
+    attributes = read_fields(fields.get("attributes", {}), names, where_attributes, problems)
     surroundings = read_attributes(attributes, where_attributes, problems)
     duration = surroundings.pop("duration", None)
     carried = {

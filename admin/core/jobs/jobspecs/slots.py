@@ -142,14 +142,14 @@ class Slots(ABC):
             return _UNITS[unit]
         return ""
 
-    def _wrong_type(self, fields: Mapping[str, Any], path: Path, known: tuple[str, ...]) -> None:
+    def _wrong_type(self, fields: Mapping[str, Any], path: Path, types: tuple[str, ...]) -> None:
         where, type_ = (*path, "type"), fields.get("type")
         if "type" not in fields:
-            self._missing(where, f"is missing: give one of {', '.join(known)}.")
+            self._missing(where, f"is missing: give one of {', '.join(types)}.")
         elif type_ in _TYPES:
-            add_problem(self.problems, where, f"a {type_} cannot stand here: give one of {', '.join(known)}.")
+            add_problem(self.problems, where, f"a {type_} cannot stand here: give one of {', '.join(types)}.")
         else:
-            self.problems.append(unknown_problem(dotted(where), "resource type", str(type_), known))
+            self.problems.append(unknown_problem(dotted(where), "resource type", str(type_), types))
 
     def _missing(self, path: Path, reason: str) -> None:
         """Report that something is missing, unless a problem with it or what is around it was reported before."""

@@ -61,8 +61,8 @@ def unpack_rows(rows: PackedRows) -> Iterator[tuple[Shape, bytes, bytes, Any, An
 
 def with_known_shapes(rows: PackedRows) -> PackedRows:
     """The same rows, with the shapes that were not known."""
-    known: list[Any] = []
+    packed: list[Any] = []
     for shape, version, payload, *last_change in unpack_rows(rows):
         known_shape = Shape(shape.kind, json_value(payload)) if shape.sample is None else shape
-        known += (known_shape, version, payload, *last_change)
-    return tuple(known)
+        packed += (known_shape, version, payload, *last_change)
+    return tuple(packed)

@@ -36,9 +36,9 @@ def test_what_ended_it_is_said_in_words(ended: AttemptRecord, words: str) -> Non
 
 
 def test_a_record_is_stored_without_what_is_unknown_and_read_back() -> None:
-    known = record(native_id="77", exit_code=0, ended_at=NOON)
-    stored = known.as_json()
+    attempt = record(native_id="77", exit_code=0, ended_at=NOON)
+    stored = attempt.as_json()
     assert stored.keys() == {"number", "outcome", "reason", "native_id", "exit_code", "ended_at"}
     assert stored["ended_at"] == "2026-03-01T12:00:00+00:00"
-    assert AttemptRecord.from_json(stored) == known
+    assert AttemptRecord.from_json(stored) == attempt
     assert AttemptRecord.from_json(record().as_json()) == record()

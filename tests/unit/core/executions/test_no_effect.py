@@ -65,8 +65,8 @@ def test_names_that_lead_nowhere(kind: Kind, payload: Any, expected: list[tuple[
 
 def test_nothing_runs_under_the_name_of_the_scope() -> None:
     unknown = Scope("d", "p", "w2", "l2")
-    found = codes(QUALITY_OF_SERVICE, {"tier": "LOW"}, unknown)
-    assert found == [("unknown_workflow", "workflow"), ("unknown_launch_plan", "launch_plan")]
+    warnings = codes(QUALITY_OF_SERVICE, {"tier": "LOW"}, unknown)
+    assert warnings == [("unknown_workflow", "workflow"), ("unknown_launch_plan", "launch_plan")]
     assert codes(QUALITY_OF_SERVICE, {"tier": "LOW"}, PLAN) == []
     archived = replace(AROUND, is_archived=True)
     assert codes(QUALITY_OF_SERVICE, {"tier": "LOW"}, PLAN, archived) == [("archived_project", "project")]
@@ -173,8 +173,8 @@ def test_a_leaf_is_overridden_where_no_change_of_it_changes_anything(own: Any, b
         if leaves({"limits": {**row.payload["limits"], path[-1]: "7"}}) == leaves(row.payload)
     ]
     assert overridden_leaves(kind, row, ([others.get(place)] for place in places)) == overridden
-    found = no_effect(kind, row, replace(AROUND, overridden=overridden))
-    assert [warning.code.value for warning in found] == (["overridden"] if overridden else [])
+    warnings = no_effect(kind, row, replace(AROUND, overridden=overridden))
+    assert [warning.code.value for warning in warnings] == (["overridden"] if overridden else [])
 
 
 def test_without_places_nothing_is_said() -> None:

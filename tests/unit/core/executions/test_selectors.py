@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.selectors import check_group, check_sort_field, parse_filters
+from admin.core.executions.selectors import GROUPS, check_group, check_sort_field, parse_filters
 from admin.core.problems import Invalid
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -35,6 +35,7 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("value_in(cause,LIMIT;CANCELLED)", [("value_in", "cause", ("LIMIT", "CANCELLED"))]),
         ("gt(attempt,1)", [("gt", "attempt", (1,))]),
         ("gt(attempt_number,1)", [("gt", "attempt", (1,))]),
+        ("gte(decision_revision,41)+ne(nodes,n1)", [("gte", "revision", (41,)), ("ne", "node", ("n1",))]),
         ("eq(abort_principal,ada)", [("eq", "abort_principal", ("ada",))]),
         ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
         ("gt(duration,1h30m)+lt(duration,2w)", [("gt", "duration", (5400.0,)), ("lt", "duration", (1209600.0,))]),
@@ -124,6 +125,7 @@ def test_an_unknown_group_is_refused_with_the_closest_one() -> None:
         check_group("clusters")
     [problem] = caught.value.problems
     assert (problem.field, problem.closest[0]) == ("by", "cluster")
+    assert all(word in problem.reason for word in (*GROUPS, "labels.KEY"))
 
 
 def test_an_unknown_cause_is_refused_with_the_closest_one() -> None:

@@ -260,8 +260,8 @@ def test_nodes_are_shared_and_only_bound_how_many_a_job_may_ask_for(strategy: st
 
 def test_an_exclusive_job_takes_all_that_its_nodes_have_as_far_as_that_is_known() -> None:
     alone = Workload(key="p/d/e", demand={"cpu": 1000, "nodes": 1, "executions": 1}, exclusive=True)
-    known = {"capacity": {"cpu": "7", "memory": "8Gi", "nodes": 2, "executions": 9}}
-    fleet = pool_fleet("spill", {"a": known, "b": {"capacity": {"cpu": "7"}}})
+    capacity = {"capacity": {"cpu": "7", "memory": "8Gi", "nodes": 2, "executions": 9}}
+    fleet = pool_fleet("spill", {"a": capacity, "b": {"capacity": {"cpu": "7"}}})
     a, b = fleet.clusters["a"], fleet.clusters["b"]
     assert alone.takes_of(a) == {"cpu": 3500, "memory": 4 * 2**30, "nodes": 1, "executions": 1}
     assert alone.takes_of(b) == alone.demand
@@ -270,7 +270,7 @@ def test_an_exclusive_job_takes_all_that_its_nodes_have_as_far_as_that_is_known(
     spilled = decide(pool("p"), fleet, alone, {"a": {"cpu": 3501}})
     assert spilled.cluster == "b"
     assert spilled.evaluation.verdicts[0][-1].reason == "is full: 3501m of 7 cpu assigned, 3500m wanted"
-    busy = pool_fleet("spill", {"a": known}, a=reports(free={"cpu": "6", "memory": "8Gi", "nodes": 0}))
+    busy = pool_fleet("spill", {"a": capacity}, a=reports(free={"cpu": "6", "memory": "8Gi", "nodes": 0}))
     assert "2 of 2 nodes assigned" in decide(pool("p"), busy, alone, {}).message
 
 

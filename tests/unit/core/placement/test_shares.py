@@ -31,17 +31,17 @@ def test_every_filter_has_a_reason() -> None:
 
 def test_a_weighted_draw_passes_over_exactly_the_cluster_that_it_would_have_drawn() -> None:
     ready = {name: {"health": "ready"} for name in CLUSTERS}
-    whole = pool_fleet("weighted", CLUSTERS, **ready)
+    complete = pool_fleet("weighted", CLUSTERS, **ready)
     part = pool_fleet("weighted", CLUSTERS, **{**ready, "a": {"health": "lost"}, "b": {"health": "ready"}})
     seen = set()
     for key in KEYS:
         workload = Workload(key=key, demand={"executions": 1})
-        wanted = decide(pool("p"), whole, workload, {}).cluster
+        drawn = decide(pool("p"), complete, workload, {}).cluster
         decision = decide(pool("p"), part, workload, {})
         assert decision.cluster is not None
         passed_over = Placing(decision.evaluation.trail.body).passed_over(key, decision.cluster)
-        assert passed_over == (PassedOver("a", "silent") if wanted == "a" else None)
-        seen.add(wanted)
+        assert passed_over == (PassedOver("a", "silent") if drawn == "a" else None)
+        seen.add(drawn)
     assert seen == set(CLUSTERS)
 
 

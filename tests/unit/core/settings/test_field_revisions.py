@@ -47,9 +47,9 @@ def test_nothing_counts_before_the_row_was_created_last() -> None:
 
 def test_where_changes_are_missing_it_is_known_before_which_revision_a_field_was_set() -> None:
     newest, middle, oldest = history(limits(cpu="1"), limits(cpu="1", memory="1Gi"), limits(cpu="1", memory="2Gi"))
-    known = {"limits.memory": 3}
-    assert trace_fields(TASK_RESOURCE, [newest, middle]) == FieldRevisions(revisions=known, set_before=2)
-    assert trace_fields(TASK_RESOURCE, [newest, oldest]) == FieldRevisions(revisions=known, set_before=3)
+    revisions = {"limits.memory": 3}
+    assert trace_fields(TASK_RESOURCE, [newest, middle]) == FieldRevisions(revisions=revisions, set_before=2)
+    assert trace_fields(TASK_RESOURCE, [newest, oldest]) == FieldRevisions(revisions=revisions, set_before=3)
     assert trace_fields(TASK_RESOURCE, []) == FieldRevisions(revisions={})
 
 

@@ -12,6 +12,7 @@ from ctl.cli.flytectl import FLAGS, WORDS, explain_flag
 from ctl.cli.groups import plain_flags
 from ctl.cli.session import Session
 from ctl.main import root, run
+from scripts.ctl_reference import commands
 from tests.support.lists import COMMANDS, LISTS, NO_LISTS, OTHER_LISTS
 
 FILTER = "--filter.fieldSelector --filter.sortBy --filter.limit --filter.asc --filter.page"
@@ -67,13 +68,46 @@ def known_flags(path: str) -> set[str]:
 
 @pytest.mark.parametrize("path", TAKEN)
 def test_every_flag_of_flytectl_is_taken_or_answered(path: str) -> None:
-    known = known_flags(path)
-    assert [flag for flag in TAKEN[path].split() if flag not in known and explain_flag(flag) is None] == []
+    flags = known_flags(path)
+    assert [flag for flag in TAKEN[path].split() if flag not in flags and explain_flag(flag) is None] == []
 
 
 @pytest.mark.parametrize("path", LISTS)
 def test_every_list_takes_flytectls_filters(path: str) -> None:
-    assert {*FILTER.split(), "--limit"} <= known_flags(path)
+    short = {flag.replace("filter.", "") for flag in FILTER.split()}
+    assert {*FILTER.split(), *short, "--selector", "--field-selector", "--sort-by"} <= known_flags(path)
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()), ids=COMMANDS)
+def test_what_a_flag_means_is_called_the_same_everywhere(path: str, command: click.Command) -> None:
+    for param in command.params:
+        spellings = {
+            "selector": ("--filter.fieldSelector", "--selector"),
+            "workflow": ("-w", "--workflow"),
+            "all_scopes": ("-A", "--allProjects", "--all"),
+            "all_projects": ("-A", "--allProjects", "--all"),
+        }.get(str(param.name), ())
+        if isinstance(param, click.Option):
+            assert set(spellings) <= set(param.opts), (path, param.name)
+    names = [name for param in command.params if isinstance(param, click.Option) for name in param.opts]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--selecter", "--selector"),
+        ("--filter.sortby", "--filter.sortBy"),
+        ("--fieldselektor", "--fieldSelector"),
+        ("--allprojects", "--allProjects"),
+        ("--phse", "--phase"),
+    ],
+)
+def test_a_mistyped_flag_is_answered_with_the_nearest(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["get", "execution", typed, "x"]) == 2
+    assert f"No such option '{typed}'. Did you mean '{meant}'?" in capsys.readouterr().err
 
 
 def test_what_is_no_list_and_the_lists_of_other_verbs_are_commands() -> None:

@@ -155,17 +155,6 @@ def test_an_older_admin_that_refuses_origins_lists_without_them() -> None:
     assert {query["phase"] for query in queries} == {"QUEUED"}
 
 
-def test_an_older_admin_that_refuses_scopes_of_limits_lists_without_them() -> None:
-    details = [{"field": "with_limit_scope", "reason": "unknown."}]
-    client, admin = make(InvalidRequest("unknown field.", details=details), {"executions": [{"id": {}}]})
-    assert list(client.executions(with_origin="true", with_limit_scope="true")) == [{"id": {}}]
-    queries = [call["query"] for _method, _path, call in admin.calls]
-    assert [(query.get("with_origin"), query.get("with_limit_scope")) for query in queries] == [
-        ("true", "true"),
-        ("true", None),
-    ]
-
-
 def test_the_name_of_the_creator_goes_along_and_an_older_admin_is_asked_without_it() -> None:
     client, admin = make({"id": ID.document(), "created": True})
     client.create_execution({**JOB, "name": "a1"}, claimed_by="otto")

@@ -49,6 +49,7 @@ def sent(text: str) -> str:
         ("name=in", "eq(name,in)"),
         ("created_by!=anonymous (says ann)", "ne(created_by,anonymous (says ann))"),
         (r"labels.x=\(", 'eq(labels.x,"(")'),
+        ("node=n1,decision-revision>=41", "eq(node,n1)+gte(revision,41)"),
         ("origin-scope=-/prod,limitScope in (p;job)", "eq(origin_scope,-/prod)+value_in(limit_scope,p;job)"),
         ("duration>2d,created_at>1y", "gt(duration,172800)+gt(created_at,2025-03-02T12:00:00Z)"),
         ("name contains not in", "contains(name,not in)"),

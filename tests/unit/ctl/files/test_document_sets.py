@@ -169,13 +169,13 @@ def test_problems_are_found_in_every_file(tmp_path: Path) -> None:
 
 
 def test_the_admin_is_asked_for_kinds_only_when_a_word_is_not_built_in() -> None:
-    asked = []
-    kinds = KindWords(lambda: asked.append(1) or [PRIORITY])  # type: ignore[func-returns-value]
+    calls = []
+    kinds = KindWords(lambda: calls.append(1) or [PRIORITY])  # type: ignore[func-returns-value]
     document_reader(kinds).parse(Source(name="f", text=LABEL))
-    assert asked == []
+    assert calls == []
     text = "kind: workflow-priority\ndomain: d\npriority: 1\n---\nkind: workflow-priority\ndomain: e\npriority: 1"
     document_reader(kinds).parse(Source(name="f", text=text))
-    assert asked == [1]
+    assert calls == [1]
 
 
 def test_more_documents_than_one_change_can_hold_are_refused() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.messages.fleet import ClusterAnswer
+from admin.messages.clusters import ClusterAnswer
 from ctl.client.errors import InvalidFile, InvalidInput
 from ctl.client.kinds import built_in
 from ctl.client.yaml_files import Source

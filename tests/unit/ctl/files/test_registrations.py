@@ -81,9 +81,9 @@ def test_a_launch_plan_names_its_workflow(word: str) -> None:
         {"name": "train", "version": "v1", "domain": "e"},
         None,
     )
-    whole = registration.completed("q", "d", None)
-    assert whole.id.document() == {"project": "p", "domain": "d", "name": "nightly", "version": "v2"}
-    assert whole.workflow_id() == {"project": "p", "domain": "e", "name": "train", "version": "v1"}
+    completed = registration.completed("q", "d", None)
+    assert completed.id.document() == {"project": "p", "domain": "d", "name": "nightly", "version": "v2"}
+    assert completed.workflow_id() == {"project": "p", "domain": "e", "name": "train", "version": "v1"}
 
 
 @pytest.mark.parametrize(

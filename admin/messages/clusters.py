@@ -1,0 +1,224 @@
+"""Clusters: what they have, what they run, and the reports of their state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from marshmallow import fields
+from msgspec import Meta
+
+from admin.core.executions.attempts import attempt_number
+from admin.core.fleet.clusters import Health
+from admin.core.fleet.summaries import off_because
+from admin.core.resources import format_amounts
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer, phase_since
+from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
+from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, one_of
+from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView
+from admin.store.executions import ListedExecution
+
+
+class ClustersQuery(PageQuery):
+    pool = fields.String(validate=NAME)
+    label = fields.String(validate=NAME)
+
+
+class ReportBody(RequestSchema):
+    """What a cluster says of itself; the core checks it."""
+
+    example: ClassVar[Fields] = {
+        "capacity": {"cpu": "8", "memory": "32Gi"},
+        "free": {"cpu": "6", "memory": "20Gi"},
+        "eta": "0s",
+    }
+
+    capacity = PayloadField("ClusterReport/properties/capacity")
+    free = PayloadField("ClusterReport/properties/free")
+    eta = fields.Raw(metadata={"type": "string"})
+    plugins = fields.Raw(metadata={"type": "array", "items": {"type": "string"}})
+    engine = fields.Raw(metadata={"type": "string"})
+    engine_version = fields.Raw(metadata={"type": "string"})
+    properties = PayloadField("ClusterReport/properties/properties")
+
+
+def _agent_version(report: Mapping[str, Any]) -> str | None:
+    """The version that an agent reports among the properties, where any admin accepts it."""
+    version = report.get("properties", {}).get("agent_version")
+    return version if isinstance(version, str) else None
+
+
+class ClusterExecutionAnswer(Answer):
+    """An execution at a cluster."""
+
+    id: ExecutionIdAnswer
+    phase: str
+    reason: ReasonAnswer
+    attempt: int
+    attempt_number: Annotated[int, Meta(description="Those that never began do not count.")]
+    phase_since: Annotated[Time, Meta(description="When it came to its phase.")]
+    created_at: Time
+    started_at: Time | None = None
+    lease_expires_at: Time | None = None
+
+    @classmethod
+    def from_execution(cls, execution: ListedExecution) -> ClusterExecutionAnswer:
+        reason = ReasonAnswer(code=execution.reason, message=execution.reason_message)
+        return cls.from_attributes(
+            execution,
+            id=ExecutionIdAnswer.from_execution(execution),
+            reason=reason,
+            attempt_number=attempt_number(execution),
+            phase_since=phase_since(execution),
+        )
+
+
+class ClusterAnswer(Answer):
+    name: str
+    summary: Annotated[str, Meta(description="Whether it takes work, and why not, since when and by whom.")]
+    takes_work: Annotated[bool, Meta(description="Whether it may get new work, and has been seen.")]
+    takes_none_because: Annotated[
+        list[str] | None, Meta(description="What keeps work away: `draining`, `lost`, `expected` and the like.")
+    ] = None
+    endpoint: str | None = None
+    auth: Json | None = None
+    enabled: bool
+    cordoned: bool
+    cordon_reason: str | None = None
+    draining: bool
+    drain_deadline: Time | None = None
+    last_sync_at: Time | None = None
+    unreachable_since: Annotated[
+        Time | None, Meta(description="The last sync of an agent that is silent; absent where it was never heard.")
+    ] = None
+    unreachable_reason: str | None = None
+    agent: Annotated[str | None, Meta(description="The process that synced last.")] = None
+    agent_instance: Annotated[str | None, Meta(description="The id of its state directory.")] = None
+    agent_host: Annotated[str | None, Meta(description="The machine that it runs on.")] = None
+    agent_since: Annotated[Time | None, Meta(description="When this process first synced.")] = None
+    agent_version: str | None = None
+    leases: int
+    state: Annotated[str, one_of("pending", *(health.value for health in Health))]
+    cost: float | None = None
+    capacity: AmountsAnswer | None = None
+    reported_free: Annotated[
+        AmountsAnswer | None, Meta(description="What was free by the last report; absent before there is one.")
+    ] = None
+    assigned: Annotated[
+        AmountsAnswer | None, Meta(description="What is taken by what waits there, which no report may have yet.")
+    ] = None
+    free: Annotated[
+        AmountsAnswer | None,
+        Meta(description="What is free for new work: the two before; nothing where it takes none."),
+    ] = None
+    waiting: int
+    running: int
+    pools: list[str]
+    labels: list[str]
+    reported_at: Time | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    plugins: list[str] | None = None
+    eta: str | None = None
+    properties: Json | None = None
+    description: str | None = None
+    source: str
+    version: int | None = None
+    provenance: StatesProvenance = None
+
+    @classmethod
+    def from_view(cls, view: ClusterView, **more: object) -> Self:
+        cluster = view.cluster
+        definition, state = cluster.definition, cluster.state
+        payload, report = definition.payload, state.report
+        reasons = off_because(cluster)
+        reported_free = None if state.reported_at is None else cluster.unused
+        return cls(
+            name=cluster.name,
+            summary=view.summary,
+            takes_work=not reasons,
+            takes_none_because=reasons or None,
+            endpoint=payload.get("endpoint"),
+            auth=payload.get("auth"),
+            enabled=cluster.enabled,
+            cordoned=state.cordoned,
+            cordon_reason=state.cordon_reason,
+            draining=state.draining,
+            drain_deadline=state.drain_deadline,
+            last_sync_at=state.last_sync_at,
+            unreachable_since=state.last_sync_at if cluster.is_silent else None,
+            unreachable_reason=view.silence,
+            agent=state.agent,
+            agent_instance=state.agent_instance or None,
+            agent_host=state.agent_host or None,
+            agent_since=state.agent_since,
+            agent_version=_agent_version(report),
+            leases=view.leases,
+            state=cluster.health.value if state.admitted else "pending",
+            cost=cluster.cost,
+            capacity=None if cluster.capacity is None else format_amounts(cluster.capacity),
+            reported_free=None if reported_free is None else format_amounts(reported_free),
+            assigned=format_amounts({name: amount for name, amount in view.assigned.items() if amount}) or None,
+            free=None if view.free is None else format_amounts(view.free),
+            waiting=view.waiting,
+            running=view.running,
+            pools=view.pools,
+            labels=view.labels,
+            reported_at=state.reported_at,
+            engine=report.get("engine"),
+            engine_version=report.get("engine_version"),
+            plugins=report.get("plugins"),
+            eta=report.get("eta"),
+            properties={**payload.get("properties", {}), **report.get("properties", {})} or None,
+            description=payload.get("description"),
+            source=definition.source.value,
+            version=definition.version,
+            provenance=ProvenanceAnswer.by_state(view.provenance),
+            **more,
+        )
+
+
+class RecentWaitAnswer(Answer):
+    """How long the newest executions that were placed at a cluster waited for their first start."""
+
+    seconds: Annotated[float, Meta(description="From creation to the first start, on average.")]
+    executions: Annotated[int, Meta(description="How many have started, of those that were looked at.")]
+    examined: Annotated[int, Meta(description="How many were looked at: the newest hundred at most.")]
+
+
+class ClusterDetailsAnswer(ClusterAnswer):
+    """A cluster with its first executions, and with what the pools have that it is in."""
+
+    leased_executions: Annotated[
+        list[ClusterExecutionAnswer],
+        Meta(description=f"The oldest that its agent has, up to {MOST_EXECUTIONS}; `leases` counts all."),
+    ]
+    next_executions: Annotated[
+        list[ClusterExecutionAnswer],
+        Meta(description=f"The first {MOST_EXECUTIONS} that wait and that its agent does not have, in lease order."),
+    ]
+    by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
+    recent_wait: Annotated[
+        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions has started.")
+    ] = None
+
+    @classmethod
+    def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
+        wait = details.recent_wait
+        return cls.from_view(
+            details,
+            leased_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.leased],
+            next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
+            by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
+            recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
+        )
+
+
+class ClusterListAnswer(Answer):
+    clusters: list[ClusterAnswer]
+    token: str | None = None
+
+
+class ReportedAnswer(Answer):
+    cluster: ClusterAnswer

@@ -1,0 +1,70 @@
+"""Definitions of clusters, pools and labels, and what a write of one changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self, cast
+
+from marshmallow import fields
+
+from admin.core.fleet.definitions import FleetKind
+from admin.messages.components import definition_name
+from admin.messages.previews import PreviewAnswer, Users, users_of
+from admin.messages.requests import AuthorshipFields, Fields, Flag, PayloadField, RequestSchema, WriteQuery
+from admin.messages.shared import Answer, Json, WarningAnswer, described_as
+from admin.services.changes import Changed
+
+
+class DefinitionDeleteQuery(WriteQuery):
+    force = Flag(load_default=False, metadata={"description": "Delete it although it is in use."})
+
+
+_DEFINITION_EXAMPLES: dict[FleetKind, Fields] = {
+    FleetKind.CLUSTER: {"name": "east", "cost": 3, "capacity": {"cpu": "8", "memory": "32Gi", "gpu": "2"}},
+    FleetKind.POOL: {"name": "gpu", "strategy": "spill", "members": [{"id": "east"}, {"id": "local"}]},
+    FleetKind.LABEL: {"name": "spare", "members": [{"id": "east", "weight": 1}, {"id": "local", "weight": 3}]},
+}
+
+
+def definition_body(kind: FleetKind) -> type[RequestSchema]:
+    """The body that defines a cluster, pool or label."""
+    noun = kind.noun
+    shape: dict[str, fields.Field[Any]] = {noun: PayloadField(definition_name(noun), required=True)}
+    body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
+    body.example = {noun: _DEFINITION_EXAMPLES[kind]}
+    return body
+
+
+class WrittenAnswer(Answer):
+    """What a write of a definition did."""
+
+    version: int | None = None
+    revision: int
+    changed: bool
+    dry_run: bool
+    warnings: list[WarningAnswer]
+    users: Users = None
+    executions: PreviewAnswer | None = None
+
+    @classmethod
+    def from_changed(cls, changed: Changed, **definition: Json | None) -> Self:
+        return cls.from_attributes(
+            changed,
+            users=users_of(changed),
+            executions=PreviewAnswer.of(changed),
+            version=changed.rows[0].version,
+            changed=changed.is_change,
+            warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
+            **definition,
+        )
+
+
+class ClusterWritten(WrittenAnswer):
+    cluster: Annotated[Json | None, described_as("ClusterAnswer", "ClusterDefinition")] = None  # the latter in a plan
+
+
+class PoolWritten(WrittenAnswer):
+    pool: Annotated[Json | None, described_as("GroupAnswer", "PoolDefinition")] = None
+
+
+class LabelWritten(WrittenAnswer):
+    label: Annotated[Json | None, described_as("GroupAnswer", "LabelDefinition")] = None

@@ -1,0 +1,43 @@
+"""Events of an execution."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from admin.core.provenance import split_name
+from admin.messages.executions import ReasonAnswer
+from admin.messages.shared import Answer, Json, Time
+from admin.store.execution_events import Event
+from admin.store.executions import Execution
+
+
+class EventAnswer(Answer):
+    number: int
+    at: Time
+    type: str
+    phase: str
+    reason: ReasonAnswer | None = None
+    cluster: str | None = None
+    by: Annotated[str | None, Meta(description="The claimed name, or the author where none was claimed.")] = None
+    author: str | None = None
+    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    attempt: Annotated[Json | None, Meta(description="How the attempt ended that was over with it.")] = None
+
+    @classmethod
+    def from_event(cls, event: Event, execution: Execution) -> EventAnswer:
+        """An event of an execution; the first one has its creator, which is stored with the execution."""
+        reason = ReasonAnswer(code=event.reason, message=event.message or "") if event.reason else None
+        author, claimed_by = split_name(event.by) if event.by else (None, None)
+        by = event.by
+        if event.type == "CREATED":
+            author, claimed_by = execution.created_by or None, execution.claimed_by
+            by = claimed_by or author
+        return cls.from_attributes(event, reason=reason, by=by, author=author, claimed_by=claimed_by)
+
+
+class EventsAnswer(Answer):
+    events: list[EventAnswer]
+    pruned: Annotated[bool | None, Meta(description="Some before these are no longer kept.")] = None
+    token: str | None = None

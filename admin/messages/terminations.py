@@ -1,0 +1,61 @@
+"""Terminations: ending an execution, or all that a selector matches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from marshmallow import fields
+from msgspec import Meta
+
+from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.requests import Fields
+from admin.messages.selectors import MOST_SHOWN, CauseBody, ManyBody
+from admin.messages.shared import Answer
+from admin.store.executions import Execution, ListedExecution
+
+
+class EndBody(CauseBody):
+    example: ClassVar[Fields] = {"cause": "Wrong inputs.", "claimed_by": "ada"}
+
+    give_up = fields.Boolean(
+        load_default=False,
+        metadata={"description": "End it without its agent, at a cluster that is silent; the job may go on there."},
+    )
+
+
+class EndManyBody(ManyBody, EndBody):
+    example: ClassVar[Fields] = {"selector": {"phase": "QUEUED", "project": "flytesnacks"}, "cause": "Wrong inputs."}
+
+
+class EndedAnswer(Answer):
+    id: ExecutionIdAnswer
+    phase: str
+    changed: bool
+    message: Annotated[str | None, Meta(description="Why it may take long, while its cluster is silent.")] = None
+
+    @classmethod
+    def from_execution(
+        cls, execution: Execution | ListedExecution, *, changed: bool, message: str | None = None
+    ) -> EndedAnswer:
+        id = ExecutionIdAnswer.from_execution(execution)
+        return cls(id=id, phase=execution.phase, changed=changed, message=message)
+
+
+class ManyEndedAnswer(Answer):
+    matched: int
+    terminated: int
+    executions: list[EndedAnswer]
+    dry_run: bool
+
+    @classmethod
+    def from_ended(cls, ended: Sequence[tuple[Execution | ListedExecution, bool]], *, dry_run: bool) -> ManyEndedAnswer:
+        return cls(
+            matched=len(ended),
+            terminated=0 if dry_run else sum(is_change for _, is_change in ended),
+            executions=[
+                EndedAnswer.from_execution(execution, changed=is_change and not dry_run)
+                for execution, is_change in ended[:MOST_SHOWN]
+            ],
+            dry_run=dry_run,
+        )

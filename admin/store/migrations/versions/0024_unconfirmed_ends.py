@@ -1,0 +1,35 @@
+"""Executions that were ended without their agent are marked so; clusters keep what their agents were told to end."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0024"
+down_revision = "0023"
+
+#: What was said of such an end until now, and of no other.
+_UNCONFIRMED = "Nobody has confirmed that its job has ended."
+
+
+def upgrade() -> None:
+    op.add_column("executions", sa.Column("unconfirmed", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.add_column("cluster_states", sa.Column("ending", sa.JSON, nullable=False, server_default="[]"))
+    executions = sa.table(
+        "executions",
+        sa.column("phase", sa.Text),
+        sa.column("reason", sa.Text),
+        sa.column("reason_message", sa.Text),
+        sa.column("unconfirmed", sa.Boolean),
+    )
+    columns = executions.c
+    is_lost = sa.and_(columns.phase == "FAILED", columns.reason == "CLUSTER_LOST")
+    is_told = sa.func.replace(columns.reason_message, _UNCONFIRMED, "") != columns.reason_message
+    op.execute(
+        sa.update(executions).where(sa.or_(is_lost, columns.phase == "ABORTED"), is_told).values(unconfirmed=True)
+    )
+
+
+def downgrade() -> None:
+    op.drop_column("cluster_states", "ending")
+    op.drop_column("executions", "unconfirmed")
