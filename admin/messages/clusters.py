@@ -179,6 +179,14 @@ class ClusterAnswer(Answer):
         )
 
 
+class RecentWaitAnswer(Answer):
+    """How long the newest executions that were placed at a cluster waited for their first start."""
+
+    seconds: Annotated[float, Meta(description="From creation to the first start, on average.")]
+    executions: Annotated[int, Meta(description="How many have started, of those that were looked at.")]
+    examined: Annotated[int, Meta(description="How many were looked at: the newest hundred at most.")]
+
+
 class ClusterDetailsAnswer(ClusterAnswer):
     """A cluster with its first executions, and with what the pools have that it is in."""
 
@@ -191,14 +199,19 @@ class ClusterDetailsAnswer(ClusterAnswer):
         Meta(description=f"The first {MOST_EXECUTIONS} that wait and that its agent does not have, in lease order."),
     ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
+    recent_wait: Annotated[
+        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions has started.")
+    ] = None
 
     @classmethod
     def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
+        wait = details.recent_wait
         return cls.from_view(
             details,
             leased_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.leased],
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
+            recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
         )
 
 

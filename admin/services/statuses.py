@@ -22,7 +22,7 @@ from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
-from admin.services.obstacles import find_obstacle, find_obstacles
+from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView
 from admin.store import fleet, statuses
 from admin.store.executions import Execution
@@ -97,6 +97,7 @@ def view_status(
         has_started=execution.started_at is not None,
         position=position,
         obstacle=obstacle,
+        may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(connection, execution, position, now) if position is not None and takes_work else None,
         obstacles=(
             find_obstacles(context, connection, execution, attempts.declines) if is_nowhere or is_backing_off else None

@@ -190,6 +190,19 @@ def every(connection: Connection, kind: str) -> list[Row]:
     return list(page(connection, Filter(kinds=(kind,)), after=None, limit=10_000_000))
 
 
+def naming(connection: Connection, kind: str, name: str) -> list[StoredAttribute]:
+    """The rows of a kind whose payloads contain a name; the database finds them."""
+    query = select(attributes).where(attributes.c.kind == kind)
+    if is_plain(name):
+        query = query.where(cast(attributes.c.payload, Text).contains(name, autoescape=True))
+    return [_stored(row) for row in connection.execute(query)]
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text stands in a stored payload as it is, without an escape."""
+    return text.isascii() and text.isprintable() and not {'"', "\\"} & set(text)
+
+
 def kinds_in_use(connection: Connection) -> list[str]:
     """The names of the kinds that have rows."""
     names: list[str] = []

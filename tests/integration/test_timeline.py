@@ -11,6 +11,7 @@ from flask.testing import FlaskClient
 from admin.core.retention import Retention
 from admin.services.redecisions import decide_waiting
 from admin.services.retention import prune
+from admin.store import decisions, fleet
 from tests.support.agents import Clock
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -180,6 +181,35 @@ def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: Flas
     assert newest["message"].startswith("7 decided again: none -> east: 7 (")
     assert newest["message"].endswith("). The disks are new.")
     assert (newest["author"], newest["claimed_by"]) == ("anonymous", "ada")
+
+
+def test_the_event_of_a_request_to_decide_again_comes_before_its_decisions(
+    app: Flask, api: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_pool(api, "both", ["east", "west"], strategy="spill")
+    for cluster in ("east", "west"):
+        report(api, cluster, capacity={"executions": 100})
+    for number in range(2):
+        created(api, f"e{number}", **pool("both"))
+    put_pool(api, "both", ["west"])
+    order: list[str] = []
+
+    def note(module: Any, name: str) -> None:
+        make = getattr(module, name)
+
+        def noted(*arguments: Any) -> Any:
+            order.append(name)
+            return make(*arguments)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(fleet, "add_numbered_event")
+    note(decisions, "add")
+    note(fleet, "complete_event")
+    ok(api.post(f"{API}/executions/redecide", json={"selector": {"phase": "QUEUED"}, "claimed_by": "ada"}))
+    assert order == ["add_numbered_event", "add", "add", "complete_event"]
+    [entry] = entries(api, "&source=redecision")
+    assert entry["message"].startswith("2 decided again: east -> west: 2 (")
 
 
 def test_a_round_of_pruning_is_one_entry_with_counts(app: Flask, api: FlaskClient, app_clock: Clock) -> None:

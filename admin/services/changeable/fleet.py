@@ -100,9 +100,10 @@ class ChangeableFleet(Changeable):
         for definition in removed_definitions:
             kind = kind_that_names(definition.kind)
             changed = [change for change in changes if change.kind == kind]
-            rows = rows_after(attributes.every(self.connection, kind), changed).values()
+            rows = rows_after(attributes.naming(self.connection, kind, definition.name), changed).values()
             for use in users_of(self.context, self.connection, definition, after, rows):
-                yield replace(use, reason=f"{definition.kind.noun} '{definition.name}': {use.reason}")
+                reason = f"{definition.kind.noun} '{definition.name}': {use.reason}"
+                yield replace(use, removed=definition.name, reason=reason)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         fleet.write(self.connection, list(changes), revision)
