@@ -368,6 +368,31 @@ def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: Flask
     refused(create(api, "after"), 400, "unknown_pool", "pool")
 
 
+def test_settings_that_name_a_deleted_pool_are_listed_up_to_a_number_and_counted(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["c1"])
+    put_pool(api, "spare", ["c1"])
+
+    def row(number: int, pool: str) -> dict[str, Any]:
+        payload = {"cluster_pool_name": pool}
+        place = {"project": PROJECT, "domain": DOMAIN, "workflow": f"w{number:03}"}
+        return {"resource_type": "CLUSTER_ASSIGNMENT", **place, "payload": payload}
+
+    def change(*changes: dict[str, Any], query: str) -> Any:
+        return api.post(f"{API}/attribute_changes?{query}", json={"changes": list(changes)})
+
+    delete = {"pool_definition": {"name": "gpu"}, "delete": True}
+    ok(change(*(row(number, "gpu") for number in range(503)), query="force=true"))
+    refusal = refused(change(delete, query="dry_run=true"), 409, "in_use")
+    assert " And 498 more. " in refusal["message"]
+    users = ok(change(delete, query="dry_run=true&force=true"))["users"]
+    assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 3 more settings name it."]
+    # What the same change leaves without the name does not count, and what it gives the name does.
+    others = [*(row(number, "spare") for number in range(2)), row(600, "gpu")]
+    users = ok(change(delete, *others, query="dry_run=true&force=true"))["users"]
+    assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 2 more settings name it."]
+    ok(change(delete, *(row(number, "spare") for number in range(503)), query=""))
+
+
 def test_a_cluster_whose_own_name_is_used_as_a_label_is_in_use(api: FlaskClient) -> None:
     put_cluster(api, "lonely")
     put_attribute(api, "domain", "execution_cluster_label", {"value": "lonely"})
