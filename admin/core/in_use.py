@@ -20,6 +20,7 @@ class Use:
     version: int | None = None  #: of the row that is the user
     executions: tuple[str, ...] = ()  #: the first of those that are, by name
     provenance: Provenance | None = None  #: of that version
+    count: int = 1  #: the users that it stands for
 
     @property
     def sentence(self) -> str:

@@ -126,7 +126,8 @@ def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
     if users:
         shown = explain_uses(draft.context, draft.connection, users[:MOST_DETAILS])
         named = " ".join(use.sentence for use in shown[:_MOST_NAMED])
-        more = f" And {len(users) - _MOST_NAMED} more." if len(users) > _MOST_NAMED else ""
+        others = sum(use.count for use in users[_MOST_NAMED:])
+        more = f" And {others} more." if others else ""
         raise InUse(
             f"In use: {named}{more} Change them first, or use --force (force=true).",
             details=[use.as_detail() for use in shown],

@@ -19,7 +19,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
 from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
-from admin.services.row_warnings import EXAMINED, examine_rows
+from admin.services.row_warnings import EXAMINED, START, examine_rows
 from admin.store import attributes, decision_basis, execution_queue, executions
 from admin.store.attributes import Filter
 
@@ -37,11 +37,11 @@ def list_warnings(
 ) -> WarningPage:
     """Warnings, those about the admin first, then by noun, kind and scope; without a limit every one.
 
-    A key is that of the row that was looked at last; before all rows "", and how many warnings came before.
+    A key is that of the row that was looked at last; before all rows "", and how many others came before.
     """
     with context.database.reading() as connection:
         first: list[Warning] = []
-        if after is None or not after[0]:
+        if after is None or (after != START and not after[0]):
             start = 0 if after is None else int(after[1])
             others = list(_about_others(context, connection))
             first = others[start:] if limit is None else others[start : start + limit]

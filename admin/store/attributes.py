@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     delete,
+    func,
     or_,
     select,
     tuple_,
@@ -171,6 +173,22 @@ def containing(
     return RowPage(rows=rows, examined=most, last=None if last is None else tuple(last))
 
 
+def naming(connection: Connection, kind: str, field: str, name: str, limit: int) -> list[StoredAttribute]:
+    """The first rows of a kind that have a name in a field."""
+    query = select(attributes).where(*_is_naming(kind, field, name)).order_by(*_SCOPE_COLUMNS).limit(limit)
+    return [_stored(row) for row in connection.execute(query)]
+
+
+def count_naming(connection: Connection, kind: str, field: str, name: str) -> int:
+    """How many rows of a kind have a name in a field."""
+    return int(connection.execute(select(func.count()).where(*_is_naming(kind, field, name))).scalar_one())
+
+
+def _is_naming(kind: str, field: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    payload: Any = attributes.c.payload  # the operators of JSON have no types
+    return attributes.c.kind == kind, payload[field].as_string() == name
+
+
 def page_key(row: Row) -> tuple[str, ...]:
     """The key that `page` goes on after."""
     return _place(row.kind, row.scope)
@@ -188,19 +206,6 @@ def _conditions(filters: Filter) -> Iterator[ColumnElement[bool]]:
 def every(connection: Connection, kind: str) -> list[Row]:
     """All rows of a kind."""
     return list(page(connection, Filter(kinds=(kind,)), after=None, limit=10_000_000))
-
-
-def naming(connection: Connection, kind: str, name: str) -> list[StoredAttribute]:
-    """The rows of a kind whose payloads contain a name; the database finds them."""
-    query = select(attributes).where(attributes.c.kind == kind)
-    if is_plain(name):
-        query = query.where(cast(attributes.c.payload, Text).contains(name, autoescape=True))
-    return [_stored(row) for row in connection.execute(query)]
-
-
-def is_plain(text: str) -> bool:
-    """Whether a text stands in a stored payload as it is, without an escape."""
-    return text.isascii() and text.isprintable() and not {'"', "\\"} & set(text)
 
 
 def kinds_in_use(connection: Connection) -> list[str]:

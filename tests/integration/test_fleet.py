@@ -11,7 +11,6 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from admin.store import attributes
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, played_agent
 from tests.support.placing import (
@@ -370,6 +369,31 @@ def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: Flask
     refused(create(api, "after"), 400, "unknown_pool", "pool")
 
 
+def test_settings_that_name_a_deleted_pool_are_listed_up_to_a_number_and_counted(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["c1"])
+    put_pool(api, "spare", ["c1"])
+
+    def row(number: int, pool: str) -> dict[str, Any]:
+        payload = {"cluster_pool_name": pool}
+        place = {"project": PROJECT, "domain": DOMAIN, "workflow": f"w{number:03}"}
+        return {"resource_type": "CLUSTER_ASSIGNMENT", **place, "payload": payload}
+
+    def change(*changes: dict[str, Any], query: str) -> Any:
+        return api.post(f"{API}/attribute_changes?{query}", json={"changes": list(changes)})
+
+    delete = {"pool_definition": {"name": "gpu"}, "delete": True}
+    ok(change(*(row(number, "gpu") for number in range(503)), query="force=true"))
+    refusal = refused(change(delete, query="dry_run=true"), 409, "in_use")
+    assert " And 498 more. " in refusal["message"]
+    users = ok(change(delete, query="dry_run=true&force=true"))["users"]
+    assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 3 more settings name it."]
+    # What the same change leaves without the name does not count, and what it gives the name does.
+    others = [*(row(number, "spare") for number in range(2)), row(600, "gpu")]
+    users = ok(change(delete, *others, query="dry_run=true&force=true"))["users"]
+    assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 2 more settings name it."]
+    ok(change(delete, *(row(number, "spare") for number in range(503)), query=""))
+
+
 def test_a_cluster_whose_own_name_is_used_as_a_label_is_in_use(api: FlaskClient) -> None:
     put_cluster(api, "lonely")
     put_attribute(api, "domain", "execution_cluster_label", {"value": "lonely"})
@@ -579,18 +603,3 @@ def test_a_cluster_tells_how_long_its_newest_executions_waited(
         agent.start()
     created(api, "waits", cluster="east")
     assert get(api, "clusters/east")["recent_wait"] == {"seconds": 3.0, "executions": 2, "examined": 3}
-
-
-def test_the_delete_of_a_pool_reads_only_the_rows_that_name_it(
-    api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_pool(api, "big", ["east"])
-    put_pool(api, "other", ["east"])
-    for domain, name in (("staging", "big"), ("production", "other"), ("development", "other")):
-        put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": name}, domain=domain)
-    with context.database.reading() as connection:
-        named = attributes.naming(connection, "CLUSTER_ASSIGNMENT", "big")
-    assert [row.scope.domain for row in named] == ["staging"]
-    monkeypatch.setattr(attributes, "every", lambda *_: pytest.fail("every row of the kind was read"))
-    answer = ok(api.delete(f"{API}/pools/big?force=true&dry_run=true"))
-    assert [user["reason"].partition(" (")[0] for user in answer["users"]] == ["pool 'big': domain staging names it"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from flask import Flask
@@ -371,3 +373,21 @@ def test_the_deadline_of_a_drain_stands_beside_its_event_while_it_goes_on(eventf
     assert [entry.get("deadline") for entry in entries(eventful, "&source=cluster-event")][:2] == [deadline, None]
     switch(eventful, "east", "undrain")
     assert not any(entry.get("deadline") for entry in entries(eventful))
+
+
+def test_a_window_of_time_has_what_was_made_before_the_clock_was_set_back(api: FlaskClient, app_clock: Clock) -> None:
+    begin = app_clock()
+    for minutes in (0, 10, -5, 10):
+        app_clock.advance(60 * minutes)
+        put_pool(api, f"p{minutes}-{int((app_clock() - begin).total_seconds())}", ["east"])
+
+    def listed(**window: datetime) -> list[str]:
+        query = "".join(f"&{name}={quote(time.isoformat())}" for name, time in window.items())
+        return [entry["changes"][0]["name"] for entry in entries(api, f"&source=revision{query}")]
+
+    minute = timedelta(minutes=1)
+    assert listed() == ["p10-900", "p-5-300", "p10-600", "p0-0"]
+    assert listed(after=begin + 6 * minute) == ["p10-900", "p10-600"]
+    assert listed(before=begin + 6 * minute) == ["p-5-300", "p0-0"]
+    assert listed(after=begin + 1 * minute, before=begin + 11 * minute) == ["p-5-300", "p10-600"]
+    assert listed(after=begin + 20 * minute) == []
