@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -317,7 +316,7 @@ def repeat_request(
     *,
     mode: str,
     name: str | None,
-    changes: Mapping[str, Any],
+    changes: JsonObject,
     claimed_by: str | None = None,
 ) -> CreationRequest:
     """The request of an execution, with some fields changed, to be created again under the settings in force."""

@@ -17,6 +17,7 @@ from admin.core.placement.decisions import (
     describe_gone,
     describe_unable,
     first_obstacles,
+    may_move,
     obstacle_at,
     switched_state,
 )
@@ -89,6 +90,12 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
     current = build_cluster(cluster.definition, state)
     obstacle = obstacle_at(current, workload_of(execution))
     return None if obstacle is None else _with_provenance(context, connection, current, obstacle)
+
+
+def may_leave(context: Context, connection: Connection, execution: Execution) -> bool:
+    """Whether an execution leaves the expected cluster that it waits at as soon as one that was seen has room."""
+    route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
+    return may_move(execution.cluster or "", route, current_fleet(context, connection))
 
 
 def _with_provenance(context: Context, connection: Connection, cluster: Cluster, obstacle: Verdict) -> Verdict:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -17,12 +16,13 @@ from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import foresee_silence
 from admin.core.executions.starts import MOST_AHEAD, Start, find_start
 from admin.core.executions.statuses import Circumstances, Drain, Status, Times
+from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
-from admin.services.obstacles import find_obstacle, find_obstacles
+from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView
 from admin.store import fleet, statuses
 from admin.store.executions import Execution
@@ -56,7 +56,7 @@ def view_status(
     context: Context,
     connection: Connection,
     execution: Execution,
-    settings_trail: Mapping[str, Any],
+    settings_trail: JsonObject,
     provenance: Mapping[int, Provenance],
     silence: SilenceView | None,
     attempts: AttemptList,
@@ -97,6 +97,7 @@ def view_status(
         has_started=execution.started_at is not None,
         position=position,
         obstacle=obstacle,
+        may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(connection, execution, position, now) if position is not None and takes_work else None,
         obstacles=(
             find_obstacles(context, connection, execution, attempts.declines) if is_nowhere or is_backing_off else None
@@ -124,7 +125,7 @@ def _ended_by(attempts: AttemptList) -> str:
     return (attempts.attempts[-1].ended_by or "") if attempts.attempts else ""
 
 
-def _limits(execution: Execution, settings_trail: Mapping[str, Any], provenance: Mapping[int, Provenance]) -> Limits:
+def _limits(execution: Execution, settings_trail: JsonObject, provenance: Mapping[int, Provenance]) -> Limits:
     return Limits(
         job=execution.content["job"],
         requested=execution.request["spec"].get("job"),

@@ -96,7 +96,7 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     return comparison
 
 
-def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[bool]:
+def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[bool]:  # a value of the column's type
     if function == "contains":
         return func.replace(column, value, "") != column  # case-sensitive on every database
     comparison: ColumnElement[bool] = COMPARISONS[function](column, value)
@@ -110,12 +110,12 @@ class _Entries(FunctionElement[Any]):
 
 
 @compiles(_Entries, "sqlite")
-def _entries_in_sqlite(element: _Entries, compiler: SQLCompiler, **options: Any) -> str:
+def _entries_in_sqlite(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
 
 
 @compiles(_Entries, "postgresql")
-def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: Any) -> str:
+def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
     return f"json_array_elements_text({compiler.process(element.clauses, **options)})"
 
 

@@ -112,13 +112,11 @@ class Printer:
 
         return with_distances(text, is_wide=self.is_wide) if self.is_table else text
 
-    def _write_sentence(self, text: str, stream: IO[str], indent: str = "") -> None:
-        from ctl.cli.sentences import fold
-
+    def _write_sentence(self, text: str, stream: IO[str], indent: str = "", colour: str | None = None) -> None:
         shown = printable_lines(self.in_words(text))
-        width = min(_terminal_width(), FOLDED_WIDTH) if stream.isatty() else self.width
-        lines = fold(shown, width, indent=indent) if width is not None and self.is_table else [shown]
-        print(*lines, sep="\n", file=stream)
+        is_data = stream is sys.stdout and not self.is_table
+        lines = [shown] if is_data else _folded(shown, stream, indent, self.width if self.is_table else None)
+        print(*(paint(line, colour, stream) if colour else line for line in lines), sep="\n", file=stream)
 
     def text(self, text: str) -> None:
         """Data that brings its own line ends."""
@@ -132,7 +130,7 @@ class Printer:
 
     def warning(self, text: str) -> None:
         """A warning; with --quiet too."""
-        print(paint(f"warning: {printable_lines(self.in_words(text))}", "yellow", sys.stderr), file=sys.stderr)
+        self._write_sentence(f"warning: {text}", sys.stderr, indent="  ", colour="yellow")
 
     def warnings(self, warnings: Iterable[Mapping[str, Any]], already_shown: Iterable[Mapping[str, Any]] = ()) -> None:
         """The warnings of an answer, without those that were shown already."""
@@ -301,6 +299,15 @@ def _below(name: str, cell: str, width: int) -> str:
     return "".join(f"  {line}\n" for line in fold(f"{name}: {cell}", width - 2, indent="  "))
 
 
+def _folded(text: str, stream: IO[str], indent: str, width: int | None = None) -> list[str]:
+    """The lines of a text: folded on a terminal, or to a width anywhere else if one is given."""
+    from ctl.cli.sentences import fold
+
+    if stream.isatty():
+        width = min(_terminal_width(), FOLDED_WIDTH)
+    return [text] if width is None else fold(text, width, indent=indent)
+
+
 def _terminal_width() -> int:
     from shutil import get_terminal_size
 
@@ -337,4 +344,6 @@ def print_error(error: RainbowError, *, as_json: bool) -> None:
         sys.stderr.write(to_json(error.document()))
         return
     first, *rest = map(printable_lines, error.lines())
-    print(f"{paint('error:', 'red', sys.stderr)} {first}", *rest, sep="\n", file=sys.stderr)
+    start, *more = _folded(f"error: {first}", sys.stderr, "  ")
+    more += [part for line in rest for part in _folded(line, sys.stderr, "    ")]
+    print(f"{paint('error:', 'red', sys.stderr)}{start.removeprefix('error:')}", *more, sep="\n", file=sys.stderr)

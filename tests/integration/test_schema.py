@@ -16,8 +16,9 @@ from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, i
 
 import admin.store
 from admin.core.clock_checks import ClockCheck
+from admin.core.settings.scopes import Scope
 from admin.server import startup
-from admin.store import clock_checks, decisions, execution_tables, fleet
+from admin.store import clock_checks, decisions, execution_tables, fleet, revisions
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
@@ -327,6 +328,28 @@ def test_unfinished_executions_of_before_have_their_phase_since_the_event_that_b
     with engine.connect() as connection:
         since = connection.execute(select(tables[0].c.phase_since).order_by(tables[0].c.id)).scalars().all()
     assert since == [noon + timedelta(minutes=2), None]
+
+
+def test_the_changes_of_rows_from_before_their_index_had_revisions_are_kept(engine: Engine) -> None:
+    migrate(engine)
+    now, scope = datetime(2026, 3, 1, tzinfo=UTC), Scope(domain="staging")
+    with engine.begin() as connection:
+        for number in (1, 2):
+            connection.execute(insert(revisions.revisions).values(number=number, created_at=now, author="ann"))
+            change = {"revision": number, "ordinal": 0, "kind": "TASK_RESOURCE", "after": {"n": number}}
+            connection.execute(insert(revisions.revision_changes).values({**change, **scope._asdict()}))
+
+    def changes() -> list[tuple[int, Any]]:
+        with engine.connect() as connection:
+            rows = revisions.changes_of_row(connection, "TASK_RESOURCE", scope, 2, 10)
+            return [(change.revision, change.after) for change in rows]
+
+    before = changes()
+    migrate(engine, "0023")
+    assert changes() == before == [(2, {"n": 2}), (1, {"n": 1})]
+    migrate(engine)
+    assert changes() == before
+    assert any("launch_plan, kind, revision)" in definition for definition in indexes(engine))
 
 
 def test_executions_that_ended_without_their_agent_are_marked_by_what_was_said_of_them(engine: Engine) -> None:

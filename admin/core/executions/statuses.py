@@ -12,7 +12,7 @@ from admin.core.executions.retries import DRAINED
 from admin.core.executions.silences import as_sentence
 from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
-from admin.core.placement.filters import ROOM, Verdict
+from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import show_name, split_name
 from admin.core.times import show_due, show_duration
 
@@ -77,6 +77,7 @@ class Circumstances:
     duration: float | None = None
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     obstacle: Verdict | None = None  #: why its cluster would not take it now
+    may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
     start: Start | None = None  #: when it starts, where its cluster takes work
     drain: Drain | None = None  #: of its cluster
@@ -221,6 +222,10 @@ class Circumstances:
             step = f"It is decided again {trigger}."
         elif self.position is None:
             return f"The agent of {self.cluster} reports that it runs, or gives it back.", None
+        elif self.obstacle is not None and self.obstacle.filter == EXPECTED.name:
+            room = "a cluster that has been seen has room for it, or " if self.may_move else ""
+            taken = f"The agent of {self.cluster} takes it once there is one."
+            step = f"{taken} It is decided again when {room}the fleet changes."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             step = f"The agent of {self.cluster} takes it when it has room."
         else:

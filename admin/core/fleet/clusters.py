@@ -51,7 +51,7 @@ SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING
 
 #: The type of the event of a cluster that is deleted, which ends every state.
 DELETED = "DELETED"
-#: The types of events that put a cluster into a state; the last of them did.
+#: The types of events that put a cluster into a state, its own first; the last of them did.
 STATE_EVENTS = {"disabled": ("DISABLED",), "cordoned": ("CORDONED", "DRAINING"), "draining": ("DRAINING",)}
 #: The types of events that end a state.
 END_EVENTS = {
@@ -109,6 +109,10 @@ class ClusterState:
         return self.switches == (True, False, False)
 
 
+#: What a report names that tells of machines; agents leave out what these do not have.
+_MACHINE_RESOURCES = frozenset({"cpu", "memory"})
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
     """A place that runs work; never changed, so that what follows from its fields is worked out once."""
@@ -164,6 +168,12 @@ class Cluster:
             self.health.value: not self.is_reachable,
         }
         return ",".join(state for state, applies in states.items() if applies)
+
+    @cached_property
+    def has_no_gpu(self) -> bool:
+        """Whether its machines were reported without any gpu, and its definition has none either."""
+        reported = self.state.report.get("capacity", {})
+        return "gpu" not in (self.capacity or {}) and not _MACHINE_RESOURCES.isdisjoint(reported)
 
     @cached_property
     def unused(self) -> Amounts | None:

@@ -93,11 +93,18 @@ def _could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
 
 def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     demand = workload.demand
-    return {
+    drops = {
         candidate.position: f"is too small: {_sizes(short, demand, capacity)}"
         for candidate in candidates
         if (capacity := candidate.cluster.capacity) and (short := shortages(capacity, demand))
     }
+    if demand.get("gpu"):
+        missing = f"has no gpu by its last report, {format_amount('gpu', demand['gpu'])} wanted"
+        for candidate in candidates:
+            if candidate.cluster.has_no_gpu:
+                small = drops.get(candidate.position)
+                drops[candidate.position] = missing if small is None else f"{missing}, and {small}"
+    return drops
 
 
 def _sizes(resources: Iterable[str], demand: Amounts, capacity: Amounts) -> str:

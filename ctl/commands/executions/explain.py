@@ -117,10 +117,10 @@ def _show_rungs(printer: Printer, explanation: Document) -> None:
     rungs = explanation["rungs"]
     shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
 
-    def said_by(rung: Document) -> str:
+    def set_by(rung: Document) -> str:
         return rung_origin(rung, describe_revision(printer, rung.get("version"), explanation.get("revisions")))
 
-    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": said_by})
+    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SET BY": set_by})
     silent = len(rungs) - len(shown)
     if silent:
         printer.line(f"{silent} more say nothing; `-o wide` shows them.")
