@@ -79,6 +79,8 @@ class SelectorFields(RequestSchema):
     limit_scope = fields.String(
         validate=NAME, metadata={"description": f"The scope whose limit ended it: {_SCOPE_FORMS}"}
     )
+    native_id = fields.String(validate=NAME, metadata={"description": "Its name at its cluster's engine."})
+    exit_code = fields.String()
     node = fields.String(validate=NAME, metadata={"description": "A node that it runs on, or ran on last."})
     revision = fields.String(metadata={"description": "The revision that its settings are of; filters take ranges."})
     silent = fields.String(metadata={"description": "true: the agent of its cluster is not heard."})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, case, func, select
+from sqlalchemy import Connection, FromClause, Integer, Text, and_, case, cast, func, select
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition
@@ -15,6 +15,7 @@ from admin.store.derived_fields import Check
 from admin.store.execution_fields import stored_columns, value_of
 from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
 from admin.store.execution_tables import executions
+from admin.store.sql_types import AnyColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,7 @@ def count_page(
     names = ("id", "created_at", "phase", "not_before", *columns, *path.fields, *check.columns())
     columns_examined = [executions.c[name] for name in dict.fromkeys(names)]
     examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
-    value = func.coalesce(value_of(examined, by), "") if field is None else field.key(examined)
+    value = _text_of(examined, by) if field is None else field.key(examined)
     is_backing_off = and_(examined.c.phase == Phase.QUEUED.value, examined.c.not_before > now)
     next_attempt = case((is_backing_off, examined.c.not_before))
     # Grouped once more outside: PostgreSQL groups by no subquery that it selects.
@@ -72,6 +73,12 @@ def count_page(
         Group(value=row[0] if values is None else values[row[0]], count=row[1], not_before=row[2]) for row in counted
     ]
     return CountPage(groups=_merged(groups), last=walk.end(after, limits.counted))
+
+
+def _text_of(table: FromClause, field: str) -> AnyColumn:
+    """A stored field as the text of a group."""
+    value = value_of(table, field)
+    return func.coalesce(cast(value, Text) if isinstance(value.type, Integer) else value, "")
 
 
 def _merged(groups: Sequence[Group]) -> list[Group]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import product
 from math import prod
 from typing import Any, Generic, TypeVar
@@ -123,7 +123,11 @@ class Order:
 
 
 #: As what executions are sorted that have nothing in a field; what has not ended has no duration.
-_WITHOUT: Mapping[str, str | float] = {"cluster": "", "pool": "", "label": "", "duration": 0.0}
+_WITHOUT: Mapping[str, str | float | datetime] = {
+    **dict.fromkeys(("cluster", "pool", "label"), ""),
+    "duration": 0.0,
+    "started_at": datetime(1970, 1, 1, tzinfo=UTC),
+}
 
 
 def _comparable(table: FromClause, field: str) -> AnyColumn:

@@ -220,6 +220,37 @@ def test_executions_are_selected_by_the_revision_of_their_settings_and_the_time_
     refused(shared.get(f"{API}/executions?revision=last"), 400, "invalid_request", "filters")
 
 
+def test_executions_are_selected_by_native_id_exit_code_and_decisions(
+    shared: FlaskClient, shared_context: Context, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    for name, code in (("a", 0), ("b", 3), ("c", 137)):
+        add(agent, name)
+        agent.finish(agent.start(), "FAILED" if code else "SUCCEEDED", native_id=f"job-{name}", exit_code=code)
+    add(agent, "waits")
+    assert listed(shared, project, native_id="job-b") == ["b"]
+    assert listed(shared, project, exit_code="3,137") == ["b", "c"]
+    assert listed(shared, project, filters="gt(exit_code,3)") == ["c"]
+    assert listed(shared, project, filters="gt(decisions,1)") == []
+    assert counted(shared, project, "exit-code") == {"0": 1, "3": 1, "137": 1, "": 1}
+    assert counted(shared, project, "launch-plan", exit_code="3") == {"": 1}
+
+
+def test_what_runs_is_sorted_by_its_start(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str
+) -> None:
+    agent: PlayedAgent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    for name in ("first", "second", "third"):
+        add(agent, name)
+        agent.start()
+        clock.advance(5)
+    add(agent, "waits")
+    query = f"executions?project={project}&sort_by.key=started_at&limit=2"
+    pages = [get(shared, query)]
+    pages.append(get(shared, f"{query}&token={quote(pages[0]['token'])}"))
+    assert [names(page["executions"]) for page in pages] == [["third", "second"], ["first", "waits"]]
+
+
 def test_executions_are_counted_by_a_label(shared: FlaskClient, project: str) -> None:
     for name, labels in (("a", {"team": "ml"}), ("b", {"team": "ml"}), ("c", {"team": "search"}), ("d", {})):
         created(shared, name, project=project, job={"command": ["true"], "labels": labels})

@@ -31,6 +31,7 @@ from tests.support.placing import API, created, get, refused
 
 COUNT = 120
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 #: What each field may hold; few values each, so that they often meet. None and "" both stand for none.
 VALUES: dict[str, list[Any]] = {
     "project": ["p0", "p1", "p2"],
@@ -88,6 +89,8 @@ def _rows() -> list[dict[str, Any]]:
             "name": f"e{draw.randrange(100):02}x{number:03}",
             "created_at": NOON + timedelta(seconds=draw.randrange(40)),
             "updated_at": NOON + timedelta(seconds=draw.randrange(40)),
+            "started_at": draw.choice([None, NOON, NOON + timedelta(seconds=draw.randrange(40))]),
+            "exit_code": draw.choice([None, 0, 1, 137]),
             "duration": draw.choice([None, 0.1, 0.00001, 1 / 3, 4000.0]),
         }
         for number in range(COUNT)
@@ -119,6 +122,8 @@ def any_condition(draw: st.DrawFn) -> Condition:
 def value_of(row: Any, field: str) -> Any:
     if field == "created_by":
         return show_name(row.created_by, row.claimed_by)
+    if field == "exit_code":
+        return None if row.exit_code is None else str(row.exit_code)
     if field == "abort_principal":
         return row.abort_principal and show_name(*split_name(row.abort_principal))
     if field != "cause":
@@ -179,7 +184,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
             if after is None:
                 break
     assert after is None
-    nothing = 0.0 if sort_by == "duration" else ""
+    nothing = {"duration": 0.0, "started_at": LONG_AGO}.get(sort_by, "")
     expected.sort(key=lambda row: (getattr(row, sort_by) or nothing, row.id), reverse=descending)
     assert [row.id for row in listed] == [row.id for row in expected]
 

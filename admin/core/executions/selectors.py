@@ -53,6 +53,7 @@ FIELDS = {
             "limit_scope",
             "silent",
             "unconfirmed",
+            "native_id",
             "node",  # any of those that it runs on, or ran on last
         ),
         FieldType.TEXT,
@@ -60,6 +61,8 @@ FIELDS = {
     **dict.fromkeys(("created_at", "decided_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "duration": FieldType.NUMBER,
     "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
+    "decisions": FieldType.COUNT,  # how often it was decided where it goes
+    "exit_code": FieldType.COUNT,
     "revision": FieldType.COUNT,  # that its settings are of
 }
 #: Before the key of a label, which is a field too: `eq(labels.team,search)`.
@@ -96,12 +99,15 @@ WORDS = {
 #: Fields whose values are names of scopes.
 SCOPE_FIELDS = ("origin_scope", "limit_scope")
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
-SORT_FIELDS = ("created_at", "updated_at", "name", "phase", "cluster", "pool", "label", "duration")
+SORT_FIELDS = ("created_at", "updated_at", "started_at", "name", "phase", "cluster", "pool", "label", "duration")
 #: What executions are counted by, and the field that each stands for.
 GROUPS = {
     **{
-        name: name for name in ("phase", "reason", "cause", "cluster", "pool", "label", "project", "domain", "workflow")
+        name: name
+        for name in ("phase", "reason", "cause", "exit_code", "cluster", "pool", "label", "project", "domain")
     },
+    "workflow": "workflow",
+    "launch_plan": "launch_plan",
     "creator": "created_by",
     "aborted_by": "abort_principal",
     "origin": "origin",
