@@ -45,7 +45,7 @@ def _create_many(read: list[CreationRequest | Refusal], *, dry_run: bool) -> Man
     outcomes = [next(answers) if isinstance(item, CreationRequest) else item for item in read]
     refusals = (outcome for outcome in outcomes if isinstance(outcome, Exception))
     for refusal in islice(refusals, _MOST_NOTED):
-        note_refusal(translate(refusal, caller().request_id), caller().request_id)
+        note_refusal(translate(refusal, caller().request_id), caller().request_id, request.method)
     return ManyCreatedAnswer.from_outcomes(outcomes, dry_run=dry_run)
 
 

@@ -42,9 +42,10 @@ def translate(failure: Exception, request_id: str) -> RainbowError:
     return Internal()
 
 
-def note_refusal(error: RainbowError, request_id: str) -> None:
-    """Write to the log why something was refused; a failure of ours is there already."""
-    if error.status >= 500 or not _log.isEnabledFor(logging.INFO):
+def note_refusal(error: RainbowError, request_id: str, method: str) -> None:
+    """Write to the log why something was refused; a failure of ours is there already, and nothing to read is none."""
+    is_absence = error.status == HTTPStatus.NOT_FOUND and method in ("GET", "HEAD")
+    if error.status >= 500 or is_absence or not _log.isEnabledFor(logging.INFO):
         return
     fields = list(dict.fromkeys(str(detail["field"]) for detail in error.details if detail.get("field")))
     _log.info(
@@ -59,9 +60,9 @@ def note_refusal(error: RainbowError, request_id: str) -> None:
     )
 
 
-def error_body(error: RainbowError, request_id: str) -> bytes:
+def error_body(error: RainbowError, request_id: str, method: str) -> bytes:
     """The JSON that answers an error, which is noted in the log."""
-    note_refusal(error, request_id)
+    note_refusal(error, request_id, method)
     return encode(ErrorAnswer.from_error(error, request_id))
 
 
@@ -99,7 +100,7 @@ def answer_failures(app: Flask) -> None:
         return respond(translate(failure, caller().request_id))
 
     def respond(error: RainbowError) -> Response:
-        body = error_body(error, caller().request_id)
+        body = error_body(error, caller().request_id, request.method)
         response = Response(body, status=error.status, mimetype="application/json")
         response.headers.extend(error_headers(error))
         return response

@@ -81,7 +81,7 @@ class SelectorFields(RequestSchema):
     )
     node = fields.String(validate=NAME, metadata={"description": "A node that it runs on, or ran on last."})
     revision = fields.String(metadata={"description": "The revision that its settings are of; filters take ranges."})
-    silent = fields.String(metadata={"description": "true: it waits for an agent that is not heard."})
+    silent = fields.String(metadata={"description": "true: the agent of its cluster is not heard."})
     unconfirmed = fields.String(
         metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}
     )

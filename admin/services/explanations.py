@@ -113,9 +113,9 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         winner = winner_of(settings["rungs"])
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
-        attempts = silence = status = lease = None
+        attempts = list_attempts(connection, execution)
+        silence = status = lease = None
         if decision is history[-1]:
-            attempts = list_attempts(connection, execution)
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
             lease = view_lease(execution, heard)
@@ -137,7 +137,12 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         revision=decision.revision,
         rungs=settings["rungs"],
         candidates=placement_decisions.render_candidates(
-            trail, decision.scores, str(key), decision.cluster, switched_by, context.clock()
+            placement_decisions.with_declines(trail, attempts.declines),
+            decision.scores,
+            str(key),
+            decision.cluster,
+            switched_by,
+            context.clock(),
         ),
         settings=settings["settings"],
         job=execution.content["job"],
@@ -153,7 +158,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         history=history,
         silence=silence,
         status=status,
-        attempts=attempts,
+        attempts=attempts if decision is history[-1] else None,
         lease=lease,
         not_candidates=others,
     )

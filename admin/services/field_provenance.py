@@ -16,7 +16,7 @@ from admin.services.context import Context
 from admin.store import attributes, revisions
 
 #: Rows whose changes are read for one answer, and changes of each.
-_MOST_ROWS = 100
+MOST_ROWS = 100
 _MOST_CHANGES = 100
 
 
@@ -29,12 +29,16 @@ class FieldProvenance:
 
 
 def find_field_provenance(
-    context: Context, connection: Connection, rows: Iterable[RowVersion], versions: Iterable[int] = ()
+    context: Context,
+    connection: Connection,
+    rows: Iterable[RowVersion],
+    versions: Iterable[int] = (),
+    most_rows: int = MOST_ROWS,
 ) -> FieldProvenance:
     """Which revisions set the fields of some rows; `versions` are of further rows that the answer names."""
     stored_rows = sorted(set(rows))
     fields = {}
-    for row in islice(stored_rows, _MOST_ROWS):
+    for row in islice(stored_rows, most_rows):
         if row.kind in context.settings.kinds:
             changes = revisions.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
             if changes and changes[0].revision == row.version:  # else that revision is no longer kept

@@ -385,5 +385,5 @@ class _Search:
 def _texts(sought: Sought) -> list[str]:
     """Texts of which a payload that says it contains one; none where any may."""
     values = sorted(sought.values or ())
-    is_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)
-    return values if is_plain and sought.values is not None else []
+    are_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)
+    return values if are_plain and sought.values is not None else []

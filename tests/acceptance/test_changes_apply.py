@@ -190,7 +190,10 @@ def test_a_document_with_the_version_of_another_row_is_refused(shell: Shell) -> 
     shell.ok("rainbowctl update workflow-priority -d staging --priority 2")
     message = shell.refused(5, "rainbowctl apply -f -", stdin=old)
     assert "1 row changed in the meantime: nothing was written." in message
-    assert "stdin:2:1: workflow-priority at domain staging: expected at version 1, now at version 2\n" in message
+    assert (
+        "stdin:2:1: workflow-priority at domain staging: expected at version 1, now at version 2 (revision 2, "
+        in message
+    )
     assert shell.run("rainbowctl apply -f -", stdin=old.replace("priority: 1", "priority: 2")).status == 0
     shell.ok("rainbowctl apply -f - --force", stdin=old)
     assert head(shell) == 3
@@ -228,7 +231,25 @@ def test_warnings_name_their_row_and_strict_fails_on_them(shell: Shell) -> None:
     document = "kind: execution-cluster-label\ndomain: staging\nvalue: mycluste\n"
     done = shell.run("rainbowctl apply -f - --strict", stdin=document)
     assert (done.status, head(shell)) == (7, 1)
-    assert "warning: execution-cluster-label at domain staging: No label is called 'mycluste'" in done.err
+    row = "execution-cluster-label at domain staging: No label is called 'mycluste'"
+    assert f"warning: stdin:3:8: {row}" in done.err
+
+
+def test_differences_come_before_warnings_and_both_with_file_and_line(shell: Shell) -> None:
+    shell.ok("rainbowctl update execution-cluster-label -d staging --value first")
+    path = shell.cwd / "labels.yaml"
+    path.write_text("# labels\nkind: execution-cluster-label\ndomain: staging\nvalue: mycluste\n")
+    for command in ("plan", "apply --dryRun", "diff"):
+        both = shell.run(f"rainbowctl {command} -f labels.yaml 2>&1").out
+        difference = both.index("labels.yaml:4:8: value: first → mycluste")
+        warning = both.index("warning: labels.yaml:4:8: execution-cluster-label at domain staging: No label is called")
+        assert difference < warning
+        answer = json.loads(shell.run(f"rainbowctl {command} -f labels.yaml -o json").out)
+        [row], [warned] = answer["rows"], answer["warnings"]
+        assert row["differences"][0]["position"] == warned["position"] == "labels.yaml:4:8"
+    done = shell.run("rainbowctl apply -f labels.yaml")
+    assert "labels.yaml:4:8: value: first → mycluste" in done.out
+    assert done.err.count("warning: labels.yaml:4:8: ") == 1
 
 
 def test_documents_are_tried_out_without_being_applied(shell: Shell) -> None:

@@ -46,7 +46,7 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert following == "next      It is decided again when the fleet changes."
     assert decision == "decision  cluster east (pool first, strategy spill)"
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in rungs.splitlines()]
-    assert cells[0] == ["RUNG", "ASKS FOR", "STATE", "SAID BY"]
+    assert cells[0] == ["RUNG", "ASKS FOR", "STATE", "SET BY"]
     assert ["request", "pool first", "wins"] in [row[:3] for row in cells]
     assert ["project-domain", "label arctic", "overridden"] in [row[:3] for row in cells]
     assert any(f"project {project}, domain development" in row[-1] for row in cells)

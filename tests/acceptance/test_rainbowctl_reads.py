@@ -170,7 +170,7 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
     trail = re.sub(r"[0-9]+ s ago", "… ago", trail)
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in trail.splitlines()]
     assert cells == [
-        ["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"],
+        ["LEVEL", "SCOPE", "VALUE", "EFFECT", "SET BY"],
         [
             "platform",
             "configuration (task_resources)",

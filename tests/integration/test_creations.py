@@ -57,6 +57,7 @@ def test_a_refusal_is_in_the_log_with_its_request_its_field_and_its_reason(
     body = asked("e", **pool("gup"))
     answer = refused(api.post(f"{API}/executions", json=body, headers={"X-Request-Id": "mine"}), 400, "unknown_pool")
     create_many(api, *(asked(f"e{number}", **pool("gup")) for number in range(12)), headers={"X-Request-Id": "many"})
+    assert api.get(f"{API}/executions/{PROJECT}/{DOMAIN}/nobody").status_code == 404
     lines = [vars(record) for record in caplog.records if record.getMessage() == "refused"]
     assert [line["request_id"] for line in lines] == ["mine", *["many"] * 10]
     first = lines[0]
