@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.ages import AGE
 from tests.support.fleets import register, shell_with_fleet
 from tests.support.shells import Shell
 
@@ -90,7 +91,7 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     assert row[0] == "lonely (expected)"
     assert "CORDONED" not in header
     assert row[header.index("STATE")] == "cordoned"
-    by = r"event [0-9]+, anonymous \(says otto\), [0-9]+ s ago"
+    by = rf"event [0-9]+, anonymous \(says otto\), {AGE}"
     assert re.fullmatch(rf"is cordoned \(new disks\), {by}", " ".join([row[-1], *(line[-1] for line in folded)]))
     first = json.loads(shell.ok(f"rainbowctl explain execution moved {here} --decision 1 -o json"))
     assert first["cluster"] == "lonely"
