@@ -14,7 +14,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.provenance import Provenance, show_name, split_name
 from admin.core.times import show_time
-from admin.store import execution_events, fleet
+from admin.store import cluster_events, execution_events
 from admin.store.execution_events import Event
 from admin.store.executions import Execution
 
@@ -89,7 +89,7 @@ def _with_drain(connection: Connection, view: AttemptView) -> AttemptView:
     """An attempt with the drain that ended it, as long as the event of that is kept."""
     if view.reason != DRAINED or view.cluster is None or view.reported_at is None:
         return view
-    drained = fleet.switched_by(connection, {"draining": [view.cluster]}, view.reported_at)
+    drained = cluster_events.switched_by(connection, {"draining": [view.cluster]}, view.reported_at)
     return replace(view, drained_by=drained.get((view.cluster, "draining")))
 
 

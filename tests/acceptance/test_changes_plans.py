@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.acceptance.test_changes_apply import head, mixed_documents, write_documents
+from tests.conftest import Scale
 from tests.support.admins import RunningAdmin
 from tests.support.ages import without_ages
 from tests.support.servers import serving
@@ -153,8 +154,11 @@ def cutting_proxy(
 
 
 @pytest.mark.parametrize(("cuts", "is_done"), [("before", 0), ("halfway", 0), ("after", 1), ("answering", 1)])
-def test_a_connection_cut_in_the_middle_leaves_all_or_nothing(shell: Shell, cuts: str, is_done: int) -> None:
-    write_documents(shell.cwd / "settings", mixed_documents(200))
+def test_a_connection_cut_in_the_middle_leaves_all_or_nothing(
+    shell: Shell, cuts: str, is_done: int, scale: Scale
+) -> None:
+    number = scale(50, full=200)
+    write_documents(shell.cwd / "settings", mixed_documents(number))
     with cutting_proxy(shell.admin.url, cuts) as proxy:
         done = shell.run("rainbowctl apply -f settings", RAINBOW_ENDPOINT=proxy.url)
         assert done.status == 6, done.err
@@ -163,7 +167,7 @@ def test_a_connection_cut_in_the_middle_leaves_all_or_nothing(shell: Shell, cuts
     assert "revision 0 was the latest before it." in done.err
     assert head(shell) == is_done
     stored = json.loads(shell.ok("rainbowctl history -o json"))
-    assert [revision["change_count"] for revision in stored] == [200] * is_done
+    assert [revision["change_count"] for revision in stored] == [number] * is_done
     again = shell.run("rainbowctl apply -f settings -q")
     assert (again.status, head(shell)) == (0, 1)
 
