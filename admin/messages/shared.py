@@ -35,6 +35,7 @@ def described_as(*components: str) -> Meta:
 class MessageMeta(StructMeta):
     """Lets every message have keyword-only fields, so that optional ones may stand before others."""
 
+    # The types are those of msgspec.
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> MessageMeta:
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, "frozen": True, **config})
 
