@@ -44,7 +44,8 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
         now.replace("\n", " "),
     )
     assert re.fullmatch(r"times     waited \d+ s, ran 0 s, \d+ s in all", times)
-    assert following == "next      It is decided again when the fleet changes."
+    taken = "The agent of east takes it once there is one."
+    assert following == f"next      {taken} It is decided again when the fleet changes."
     assert decision == "decision  cluster east (pool first, strategy spill)"
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in rungs.splitlines()]
     assert cells[0] == ["RUNG", "ASKS FOR", "STATE", "SET BY"]
