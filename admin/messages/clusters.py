@@ -74,6 +74,15 @@ class ClusterExecutionAnswer(Answer):
         )
 
 
+#: Fields of a cluster's answer that its state, definition and last report have by the same names.
+_OF_STATE = (
+    *("cordoned", "cordon_reason", "draining", "drain_deadline"),
+    *("last_sync_at", "agent", "agent_since", "reported_at"),
+)
+_OF_DEFINITION = ("endpoint", "auth", "description")
+_OF_REPORT = ("engine", "engine_version", "plugins", "eta")
+
+
 class ClusterAnswer(Answer):
     name: str
     summary: Annotated[str, Meta(description="Whether it takes work, and why not, since when and by whom.")]
@@ -134,44 +143,27 @@ class ClusterAnswer(Answer):
         payload, report = definition.payload, state.report
         reasons = off_because(cluster)
         reported_free = None if state.reported_at is None else cluster.unused
-        return cls(
+        return cls.from_attributes(
+            view,
+            **{name: getattr(state, name) for name in _OF_STATE},
+            **{name: payload.get(name) for name in _OF_DEFINITION},
+            **{name: report.get(name) for name in _OF_REPORT},
             name=cluster.name,
-            summary=view.summary,
             takes_work=not reasons,
             takes_none_because=reasons or None,
-            endpoint=payload.get("endpoint"),
-            auth=payload.get("auth"),
             enabled=cluster.enabled,
-            cordoned=state.cordoned,
-            cordon_reason=state.cordon_reason,
-            draining=state.draining,
-            drain_deadline=state.drain_deadline,
-            last_sync_at=state.last_sync_at,
             unreachable_since=state.last_sync_at if cluster.is_silent else None,
             unreachable_reason=view.silence,
-            agent=state.agent,
             agent_instance=state.agent_instance or None,
             agent_host=state.agent_host or None,
-            agent_since=state.agent_since,
             agent_version=_agent_version(state),
-            leases=view.leases,
             state=cluster.health.value if state.admitted else "pending",
             cost=cluster.cost,
             capacity=None if cluster.capacity is None else format_amounts(cluster.capacity),
             reported_free=None if reported_free is None else format_amounts(reported_free),
             assigned=format_amounts({name: amount for name, amount in view.assigned.items() if amount}) or None,
             free=None if view.free is None else format_amounts(view.free),
-            waiting=view.waiting,
-            running=view.running,
-            pools=view.pools,
-            labels=view.labels,
-            reported_at=state.reported_at,
-            engine=report.get("engine"),
-            engine_version=report.get("engine_version"),
-            plugins=report.get("plugins"),
-            eta=report.get("eta"),
             properties={**payload.get("properties", {}), **report.get("properties", {})} or None,
-            description=payload.get("description"),
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state(view.provenance),

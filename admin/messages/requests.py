@@ -81,6 +81,7 @@ def load(schema: RequestSchema, data: Any, path: str = "") -> Fields:
     return loaded
 
 
+# Messages of marshmallow are lists of texts, or mappings of such messages by the names of fields.
 def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[Problem]:
     if isinstance(messages, list):
         yield Problem(field=path, reason=" ".join(str(message) for message in messages))
@@ -111,7 +112,7 @@ class PayloadField(fields.Raw):
         self.component = component
 
 
-def changes_field() -> fields.List[Any]:
+def changes_field() -> fields.List[Any]:  # of JSON that the core reads
     """Changes of rows; each is read by itself, so that its problems carry its position."""
     change = PayloadField("Change", allow_none=True)
     return fields.List(change, required=True, validate=validate.Length(min=1))

@@ -35,6 +35,7 @@ def described_as(*components: str) -> Meta:
 class MessageMeta(StructMeta):
     """Lets every message have keyword-only fields, so that optional ones may stand before others."""
 
+    # The types are those of msgspec.
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> MessageMeta:
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, "frozen": True, **config})
 
@@ -46,7 +47,7 @@ class Answer(Struct, metaclass=MessageMeta, omit_defaults=True, frozen=True):
     has_other_fields: ClassVar[bool] = False  #: whether there may be more than is described
 
     @classmethod
-    def from_attributes(cls, source: object, **fields: object) -> Self:
+    def from_attributes(cls, source: object, /, **fields: object) -> Self:
         """The answer whose fields are the attributes of a value by the same names, but for the given ones."""
         values: Json = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in fields}
         return cls(**values, **fields)
@@ -83,7 +84,7 @@ class ScopeAnswer(Answer):
     launch_plan: str | None = None
 
     @classmethod
-    def from_attributes(cls, source: Any, **fields: object) -> Self:  # with a scope
+    def from_attributes(cls, source: Any, /, **fields: object) -> Self:  # with a scope
         """The keys are those of the value's scope."""
         keys = {name: key or None for name, key in source.scope._asdict().items()}
         return super().from_attributes(source, **keys, **fields)

@@ -14,7 +14,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.provenance import Provenance, show_name, split_name
 from admin.core.times import show_time
-from admin.store import execution_events, fleet
+from admin.store import cluster_events, execution_events
 from admin.store.execution_events import Event
 from admin.store.executions import Execution
 
@@ -91,7 +91,7 @@ def _drained_by(connection: Connection, execution: Execution, event: Event, reco
     if record.reason != DRAINED or event.cluster is None:
         return None
     aborted_at = execution_events.last_time(connection, execution.id, Phase.ABORTING.value, event.number)
-    drained = fleet.switched_by(connection, {"draining": [event.cluster]}, aborted_at or event.at)
+    drained = cluster_events.switched_by(connection, {"draining": [event.cluster]}, aborted_at or event.at)
     return drained.get((event.cluster, "draining"))
 
 

@@ -14,8 +14,9 @@ from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.silence import describe_loss
 from admin.metrics import count_finished
 from admin.services.context import Context
-from admin.store import clock_checks, fleet, leases
-from admin.store.fleet import ClusterEvent, HeardCluster
+from admin.store import clock_checks, cluster_events, fleet, leases
+from admin.store.cluster_events import ClusterEvent
+from admin.store.fleet import HeardCluster
 from admin.store.leases import LeasedExecution, SilentClusters
 
 _BATCH = 200
@@ -121,7 +122,7 @@ def end_drained(context: Context) -> None:
             if not state.draining or state.drain_deadline is None or state.drain_deadline > now:
                 continue
             leased = leases.leased(connection, [name])
-            drained_by = fleet.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+            drained_by = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
             for lease in leased:
                 change = end_for_drain(lease, drained_by)
                 if change is not None:

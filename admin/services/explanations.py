@@ -24,7 +24,7 @@ from admin.services.field_provenance import with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
-from admin.store import decisions, fleet
+from admin.store import cluster_events, decisions, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.executions import Execution, ExecutionId
 
@@ -109,7 +109,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         trail = decisions.trail(connection, decision.placement_trail)
         settings, provenance = with_field_provenance(context, connection, settings)
         switched = placement_decisions.switched_candidates(trail)
-        switched_by = fleet.switched_by(connection, switched, decision.decided_at)
+        switched_by = cluster_events.switched_by(connection, switched, decision.decided_at)
         winner = winner_of(settings["rungs"])
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)

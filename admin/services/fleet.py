@@ -26,9 +26,9 @@ from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import cluster_provenance, defined_by, drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
-from admin.store import execution_queue, executions, fleet, revisions, tokens
+from admin.store import cluster_events, execution_queue, executions, fleet, revisions, tokens
+from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
-from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
 NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
     FleetKind.CLUSTER: ClusterNotFound,
@@ -293,8 +293,8 @@ def list_events(
     chosen = ClusterEventFilter(cluster=name, without_reports=not with_reports)
     with context.database.reading() as connection:
         find_cluster(context, connection, name)
-        events = fleet.events(connection, chosen, below, limit + 1)
+        events = cluster_events.events(connection, chosen, below, limit + 1)
         deadlines = drain_deadlines(context, connection, events)
         last = events[limit - 1].number if len(events) > limit else None
-        left_out = 0 if with_reports else fleet.count_reports(connection, name, last, below)
+        left_out = 0 if with_reports else cluster_events.count_reports(connection, name, last, below)
     return ClusterEventPage(events[:limit], deadlines, last, left_out)

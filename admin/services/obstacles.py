@@ -27,7 +27,7 @@ from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
-from admin.store import fleet, revisions
+from admin.store import cluster_events, fleet, revisions
 from admin.store.executions import Execution
 
 #: The definitions that may be what a route names; a label may be the name of a cluster.
@@ -102,7 +102,7 @@ def _with_provenance(context: Context, connection: Connection, cluster: Cluster,
     """Why a cluster does not pass a filter, with the event or revision by which that is so."""
     now, name, switched = context.clock(), cluster.name, switched_state(obstacle)
     if switched is not None:
-        by = fleet.switched_by(connection, {switched: [name]}, now).get((name, switched))
+        by = cluster_events.switched_by(connection, {switched: [name]}, now).get((name, switched))
         if by is None and switched == "disabled" and cluster.definition.version:
             version = cluster.definition.version
             by = revisions.provenance_of(connection, [version]).get(version)

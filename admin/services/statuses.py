@@ -24,7 +24,7 @@ from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView
-from admin.store import fleet, statuses
+from admin.store import cluster_events, fleet, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 
@@ -188,7 +188,7 @@ def _drain(context: Context, connection: Connection, execution: Execution) -> Dr
     if state is None or not state.draining:
         return None
     now = context.clock()
-    event = fleet.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+    event = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
     return Drain(
         deadline=state.drain_deadline,
         by="its event is not kept" if event is None else event.describe(now),

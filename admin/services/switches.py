@@ -15,8 +15,8 @@ from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.fleet import ClusterDetails, find_cluster, get_cluster
 from admin.services.previews import ExecutionPreview, preview_switches
-from admin.store import fleet
-from admin.store.fleet import ClusterEvent
+from admin.store import cluster_events, fleet
+from admin.store.cluster_events import ClusterEvent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,5 +96,5 @@ def _also_ended(
 ) -> dict[str, Provenance]:
     """The other states that a switch ends, each with the event of its own that began it."""
     others = switch.ends[1:]
-    begun = fleet.begun_apart(connection, before.name, others, context.clock())
+    begun = cluster_events.begun_apart(connection, before.name, others, context.clock())
     return {state: event for state, event in begun.items() if getattr(before, state)}

@@ -19,7 +19,7 @@ from admin.core.fleet.clusters import SILENT
 from admin.core.provenance import CLAIM
 from admin.store import decisions
 from admin.store.execution_tables import executions
-from admin.store.fleet import cluster_states
+from admin.store.fleet_tables import cluster_states
 from admin.store.sql_types import AnyColumn
 
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Scale
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.shells import Shell
 
@@ -77,29 +78,30 @@ def revision(shell: Shell, number: int) -> dict[str, Any]:
     return revision
 
 
-def test_500_mixed_documents_are_one_revision_that_can_be_moved_and_undone(
-    shell: Shell, other_shell: Callable[[], Shell]
+def test_many_mixed_documents_are_one_revision_that_can_be_moved_and_undone(
+    shell: Shell, other_shell: Callable[[], Shell], scale: Scale
 ) -> None:
-    write_documents(shell.cwd / "settings", mixed_documents(500))
+    number = scale(100, full=500)
+    write_documents(shell.cwd / "settings", mixed_documents(number))
     empty = shell.ok("rainbowctl export")
 
     done = shell.run("rainbowctl apply -f settings -m 'all at once'")
     assert (done.status, head(shell)) == (0, 1), done.err
     assert [line for line in done.err.splitlines() if not line.startswith("warning:")] == [
-        "Read 500 documents from 500 files.",
-        "Planning 500 changes…",
-        "Writing 500 changes…",
-        "Applied as revision 1: 500 created.",
+        f"Read {number} documents from {number} files.",
+        f"Planning {number} changes…",
+        f"Writing {number} changes…",
+        f"Applied as revision 1: {number} created.",
     ]
-    assert done.out.count("\ncreate ") + done.out.startswith("create ") == 500
-    assert "500 to create.\n" in done.out
+    assert done.out.count("\ncreate ") + done.out.startswith("create ") == number
+    assert f"{number} to create.\n" in done.out
     assert "effective values at" in done.out
-    assert len(revision(shell, 1)["changes"]) == 500
+    assert len(revision(shell, 1)["changes"]) == number
     assert revision(shell, 1)["message"] == "all at once"
 
     again = shell.run("rainbowctl apply -f settings")
     assert (again.status, again.out, head(shell)) == (0, "", 1)
-    assert again.err.endswith("No changes: everything is already as requested (500 rows).\n")
+    assert again.err.endswith(f"No changes: everything is already as requested ({number} rows).\n")
 
     full = shell.ok("rainbowctl export")
     assert shell.run("rainbowctl diff -f -", stdin=full).status == 0

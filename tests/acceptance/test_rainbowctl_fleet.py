@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.ages import AGE
 from tests.support.shells import Shell
 
 
@@ -195,7 +196,7 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert (done.status, done.out) == (0, "")
     assert done.err == "Cordoned cluster alpha.\nCordoned cluster beta.\n"
     assert "new disks" in shell.ok("rainbowctl get cluster alpha -o wide")
-    by = r"anonymous \(says \S+\), [0-9]+ s ago"
+    by = rf"anonymous \(says \S+\), {AGE}"
     lines = shell.ok("rainbowctl get cluster alpha")
     summary = shell.rest("GET", "clusters/alpha")["summary"]
     assert summary.startswith("Cluster 'alpha' takes no work: it is cordoned (event ")

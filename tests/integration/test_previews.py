@@ -16,8 +16,8 @@ from admin.services.context import Context
 from admin.services.evictions import evict_from_lost
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import fleet
+from admin.store.cluster_events import ClusterEvent
 from admin.store.execution_lists import ListLimits
-from admin.store.fleet import ClusterEvent
 from tests.support.agents import Clock, PlayedAgent, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (

@@ -18,7 +18,7 @@ import admin.store
 from admin.core.clock_checks import ClockCheck
 from admin.core.settings.scopes import Scope
 from admin.server import startup
-from admin.store import clock_checks, decisions, execution_tables, fleet, revisions
+from admin.store import clock_checks, decisions, execution_tables, fleet, fleet_tables, revisions
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
@@ -94,7 +94,7 @@ def _anything(column: Column[Any], now: datetime) -> Any:
 def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: Engine) -> None:
     migrate(engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    tables = (execution_tables.executions, fleet.cluster_states)
+    tables = (execution_tables.executions, fleet_tables.cluster_states)
     with engine.begin() as connection:
         for table in tables:
             columns = [column for column in table.columns if not column.nullable and column.server_default is None]

@@ -289,7 +289,7 @@ def test_the_event_of_a_round_is_stored_with_its_decisions_or_not_at_all(
     def fail(*_: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("admin.store.fleet.add_event", fail)
+    monkeypatch.setattr("admin.store.cluster_events.add_event", fail)
     with pytest.raises(RuntimeError):
         decide_waiting(context_of(app))
     assert get(api, "executions/flytesnacks/development/first")["cluster"] == "east"

@@ -28,8 +28,8 @@ from admin.services.definitions import (
     fleet_of,
     users_of,
 )
-from admin.store import executions, fleet, tokens
-from admin.store.fleet import ClusterEvent
+from admin.store import cluster_events, executions, fleet, tokens
+from admin.store.cluster_events import ClusterEvent
 
 
 def definition_write(
@@ -119,7 +119,7 @@ class ChangeableFleet(Changeable):
         leased = removed & executions.leases_by_cluster(self.connection).keys()
         fleet.forget(self.connection, removed - leased)
         fleet.lose(self.connection, leased)
-        fleet.add_events(
+        cluster_events.add_events(
             self.connection, (ClusterEvent(cluster=name, at=now, type=DELETED) for name in sorted(removed))
         )
 

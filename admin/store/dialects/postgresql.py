@@ -98,7 +98,7 @@ def _connect(
     dialect: Dialect,
     _record: ConnectionPoolEntry,
     arguments: Iterable[str],
-    parameters: dict[str, Any],
+    parameters: dict[str, object],
 ) -> DriverConnection | None:
     parameters.setdefault("connect_timeout", int(limits.connect))
     if dialect.driver != "psycopg":
