@@ -83,6 +83,7 @@ class _QuietHandler(WSGIRequestHandler):
     """Keeps connections open between requests, and logs none of them."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer is several packets, the last of which would wait for the client
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         pass

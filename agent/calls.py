@@ -25,7 +25,7 @@ Runner = Callable[[Callable[[], None]], None]
 
 
 def run_in_thread(function: Callable[[], None]) -> None:
-    """Run a function in a daemon thread: nobody waits for an answer when the agent ends."""
+    """Run a function in a daemon thread, so that the agent can end without its answer."""
     threading.Thread(target=function, daemon=True).start()
 
 

@@ -98,7 +98,7 @@ class Intent:
         return is_same and (not self.uid or reference.get("uid", "") in ("", self.uid))
 
     def take_ending(self, past: Intent) -> None:
-        """Take over why the agent ended the same attempt before: for a reason of its own, nobody aborted it."""
+        """Take over why the agent ended the same attempt before: for a reason of its own, not by an abort."""
         self.has_run = past.has_run
         if past.ending not in (None, Ending.CANCEL, Ending.DRAIN):
             # A lease that was another's before the admin's database was restored is not any more.

@@ -1,4 +1,4 @@
-"""The leases of an agent: which the admin has confirmed, when they are over, and what the engine was told of them."""
+"""The leases of an agent: which are confirmed, when they are over, and until when the engine may run their jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Leases:
         self._watched_at = self._grace_until = clock.steady()
         #: Whether the admin has answered since that time was given.
         self._is_answered = True
-        #: Until when the engine was told that a guarded job may go on, by key.
+        #: Until when the engine may run a guarded job, by key.
         self._told_until: dict[str, float] = {}
         #: Keys whose leases the admin has confirmed to this process.
         self._confirmed: set[str] = set()
@@ -67,7 +67,7 @@ class Leases:
         return self.guard.seconds_left(intent.key, self._clock.steady())
 
     def note_told(self, intent: Intent, seconds: float) -> None:
-        """Record that the engine is told how long a job may go on."""
+        """Record how long the engine may run a job."""
         self._told_until[intent.key] = self._clock.steady() + seconds
 
     def renew_in_engine(self, intent: Intent) -> None:

@@ -329,7 +329,7 @@ class Agent:
         self.work.accept(answer["leases"])
 
     def _see(self, position: int | None) -> None:
-        """Remember how far the admin is, by which it recognises later that its database was restored."""
+        """Store the admin's position, by which it later recognises that its database was restored."""
         if position is None:
             return
         self._is_older_admin = False
@@ -374,7 +374,7 @@ class Agent:
         return self.guard.interval_seconds if self.work.intents else _LONGEST_PAUSE_SECONDS
 
     def _handle_replacement(self, *, is_awaited: bool) -> None:
-        """Stop, because another agent serves the cluster now; end jobs that the other cannot see, and nobody awaits."""
+        """Stop, because another agent serves the cluster now; end jobs that the other cannot see."""
         self.is_replaced = self.work.is_stopping = True
         self._stop_at = self._stop_at or self.clock.steady()
         if not self._engine.is_shared:

@@ -56,7 +56,7 @@ class Work:
         self.intents = Intents()
         self.leases = Leases(self.intents, engine, state, guard, clock)
         self.outbox = Outbox(self.intents, engine, state, clock)
-        #: What the engine last said of each job, by key.
+        #: The last state of each job from the engine, by key.
         self.native: dict[str, NativeState] = {}
         #: Why the engine or the state directory could not be used in the last step.
         self.problem = ""
@@ -385,7 +385,7 @@ class Work:
                 self.end(intent, Ending.STOP, message)
 
     def _drop(self, intent: Intent) -> None:
-        """Forget an execution about which nothing is left to do."""
+        """Drop an execution that needs nothing more."""
         try:
             self.engine.forget(intent.handle)
         except EngineUnavailable as error:

@@ -40,7 +40,7 @@ LARGE = {
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the benches of the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"benches to run: {', '.join({**BENCHES, **LARGE})}")
     parser.add_argument("--quick", action="store_true", help="measure for a moment, to see that everything works")

@@ -72,7 +72,7 @@ def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
 
 
 def _let_wait(client: Client, number: int) -> None:
-    """Executions that nobody leases, in a pool of their own, and one that was ended."""
+    """Executions that are not leased, in a pool of their own, and one that was ended."""
     rows = [
         {"pool_definition": {"name": POOL, "members": members(0)}},
         pool_row(POOL, **PLACE),

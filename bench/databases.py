@@ -33,7 +33,7 @@ def sqlite() -> Iterator[Backend]:
 
 @contextmanager
 def postgresql() -> Iterator[Backend]:
-    """A PostgreSQL with its own settings, but for what everybody sets: memory, room for its log, and connections."""
+    """A PostgreSQL with default settings, except the usual ones: memory, size of its log, and connections."""
     with running_postgresql("-c shared_buffers=1GB -c max_wal_size=4GB -c max_connections=300") as url:
 
         def create() -> str:
@@ -53,7 +53,7 @@ def has_postgresql() -> bool:
 
 
 def plain_engine(url: str) -> Engine:
-    """An engine as anybody would make one: SQLite with a write-ahead log, every commit on disk."""
+    """A plain engine: SQLite with a write-ahead log, every commit on disk."""
     engine = sqlalchemy.create_engine(url, pool_size=10, max_overflow=10, pool_timeout=30)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up)

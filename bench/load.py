@@ -29,8 +29,6 @@ _DRAWN = re.compile("<([a-z]+)>")
 _REFUSED = re.compile(rb'"failed": ?(\d+)')
 #: How long the last answers may take once the load is over.
 _LAST_SECONDS = 30
-#: A server may still work on the last requests when the load is over; the next load must not pay for that.
-_REST_SECONDS = 0.5
 #: Requests in flight when the time is up do not count, which is a large share of batches: measure those longer.
 _TIMES_AS_LONG = 3
 
@@ -78,6 +76,7 @@ class Pace:
     seconds: int = 2
     rounds: int = 7
     warm_up: int = 1
+    rest_seconds: float = 0.5  #: in which a server ends the last requests, so that the next load does not pay for them
 
 
 QUICK = Pace(seconds=2, rounds=1)
@@ -92,7 +91,7 @@ def measure_in_turns(measures: Mapping[str, Measure], pace: Pace, stolen_time: S
 
     def measure_and_rest(measure: Measure, seconds: int) -> Rate:
         rate = measure(seconds)
-        time.sleep(_REST_SECONDS)
+        time.sleep(pace.rest_seconds)
         return rate
 
     def measure_undisturbed(measure: Measure, seconds: int) -> Rate:

@@ -136,7 +136,7 @@ def _run(directory: Path, config: str, port: int, running: list[Program]) -> NoR
         agent = ["--config", os.devnull, "--endpoint", url, "--cluster", CLUSTER, "--engine", "local"]
         agent += ["--token-file", str(token), "--state-directory", str(directory / "agent")]
         _ensure_token(client, token, url, [*agent, "--secret-file", str(secret)])
-        # Jobs run as whoever tries Rainbow, root as well.
+        # Jobs run as the user who runs this, even root.
         user = ["--run-as", "root"] if os.geteuid() == 0 else []
         print("Starting the agent of this machine.", flush=True)
         running.append(_start(directory / "agent.log", "rainbow-agent", "run", *agent, *user))
@@ -187,7 +187,7 @@ def _save_context(name: str, url: str, token: Path) -> None:
 
 
 def _shell_lines(name: str, url: str, token: Path) -> str:
-    """What has to be typed so that rainbowctl speaks to this admin, whatever the environment holds."""
+    """What to type so that rainbowctl uses this admin, whatever the environment holds."""
     try:
         _save_context(name, url, token)
         is_current = load_configuration(config_path({})).current_context == name

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 
 from flask import request
 
 from admin.api.current import caller, context
+from admin.api.failures import note_refusal, translate
 from admin.api.operations import Operations
 from admin.core.problems import invalid
 from admin.messages.creations import CreatedAnswer, CreationBody, ManyCreatedAnswer, RepeatBody
@@ -17,6 +19,8 @@ from admin.services.creations import Refusal
 from admin.services.run_requests import CreationRequest
 
 operations = Operations("executions")
+#: Refusals of one request for many that the log names.
+_MOST_NOTED = 10
 
 
 def _create(request: CreationRequest, *, dry_run: bool) -> CreatedAnswer:
@@ -39,6 +43,9 @@ def _create_many(read: list[CreationRequest | Refusal], *, dry_run: bool) -> Man
         )
     )
     outcomes = [next(answers) if isinstance(item, CreationRequest) else item for item in read]
+    refusals = (outcome for outcome in outcomes if isinstance(outcome, Exception))
+    for refusal in islice(refusals, _MOST_NOTED):
+        note_refusal(translate(refusal, caller().request_id), caller().request_id, request.method)
     return ManyCreatedAnswer.from_outcomes(outcomes, dry_run=dry_run)
 
 

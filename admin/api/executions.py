@@ -20,7 +20,7 @@ from admin.messages.terminations import EndBody, EndedAnswer, EndManyBody, ManyE
 from admin.messages.unknown_names import UnknownNameAnswer
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
-from admin.services.explanations import explain, stand
+from admin.services.explanations import explain, view_execution
 from admin.services.logs import read_log, read_output, read_outputs
 from admin.services.silences import find_silence
 
@@ -32,14 +32,15 @@ _PATH = "/executions/<project>/<domain>/<name>"
 @operations.add("GET", _PATH, query=WaitQuery, errors=(404,), for_agents=True)
 def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     """Read an execution, or wait for news of it."""
-    id = execution_id(**key)
-    execution = executions.get_execution(context(), id, query.get("after_event"), query["wait_seconds"])
-    status = None
-    if query["with_status"]:
-        execution, status = stand(context(), id)
-    silence = find_silence(context(), execution)
-    note = None if silence is None else silence.note
-    return ExecutionAnswer.from_execution(execution, status=status, silence=note)
+    view = view_execution(
+        context(),
+        execution_id(**key),
+        query.get("after_event"),
+        query["wait_seconds"],
+        with_status=query["with_status"],
+    )
+    note = None if view.silence is None else view.silence.note
+    return ExecutionAnswer.from_execution(view.execution, status=view.status, silence=note)
 
 
 @operations.add("GET", "/executions", query=ExecutionListQuery, for_agents=True)

@@ -10,13 +10,22 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
 from admin.api.current import caller
-from admin.core.problems import Invalid
-from admin.errors import BodyTooLarge, Internal, InvalidRequest, MethodNotAllowed, PathNotFound, RainbowError
+from admin.core.problems import Invalid, shorten
+from admin.errors import (
+    BodyTooLarge,
+    Internal,
+    InvalidRequest,
+    MethodNotAllowed,
+    PathNotFound,
+    RainbowError,
+)
 from admin.messages.errors import ErrorAnswer
 from admin.messages.shared import encode
 from admin.services.database_failures import explain
 
 _log = logging.getLogger("rainbow.failures")
+#: How much of a refusal a line of the log has.
+_MOST_FIELDS, _MOST_CHARACTERS = 5, 500
 
 
 def translate(failure: Exception, request_id: str) -> RainbowError:
@@ -33,8 +42,27 @@ def translate(failure: Exception, request_id: str) -> RainbowError:
     return Internal()
 
 
-def error_body(error: RainbowError, request_id: str) -> bytes:
-    """The JSON that answers an error."""
+def note_refusal(error: RainbowError, request_id: str, method: str) -> None:
+    """Write to the log why something was refused; a failure of ours is there already, and nothing to read is none."""
+    is_absence = error.status == HTTPStatus.NOT_FOUND and method in ("GET", "HEAD")
+    if error.status >= 500 or is_absence or not _log.isEnabledFor(logging.INFO):
+        return
+    fields = list(dict.fromkeys(str(detail["field"]) for detail in error.details if detail.get("field")))
+    _log.info(
+        "refused",
+        extra={
+            "request_id": request_id,
+            "status": error.status,
+            "error": error.name,
+            "field": shorten(", ".join(fields[:_MOST_FIELDS]), _MOST_CHARACTERS) if fields else None,
+            "reason": shorten(error.message, _MOST_CHARACTERS),
+        },
+    )
+
+
+def error_body(error: RainbowError, request_id: str, method: str) -> bytes:
+    """The JSON that answers an error, which is noted in the log."""
+    note_refusal(error, request_id, method)
     return encode(ErrorAnswer.from_error(error, request_id))
 
 
@@ -72,7 +100,7 @@ def answer_failures(app: Flask) -> None:
         return respond(translate(failure, caller().request_id))
 
     def respond(error: RainbowError) -> Response:
-        body = error_body(error, caller().request_id)
+        body = error_body(error, caller().request_id, request.method)
         response = Response(body, status=error.status, mimetype="application/json")
         response.headers.extend(error_headers(error))
         return response

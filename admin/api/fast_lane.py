@@ -131,7 +131,7 @@ class FastLane:
             kind, changed = put_attribute(self._context, check_scope(**attribute.keys), body, Expectation(), options)
         except Exception as failure:
             error = translate(failure, caller.request_id)
-            text, headers = error_body(error, caller.request_id), tuple(error_headers(error))
+            text, headers = error_body(error, caller.request_id, environ["REQUEST_METHOD"]), tuple(error_headers(error))
             return _Answer(attribute.route, text, headers, status_line(error))
         text = encode(WriteAnswer.from_changed(kind, changed))
         return _Answer(attribute.route, text, _tag(changed.rows[0].version))

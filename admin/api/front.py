@@ -94,7 +94,7 @@ class Front:
         """What answers a request that is refused."""
         head: _Head = environ[_HEAD]
         environ[ROUTE] = self._gate.route(head.method, head.path)
-        body = error_body(error, head.request_id)
+        body = error_body(error, head.request_id, head.method)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
         _identifying(environ, start_response)(status_line(error), headers)
         _observe(environ)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.executions.attempts import attempt_number
-from admin.core.fleet.clusters import Health
+from admin.core.executions.lifecycle import phase_began_at
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.summaries import off_because
 from admin.core.resources import format_amounts
-from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer, phase_since
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, one_of
@@ -43,9 +43,9 @@ class ReportBody(RequestSchema):
     properties = PayloadField("ClusterReport/properties/properties")
 
 
-def _agent_version(report: Mapping[str, Any]) -> str | None:
+def _agent_version(state: ClusterState) -> str | None:
     """The version that an agent reports among the properties, where any admin accepts it."""
-    version = report.get("properties", {}).get("agent_version")
+    version = state.report.get("properties", {}).get("agent_version")
     return version if isinstance(version, str) else None
 
 
@@ -70,7 +70,7 @@ class ClusterExecutionAnswer(Answer):
             id=ExecutionIdAnswer.from_execution(execution),
             reason=reason,
             attempt_number=attempt_number(execution),
-            phase_since=phase_since(execution),
+            phase_since=phase_began_at(execution),
         )
 
 
@@ -153,7 +153,7 @@ class ClusterAnswer(Answer):
             agent_instance=state.agent_instance or None,
             agent_host=state.agent_host or None,
             agent_since=state.agent_since,
-            agent_version=_agent_version(report),
+            agent_version=_agent_version(state),
             leases=view.leases,
             state=cluster.health.value if state.admitted else "pending",
             cost=cluster.cost,
@@ -179,6 +179,14 @@ class ClusterAnswer(Answer):
         )
 
 
+class RecentWaitAnswer(Answer):
+    """How long the newest executions that were placed at a cluster waited for their first start."""
+
+    seconds: Annotated[float, Meta(description="From creation to the first start, on average.")]
+    executions: Annotated[int, Meta(description="How many have started, of those that were looked at.")]
+    examined: Annotated[int, Meta(description="How many were looked at: the newest hundred at most.")]
+
+
 class ClusterDetailsAnswer(ClusterAnswer):
     """A cluster with its first executions, and with what the pools have that it is in."""
 
@@ -191,14 +199,19 @@ class ClusterDetailsAnswer(ClusterAnswer):
         Meta(description=f"The first {MOST_EXECUTIONS} that wait and that its agent does not have, in lease order."),
     ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
+    recent_wait: Annotated[
+        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions has started.")
+    ] = None
 
     @classmethod
     def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
+        wait = details.recent_wait
         return cls.from_view(
             details,
             leased_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.leased],
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
+            recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
         )
 
 

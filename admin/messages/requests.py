@@ -18,7 +18,7 @@ from admin.core.quantities import is_whole_number, parse_age
 class Pattern(validate.Regexp):
     """A pattern that the whole text must fit; with `$` alone a trailing line break would slip through."""
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: Any) -> Any:  # as marshmallow has it: text or bytes
         if self.regex.fullmatch(value) is None:
             raise ValidationError(self._format_error(value))
         return value
@@ -73,7 +73,7 @@ class RequestSchema(Schema):
 
 
 def load(schema: RequestSchema, data: Any, path: str = "") -> Fields:
-    """What a request says, checked; Invalid with every problem. `path` is where the data stands in the body."""
+    """Any data that a request may hold, checked; Invalid with every problem. `path` is where it stands in the body."""
     try:
         loaded: Fields = schema.load(data)
     except ValidationError as error:
@@ -98,6 +98,9 @@ def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[
                 below = [message for messages in below.values() for message in messages]  # of one entry of a mapping
             yield from _problems(below, inner, where)
     yield from unknown_fields(unknown, schema.fields if schema else (), path)
+
+
+# Options of marshmallow's fields, which have no type of their own, are passed on as `**kwargs: Any`.
 
 
 class PayloadField(fields.Raw):

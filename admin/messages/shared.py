@@ -83,7 +83,7 @@ class ScopeAnswer(Answer):
     launch_plan: str | None = None
 
     @classmethod
-    def from_attributes(cls, source: Any, **fields: object) -> Self:
+    def from_attributes(cls, source: Any, **fields: object) -> Self:  # with a scope
         """The keys are those of the value's scope."""
         keys = {name: key or None for name, key in source.scope._asdict().items()}
         return super().from_attributes(source, **keys, **fields)
@@ -128,7 +128,10 @@ class ProvenanceAnswer(Answer):
 #: The revision or event that set each state of a part of the fleet.
 StatesProvenance = Annotated[
     dict[str, ProvenanceAnswer] | None,
-    Meta(description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so."),
+    Meta(
+        description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so, "
+        "and of `deleted` where its definition is gone and pools or labels still name it."
+    ),
 ]
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
@@ -147,11 +150,16 @@ class WarningAnswer(ScopeAnswer):
     field: str
     closest: list[str] | None = None
     name: Annotated[str | None, Meta(description="Of a pool or label, which belong to no scope.")] = None
+    deleted_by: Annotated[
+        ProvenanceAnswer | None, Meta(description="The revision that deleted the pool, label or cluster it names.")
+    ] = None
 
     @classmethod
     def from_warning(cls, warning: Warning, **fields: object) -> Self:
+        deleted_by = warning.deleted_by
         return cls.from_attributes(
             warning,
+            deleted_by=None if deleted_by is None else ProvenanceAnswer.from_attributes(deleted_by),
             resource_type=warning.kind,
             level=warning.scope.level.value,
             closest=list(warning.closest) or None,

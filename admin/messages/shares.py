@@ -68,21 +68,15 @@ class ClusterShareAnswer(Answer):
     @classmethod
     def from_share(cls, share: ClusterShare, placed: int) -> ClusterShareAnswer:
         pairs = sorted(share.passed_over.items(), key=lambda pair: (-pair[1], pair[0]))
-        return cls(
-            cluster=share.cluster,
-            weight=share.weight,
-            promised_share=share.promised,
-            placed=share.placed,
+        return cls.from_attributes(
+            share,
             share=share.placed / placed if placed else None,
-            by_strategy=share.by_strategy,
             instead_of=[
                 PassedOverAnswer(cluster=other.cluster, reason=other.reason, count=count)
                 for other, count in pairs[:_MOST_PAIRS]
             ],
             otherwise=dict(share.otherwise),
-            drawn=share.drawn,
-            expected=None if share.expected is None else RangeAnswer(low=share.expected.low, high=share.expected.high),
-            why=share.why,
+            expected=share.expected and RangeAnswer.from_attributes(share.expected),
         )
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.causes import Cause
+from admin.core.executions.starts import MOST_AHEAD, Start
 from admin.core.executions.statuses import Status, Times
 from admin.messages.shared import Answer, Time, one_of
 
@@ -49,6 +50,34 @@ class TimesAnswer(Answer):
         return cls(waiting_seconds=times.waiting, run_seconds=times.running, total_seconds=times.total)
 
 
+class AheadAnswer(Answer):
+    """An execution that its cluster runs, or takes, before another one."""
+
+    project: str
+    domain: str
+    name: str
+    phase: str
+    ends_by: Annotated[Time | None, Meta(description="When its time limit ends it, if it has one and runs.")] = None
+    time_limit_seconds: float | None = None
+
+
+class StartAnswer(Answer):
+    """When an execution in line starts, as far as that is bounded."""
+
+    position: Annotated[int, Meta(description="In line, from 1, among those that may start.")]
+    running: Annotated[int, Meta(description=f"Executions that its cluster's agent has; {MOST_AHEAD + 1} for more.")]
+    waiting: Annotated[int, Meta(description="Those that wait before it; the same.")]
+    unlimited: Annotated[int, Meta(description="Of both, those without a time limit.")]
+    latest_at: Annotated[Time | None, Meta(description="By when it starts; absent where there is no bound.")] = None
+    first_end_at: Annotated[Time | None, Meta(description="By when the first of those that run has ended.")] = None
+    ahead: Annotated[list[AheadAnswer], Meta(description="The first of them, those that end soonest first.")]
+    message: str
+
+    @classmethod
+    def from_start(cls, start: Start) -> StartAnswer:
+        return cls.from_attributes(start, ahead=[AheadAnswer.from_attributes(other) for other in start.ahead])
+
+
 class ExecutionStatusAnswer(Answer):
     """Where an execution stands now."""
 
@@ -59,11 +88,18 @@ class ExecutionStatusAnswer(Answer):
     message: str
     next: Annotated[str | None, Meta(description="What decides about it next.")] = None
     next_at: Time | None = None
+    on_lost: Annotated[
+        str | None, Meta(description="The policy for the case that its cluster falls silent, until it is over.")
+    ] = None
+    if_silent: Annotated[str | None, Meta(description="What happens by it then, while it runs.")] = None
     last_failure: Annotated[
         FailureAnswer | None, Meta(description="While it waits or runs again after an attempt that failed.")
     ] = None
 
     times: Annotated[TimesAnswer | None, Meta(description="Where all its attempts are recorded.")] = None
+    start: Annotated[
+        StartAnswer | None, Meta(description="While it is in line at a cluster that takes work: when it starts.")
+    ] = None
 
     @classmethod
     def from_status(cls, status: Status) -> ExecutionStatusAnswer:
@@ -72,4 +108,5 @@ class ExecutionStatusAnswer(Answer):
             status,
             last_failure=failure and FailureAnswer.from_record(failure),
             times=status.times and TimesAnswer.from_times(status.times),
+            start=status.start and StartAnswer.from_start(status.start),
         )

@@ -104,12 +104,7 @@ class EntryAnswer(Answer):
                 revision=revision.number,
                 number=revision.number,
                 created_at=revision.created_at,
-                undone=revision.authorship.undone,
-                restored=revision.authorship.restored,
-                author=revision.authorship.author,
-                claimed_by=revision.authorship.claimed_by,
-                message=revision.authorship.message,
-                request_id=revision.authorship.request_id,
+                **vars(revision.authorship),
                 change_count=revision.change_count,
                 changes=[RowDifference.from_change(change) for change in entry.changes] or None,
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -127,7 +126,8 @@ def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
     if users:
         shown = explain_uses(draft.context, draft.connection, users[:MOST_DETAILS])
         named = " ".join(use.sentence for use in shown[:_MOST_NAMED])
-        more = f" And {len(users) - _MOST_NAMED} more." if len(users) > _MOST_NAMED else ""
+        others = sum(use.count for use in users[_MOST_NAMED:])
+        more = f" And {others} more." if others else ""
         raise InUse(
             f"In use: {named}{more} Change them first, or use --force (force=true).",
             details=[use.as_detail() for use in shown],
@@ -201,8 +201,8 @@ def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], late
     return f"{change.kind} at {place} {state}"
 
 
-def _conflict(write: RowWrite, change: RowChange, made_by: Provenance | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _conflict(write: RowWrite, change: RowChange, made_by: Provenance | None) -> JsonObject:
+    facts: JsonObject = {
         "index": write.index,
         "resource_type": change.kind,
         "name": change.name or None,

@@ -11,6 +11,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition
 from admin.core.provenance import Provenance
 from admin.services.context import Context
+from admin.services.deletions import deleted_clusters
 from admin.store import fleet, revisions
 from admin.store.fleet import ClusterEvent
 
@@ -38,6 +39,8 @@ def cluster_provenance(
             provenance[cluster.name]["definition"] = definition
             if not cluster.enabled and cluster.state.enabled is None:
                 provenance[cluster.name]["disabled"] = definition
+    for name, deleted_by in deleted_clusters(connection, listed).items():
+        provenance[name]["deleted"] = deleted_by
     for (name, state), event in fleet.switched_by(connection, in_state, context.clock()).items():
         provenance[name][state] = event
     return provenance

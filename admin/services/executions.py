@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -52,18 +51,31 @@ _MOST_ROUNDS = 100
 _RECHECK_SECONDS = 1.0
 
 
-def get_execution(context: Context, key: ExecutionId, after_event: int | None = None, wait: float = 0) -> Execution:
-    """One execution; with `after_event` once there is a later event, or `wait` seconds are over."""
+def get_execution(context: Context, key: ExecutionId) -> Execution:
+    """One execution."""
+    with context.database.reading() as connection:
+        return find_execution(context, connection, key)
+
+
+@contextmanager
+def reading_execution(
+    context: Context, key: ExecutionId, after_event: int | None = None, wait: float = 0
+) -> Iterator[tuple[Connection, Execution]]:
+    """One execution in a transaction that more can be read in.
+
+    With `after_event` once there is a later event, or `wait` seconds are over.
+    """
     deadline = time.monotonic() + wait
     with context.waiting_room.place(Wait.EXECUTION) as place:
         while True:
             with context.database.reading() as connection:
                 last = execution_events.last_event(connection)
                 execution = find_execution(context, connection, key)
-            remaining = deadline - time.monotonic()
-            has_later_event = after_event is None or execution.events > after_event
-            if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
-                return execution
+                remaining = deadline - time.monotonic()
+                has_later_event = after_event is None or execution.events > after_event
+                if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
+                    yield connection, execution
+                    return
             place.require()
             context.event_watcher.wait_above(last, min(remaining, _RECHECK_SECONDS))
 
@@ -304,7 +316,7 @@ def repeat_request(
     *,
     mode: str,
     name: str | None,
-    changes: Mapping[str, Any],
+    changes: JsonObject,
     claimed_by: str | None = None,
 ) -> CreationRequest:
     """The request of an execution, with some fields changed, to be created again under the settings in force."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import Connection
+
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import received
 from admin.core.executions.spec import request_warnings
@@ -17,7 +19,7 @@ from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.services.executions import beyond_last, find_execution
+from admin.services.executions import beyond_last, find_execution, reading_execution
 from admin.services.field_provenance import with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
@@ -60,17 +62,39 @@ class Explanation:
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
 
 
-def stand(context: Context, key: ExecutionId) -> tuple[Execution, Status]:
-    """An execution, and where it stands now."""
-    with context.database.reading() as connection:
-        execution = find_execution(context, connection, key)
-        digests = decisions.settings_trails(connection, [(execution.id, execution.decisions)])
-        settings = decisions.trail(connection, digests[execution.id])
-        settings, provenance = with_field_provenance(context, connection, settings)
-        heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
-        silence = view_silence(context, connection, execution, heard)
-        attempts = list_attempts(connection, execution)
-        return execution, view_status(context, connection, execution, settings, provenance, silence, attempts)
+@dataclass(frozen=True, kw_only=True)
+class ExecutionView:
+    """An execution and what else is known of it, all as of one moment."""
+
+    execution: Execution
+    status: Status | None  #: where it stands, if that was asked
+    silence: SilenceView | None  #: of its cluster, while it waits or runs there
+
+
+def view_execution(
+    context: Context,
+    key: ExecutionId,
+    after_event: int | None = None,
+    wait: float = 0,
+    *,
+    with_status: bool = False,
+) -> ExecutionView:
+    """An execution; with `after_event` once there is a later event, or `wait` seconds are over."""
+    with reading_execution(context, key, after_event, wait) as (connection, execution):
+        is_open = execution.cluster is not None and execution.finished_at is None
+        heard = fleet.heard(connection, [execution.cluster or ""]) if is_open else {}
+        silence = view_silence(context, connection, execution, heard.get(execution.cluster or ""))
+        status = _stand(context, connection, execution, silence) if with_status else None
+    return ExecutionView(execution=execution, status=status, silence=silence)
+
+
+def _stand(context: Context, connection: Connection, execution: Execution, silence: SilenceView | None) -> Status:
+    """Where an execution stands now."""
+    digests = decisions.settings_trails(connection, [(execution.id, execution.decisions)])
+    settings = decisions.trail(connection, digests[execution.id])
+    settings, provenance = with_field_provenance(context, connection, settings)
+    attempts = list_attempts(connection, execution)
+    return view_status(context, connection, execution, settings, provenance, silence, attempts)
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
@@ -89,9 +113,9 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         winner = winner_of(settings["rungs"])
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
-        attempts = silence = status = lease = None
+        attempts = list_attempts(connection, execution)
+        silence = status = lease = None
         if decision is history[-1]:
-            attempts = list_attempts(connection, execution)
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
             lease = view_lease(execution, heard)
@@ -113,7 +137,12 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         revision=decision.revision,
         rungs=settings["rungs"],
         candidates=placement_decisions.render_candidates(
-            trail, decision.scores, str(key), decision.cluster, switched_by, context.clock()
+            placement_decisions.with_declines(trail, attempts.declines),
+            decision.scores,
+            str(key),
+            decision.cluster,
+            switched_by,
+            context.clock(),
         ),
         settings=settings["settings"],
         job=execution.content["job"],
@@ -129,7 +158,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         history=history,
         silence=silence,
         status=status,
-        attempts=attempts,
+        attempts=attempts if decision is history[-1] else None,
         lease=lease,
         not_candidates=others,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.executions.effective_settings import versions_in
+from admin.core.json_text import JsonObject
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion, rows_in, trace_fields, with_revisions
 from admin.services.context import Context
@@ -68,8 +68,8 @@ def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, P
 
 
 def with_field_provenance(
-    context: Context, connection: Connection, trail: Mapping[str, Any]
-) -> tuple[dict[str, Any], Mapping[int, Provenance]]:
+    context: Context, connection: Connection, trail: JsonObject
+) -> tuple[JsonObject, Mapping[int, Provenance]]:
     """The trail of an execution's settings, whose origins have the revisions that set them, and who made these."""
     settings = trail["settings"]
     field_provenance = find_field_provenance(context, connection, rows_in(settings), versions_in(trail))

@@ -23,6 +23,7 @@ from admin.core.settings.warnings import KnownNames, Warning
 from admin.services.changeable.attributes import undeclared
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
+from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
@@ -63,10 +64,11 @@ def list_no_effect(
         page = examine_rows(
             connection, conditions, after, reasons.of_all, limit=limit, examined=examined, first=warnings
         )
-        rows = {RowVersion(entry.kind, entry.scope, entry.version) for entry in page.warnings if entry.version}
+        warnings = explain_deletions(context, connection, page.warnings)
+        rows = {RowVersion(entry.kind, entry.scope, entry.version) for entry in warnings if entry.version}
         set_by = find_field_provenance(context, connection, rows, most_rows=max(limit, MOST_ROWS))
     return NoEffectPage(
-        warnings=tuple(page.warnings),
+        warnings=tuple(warnings),
         revision=basis.revision,
         examined=page.examined,
         next_key=page.last,

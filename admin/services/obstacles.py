@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -11,14 +12,16 @@ from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.candidates import group_of
 from admin.core.placement.decisions import (
     MOST_NAMED,
+    describe_decline,
     describe_drop,
     describe_gone,
     describe_unable,
     first_obstacles,
+    may_move,
     obstacle_at,
     switched_state,
 )
-from admin.core.placement.filters import Verdict
+from admin.core.placement.filters import DECLINED, Verdict
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context
@@ -51,8 +54,13 @@ def deleted_cluster(connection: Connection, name: str) -> Provenance | None:
     return revisions.deleted_by(connection, FleetKind.CLUSTER.value, [name]).get(name)
 
 
-def find_obstacles(context: Context, connection: Connection, execution: Execution) -> str | None:
-    """Why no cluster would take an execution as the fleet is now, full ones aside; None where one would."""
+def find_obstacles(
+    context: Context, connection: Connection, execution: Execution, declines: Mapping[str, str]
+) -> str | None:
+    """Why no cluster would take an execution as the fleet is now, full ones aside; None where one would.
+
+    `declines` tells why clusters declined it.
+    """
     now = context.clock()
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
     fleet_now = current_fleet(context, connection)
@@ -64,7 +72,8 @@ def find_obstacles(context: Context, connection: Connection, execution: Executio
     named = {name: obstacles[name] for name in list(obstacles)[:MOST_NAMED]}
     reasons = {name: verdict.reason for name, verdict in obstacles.items()}
     for name, verdict in named.items():
-        reasons[name] = _with_provenance(context, connection, fleet_now.clusters[name], verdict).reason
+        reason = _with_provenance(context, connection, fleet_now.clusters[name], verdict).reason
+        reasons[name] = describe_decline(reason, declines.get(name)) if verdict.filter == DECLINED.name else reason
     return describe_unable(route, reasons)
 
 
@@ -81,6 +90,12 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
     current = build_cluster(cluster.definition, state)
     obstacle = obstacle_at(current, workload_of(execution))
     return None if obstacle is None else _with_provenance(context, connection, current, obstacle)
+
+
+def may_leave(context: Context, connection: Connection, execution: Execution) -> bool:
+    """Whether an execution leaves the expected cluster that it waits at as soon as one that was seen has room."""
+    route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
+    return may_move(execution.cluster or "", route, current_fleet(context, connection))
 
 
 def _with_provenance(context: Context, connection: Connection, cluster: Cluster, obstacle: Verdict) -> Verdict:

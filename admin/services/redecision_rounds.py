@@ -82,6 +82,30 @@ class Round:
 
 
 @dataclass(kw_only=True)
+class RequestedRound(Round):
+    """Executions that somebody asked to decide again, each in a transaction of its own.
+
+    Its event comes before the first decision that it tells of, and names all of them once they are made.
+    """
+
+    _event: int | None = field(default=None, init=False)  #: its number
+
+    def announce(self, connection: Connection, outcome: Redecided) -> None:
+        """Store the event, before the first decision that it tells of is stored."""
+        if self._event is None and outcome.is_noted:
+            reason = f"Waiting executions are decided again, {outcome.id} first. {self.cause}"
+            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
+            self._event = fleet.add_numbered_event(connection, event)
+
+    def complete(self, outcomes: Iterable[Redecided]) -> None:
+        """Have the event name what became of the executions."""
+        noted = [outcome for outcome in outcomes if outcome.is_noted]
+        if self._event is not None and noted:
+            with self.context.database.writing() as connection:
+                fleet.complete_event(connection, self._event, f"{_describe(noted)} {self.cause}")
+
+
+@dataclass(kw_only=True)
 class FleetRound(Round):
     """Executions that are decided again since the fleet has changed, or has room again."""
 

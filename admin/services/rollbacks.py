@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -129,7 +128,7 @@ def _changed_since(
     return VersionConflict(message, details=details, restorable=unchanged[:MOST_DETAILS])
 
 
-def _row(change: RowChange) -> dict[str, Any]:
+def _row(change: RowChange) -> JsonObject:
     """Which row a change is of, as details of errors name it."""
     name = {"name": change.name} if change.name else {}
     return {"resource_type": change.kind, **name, **change.scope.keys()}

@@ -37,7 +37,7 @@ class ClusterShare:
 
     cluster: str
     weight: float | None  #: None for one that is no member any more
-    promised: float | None  #: None where the strategy promises no share
+    promised_share: float | None  #: None where the strategy promises no share
     placed: int
     passed_over: Mapping[PassedOver, int]  #: what of it would have gone to other clusters
     otherwise: Mapping[str, int]  #: what was placed there by another route, by its kind
@@ -176,7 +176,7 @@ def _clusters(
             ClusterShare(
                 cluster=name,
                 weight=weights.get(name),
-                promised=promised.get(name),
+                promised_share=promised.get(name),
                 placed=placed[name],
                 passed_over=gained,
                 otherwise=otherwise.get(name, {}),

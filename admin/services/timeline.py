@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,20 +39,11 @@ SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimelineFilter:
-    """Which entries the timeline contains; None for any."""
+class TimelineFilter(RevisionFilter):
+    """Which entries the timeline contains; None for any. `name` is that of a pool or label."""
 
-    kind: str | None = None
-    domain: str | None = None
-    project: str | None = None
-    workflow: str | None = None
-    launch_plan: str | None = None
-    name: str | None = None  #: of the pool or label of that kind
     cluster: str | None = None  #: its definition and its events
-    actor: str | None = None  #: the author, verified or claimed
     source: str | None = None  #: one of `SOURCES`
-    after: datetime | None = None
-    before: datetime | None = None
 
     @property
     def has_events(self) -> bool:
@@ -65,17 +56,7 @@ class TimelineFilter:
         return self.source in (None, REVISION)
 
     def revisions(self) -> RevisionFilter:
-        return RevisionFilter(
-            kind=self.kind if self.cluster is None else FleetKind.CLUSTER.value,
-            name=self.name if self.cluster is None else self.cluster,
-            domain=self.domain,
-            project=self.project,
-            workflow=self.workflow,
-            launch_plan=self.launch_plan,
-            actor=self.actor,
-            after=self.after,
-            before=self.before,
-        )
+        return self if self.cluster is None else replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster)
 
     def events(self) -> ClusterEventFilter:
         types = [type_ for type_, source in _EVENT_SOURCES.items() if source == self.source]

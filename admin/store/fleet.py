@@ -292,6 +292,19 @@ def add_events(connection: Connection, events: Iterable[ClusterEvent]) -> None:
         connection.execute(insert(cluster_events), rows)
 
 
+def add_numbered_event(connection: Connection, event: ClusterEvent) -> int:
+    """Store something that happened; returns its number."""
+    values = {name: value for name, value in vars(event).items() if name != "number"}
+    key = connection.execute(insert(cluster_events).values(**values)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def complete_event(connection: Connection, number: int, reason: str) -> None:
+    """Say in an event what has come of it."""
+    connection.execute(update(cluster_events).where(cluster_events.c.number == number).values(reason=reason))
+
+
 #: What every sync changes of a cluster's state.
 _TOUCHED = ("name", "last_sync_at", "agent", "agent_instance", "agent_host", "agent_since", "syncs")
 
@@ -362,6 +375,16 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
     return [ClusterEvent(**row._mapping) for row in rows]
 
 
+def count_reports(connection: Connection, cluster: str, above: int | None, below: int | None) -> int:
+    """How many reports of a cluster are among the events between two numbers."""
+    query = select(func.count()).where(cluster_events.c.cluster == cluster, cluster_events.c.type == REPORTED)
+    if above is not None:
+        query = query.where(cluster_events.c.number > above)
+    if below is not None:
+        query = query.where(cluster_events.c.number < below)
+    return int(connection.execute(query).scalar_one())
+
+
 def newest_names(connection: Connection, limit: int) -> set[str]:
     """The names that callers gave of those who caused the newest events, reports of agents aside."""
     query = select(cluster_events.c.claimed_by).where(text(_NO_REPORT))
@@ -378,13 +401,31 @@ def switched_by(
     """
     switched: dict[tuple[str, str], Provenance] = {}
     for state, names in clusters.items():
-        if names:
-            values = {"names": list(names), "types": [*STATE_EVENTS[state], *END_EVENTS[state]], "until": until}
-            numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
-            for row in connection.execute(_SELECT_EVENTS, {"numbers": numbers}):
-                if row.type in STATE_EVENTS[state]:
-                    switched[row.cluster, state] = ClusterEvent(**row._mapping).provenance
+        for event in _last_events(connection, names, STATE_EVENTS[state], END_EVENTS[state], until):
+            switched[event.cluster, state] = event.provenance
     return switched
+
+
+def begun_apart(connection: Connection, name: str, states: Iterable[str], until: datetime) -> dict[str, Provenance]:
+    """The events up to a time that began some states of a cluster and no other one, and that nothing has ended since.
+
+    A drain cordons a cluster too, and is not among those that cordoned it.
+    """
+    own = {state: STATE_EVENTS[state][:1] for state in states}
+    begun = {state: _last_events(connection, [name], types, END_EVENTS[state], until) for state, types in own.items()}
+    return {state: events[0].provenance for state, events in begun.items() if events}
+
+
+def _last_events(
+    connection: Connection, names: Sequence[str], begins: Sequence[str], ends: Sequence[str], until: datetime
+) -> list[ClusterEvent]:
+    """The last of the events of each cluster that begin or end something, of those where it begins it."""
+    if not names:
+        return []
+    values = {"names": list(names), "types": [*begins, *ends], "until": until}
+    numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
+    rows = connection.execute(_SELECT_EVENTS, {"numbers": numbers})
+    return [ClusterEvent(**row._mapping) for row in rows if row.type in begins]
 
 
 #: The sum keeps databases from walking back over all events of a cluster in search of the largest number.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -267,9 +268,10 @@ def active_plans_containing(
     return [_registered(row) for row in connection.execute(query)]
 
 
-def active_plans(connection: Connection) -> list[Registered]:
-    """Every active launch plan."""
-    query = select(launch_plans).where(IS_ACTIVE)
+def active_plans_naming(connection: Connection, path: tuple[str, ...], name: str) -> list[Registered]:
+    """The active launch plans that have a name at a path of their definitions."""
+    spec: Any = launch_plans.c.spec  # the operators of JSON have no types
+    query = select(launch_plans).where(IS_ACTIVE, spec[path].as_string() == name)
     return [_registered(row) for row in connection.execute(query)]
 
 

@@ -51,6 +51,7 @@ revisions = Table(
     Column("request_id", Text),
     Column("undone", BigInteger),
     Column("restored", BigInteger),
+    Index("ix_revisions_created_at", "created_at", "number"),
 )
 
 revision_changes = Table(
@@ -216,15 +217,30 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
             yield column == getattr(filters, column.name)
     if filters.actor is not None:
         yield or_(revisions.c.author == filters.actor, revisions.c.claimed_by == filters.actor)
-    if filters.after is not None:
-        yield revisions.c.created_at >= filters.after
-    if filters.before is not None:
-        yield revisions.c.created_at < filters.before
+    yield from _within(filters.after, filters.before)
     named = [column == getattr(filters, column.name) for column in _KEY if getattr(filters, column.name) is not None]
     if filters.name and filters.kind:
         yield revisions.c.number.in_(select(_changes.revision).where(*named, _IS_NAMED))
+    elif filters.project:  # which the index of scopes leads with
+        yield revisions.c.number.in_(select(_changes.revision).where(*named))
     elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
+
+
+def _within(after: datetime | None, before: datetime | None) -> Iterator[ColumnElement[bool]]:
+    """Revisions of a window of time.
+
+    They come by number, and the index of times tells the first and last numbers that the window may have: by a sum, so
+    that this index is read and not the key. A clock that was set back makes that more than the window has, so the times
+    are compared as well.
+    """
+    timed = revisions.alias("timed").c
+    if after is not None:
+        first = select(func.min(timed.number + 0)).where(timed.created_at >= after)
+        yield and_(revisions.c.created_at >= after, revisions.c.number >= first.scalar_subquery())
+    if before is not None:
+        last = select(func.max(timed.number + 0)).where(timed.created_at < before)
+        yield and_(revisions.c.created_at < before, revisions.c.number <= last.scalar_subquery())
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:
@@ -347,8 +363,8 @@ _CHANGES_OF_ROW = (
 def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
     """The last revision that changed a cluster, pool or label, if it is among the last ones."""
     above = head(connection) - searched
-    # By a sum, so that the index of named changes is read and not every change of the last revisions.
-    query = select(func.max(_changes.revision)).where(_changes.revision + 0 > above, _IS_NAMED)
+    # By sums, so that the index of named changes is read and not every change of the last revisions.
+    query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, _IS_NAMED)
     number = connection.execute(query).scalar_one()
     return None if number is None else provenance_of(connection, [number]).get(number)
 

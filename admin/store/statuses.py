@@ -1,34 +1,52 @@
-"""What is read of an execution's place in the queue and of its phase, beside its own row."""
+"""What is read of an execution's place in the queue, beside its own row."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, func, select, tuple_
 
-from admin.store.execution_tables import execution_events, executions
-from admin.store.executions import UNLEASED, Execution
+from admin.core.executions.attempts import time_limit_seconds
+from admin.core.executions.starts import Ahead
+from admin.store.execution_tables import executions
+from admin.store.executions import LEASED, UNLEASED, Execution
 from admin.store.leases import MAY_START
+from admin.store.sql_types import AnyRow
 
 _columns = executions.c
-_event_columns = execution_events.c
+#: In which agents get what waits.
+_ORDER = (_columns.tier, _columns.priority.desc(), _columns.id)
 
 
 def place_in_line(connection: Connection, execution: Execution, now: datetime) -> int:
     """Which one an execution is of those that may start at its cluster, from 1."""
-    order = (_columns.tier, -_columns.priority, _columns.id)
-    is_before = tuple_(*order) < tuple_(execution.tier, -execution.priority, execution.id)
-    query = select(func.count()).where(*UNLEASED, _columns.cluster == execution.cluster, MAY_START, is_before)
+    is_of_cluster = _columns.cluster == execution.cluster
+    query = select(func.count()).where(*UNLEASED, is_of_cluster, MAY_START, _is_before(execution))
     return int(connection.execute(query, {"now": now}).scalar_one()) + 1
 
 
-def phase_began_at(connection: Connection, execution: Execution) -> datetime:
-    """When an execution entered its phase."""
-    if execution.finished_at is not None:  # its events may not be kept, and it may have been archived since
-        return execution.finished_at
-    is_own = _event_columns.execution_id == execution.id
-    last_other = select(func.coalesce(func.max(_event_columns.number), 0)).where(
-        is_own, _event_columns.phase != execution.phase
+def _is_before(execution: Execution) -> ColumnElement[bool]:
+    """What its cluster may have before an execution."""
+    key = tuple_(_columns.tier, -_columns.priority, _columns.id)
+    return key < tuple_(execution.tier, -execution.priority, execution.id)
+
+
+def ahead(connection: Connection, execution: Execution, limit: int) -> tuple[list[Ahead], list[Ahead]]:
+    """What the agent of an execution's cluster has, and what waits there before it; so many of each at most."""
+    names = ("project", "domain", "name", "phase", "started_at", "content")
+    query = select(*(_columns[name] for name in names)).where(_columns.cluster == execution.cluster).limit(limit)
+    held = query.where(LEASED).order_by(_columns.id)
+    waiting = query.where(*UNLEASED, _is_before(execution)).order_by(*_ORDER)
+    return [_ahead(row) for row in connection.execute(held)], [_ahead(row) for row in connection.execute(waiting)]
+
+
+def _ahead(row: AnyRow) -> Ahead:
+    limit = time_limit_seconds(row.content)
+    return Ahead(
+        project=row.project,
+        domain=row.domain,
+        name=row.name,
+        phase=row.phase,
+        started_at=row.started_at,
+        time_limit_seconds=limit,
     )
-    query = select(func.min(_event_columns.at)).where(is_own, _event_columns.number > last_other.scalar_subquery())
-    return connection.execute(query).scalar_one() or execution.created_at

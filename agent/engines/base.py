@@ -119,7 +119,7 @@ class NativeState:
     message: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    #: How many seconds it ran, by a clock that nobody sets; else the difference of the two times counts.
+    #: How many seconds it ran, by a monotonic clock; else the difference of the two times counts.
     duration: float | None = None
 
 

@@ -88,7 +88,7 @@ def _prefect(backend: Backend, pace: Pace) -> Iterator[Figure]:
 
 @contextmanager
 def _prefect_server(programs: Path, database: str) -> Iterator[int]:
-    """A server with its default settings, but for the database; it tells nobody of itself."""
+    """A server with its default settings, but for the database; it sends no telemetry."""
     port = free_port()
     url = make_url(database).set(drivername="postgresql+asyncpg").render_as_string(hide_password=False)
     with tempfile.TemporaryDirectory(prefix="rainbow-bench-") as home:

@@ -71,7 +71,7 @@ def show_difference(
     *,
     asks_first: bool,
 ) -> bool:
-    """Show what a write changes, unless --quiet is given and nobody is asked about it; whether it was shown."""
+    """Show what a write changes, unless --quiet is given and there is no prompt; whether it was shown."""
     if session.printer.is_quiet and not asks_first:
         return False
     stream = session.printer.report_stream

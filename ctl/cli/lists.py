@@ -164,8 +164,13 @@ def _sort(rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> li
     key = find_field(word, tuple(listing.fields), "--filter.sortBy", listing.names())
     valued = [(_value(row, key, listing), row) for row in rows]
     present = [(value, row) for value, row in valued if value not in (None, "")]
-    present.sort(key=lambda pair: pair[0], reverse=not flags["is_ascending"])
+    present.sort(key=lambda pair: _order(pair[0]), reverse=not flags["is_ascending"])
     return [row for _value, row in present] + [row for value, row in valued if value in (None, "")]
+
+
+def _order(value: Any) -> tuple[str, Any]:
+    """What a value is sorted by: in some lists one field has values of several types, of which numbers come first."""
+    return "" if isinstance(value, int | float) else type(value).__name__, value
 
 
 def _state(text: str, states: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ class Time:
 
     field: Field
     is_ahead: bool = False  #: whether they may be to come
+    is_due: bool = False  #: whether something is to happen then
 
 
 @dataclass(frozen=True)
@@ -76,17 +77,18 @@ class Printer:
         """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
 
-    def when(self, time: str | None, *, is_ahead: bool = False) -> str:
+    def when(self, time: str | None, *, is_ahead: bool = False, is_due: bool = False) -> str:
         """
         How long ago a time was, or with `is_ahead` how far it is to come; wide output has the time itself.
 
-        Empty where there is none. What has happened is never to come, though clocks differ.
+        With `is_due` something is to happen then, and is overdue if it has not. Empty where there is no time. What has
+        happened is never to come, though clocks differ.
         """
-        from ctl.client.times import age, distance, to_second
+        from ctl.client.times import age, distance, due, to_second
 
-        if not time:
-            return ""
-        return to_second(time) if self.is_wide else distance(time) if is_ahead else age(time)
+        if not time or self.is_wide:
+            return to_second(time) if time else ""
+        return due(time) if is_due else distance(time) if is_ahead else age(time)
 
     def folded(self) -> Printer:
         """The same for an answer about one thing, which people read: nothing is wider than 100 columns."""
@@ -178,7 +180,7 @@ class Printer:
         empty: str = "",
     ) -> None:
         """
-        Print an answer in the format asked for: names, the document as it came, or a table of its rows.
+        Print an answer in the requested format: names, the document unchanged, or a table of its rows.
 
         `empty` is noted where there are no rows for a table.
         """
@@ -196,7 +198,7 @@ class Printer:
 
     def _cell(self, row: Any, column: Column) -> str:
         if isinstance(column, Time):
-            return self.when(cell_text(row, column.field), is_ahead=column.is_ahead)
+            return self.when(cell_text(row, column.field), is_ahead=column.is_ahead, is_due=column.is_due)
         if isinstance(column, Sentence):
             return self.in_words(cell_text(row, column.field))
         return cell_text(row, column)

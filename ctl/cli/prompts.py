@@ -15,7 +15,7 @@ from ctl.client.words import count
 if sys.platform != "win32":
     import termios
 
-#: How long a terminal must be quiet before a question: a paste comes faster, and nobody answers sooner.
+#: How long a terminal must be quiet before a question: pasted text arrives faster than an answer.
 _QUIET_SECONDS = 0.05
 
 

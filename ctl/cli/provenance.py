@@ -1,4 +1,4 @@
-"""How it is shown by which revision or event something came to be, by whom, when and why: everywhere the same way."""
+"""How provenance is shown, everywhere the same way: the revision or event that set something, by whom, when and why."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ctl.client.answers import Document
 if TYPE_CHECKING:
     from ctl.client.scopes import Scope
 
-#: The author of what somebody does whom nothing identifies.
+#: The author of a change by an unidentified caller.
 ANONYMOUS = "anonymous"
 
 
 def show_name(author: str | None, claimed_by: str | None) -> str:
-    """Who somebody is: the author, and beside it the name that is only claimed."""
+    """A caller's name: the author, and beside it the claimed name."""
     claim = f"(says {claimed_by})" if claimed_by else ""
     return " ".join(part for part in (author, claim) if part)
 
@@ -25,7 +25,7 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
     """
     Who did something: its author and the claimed name, which stands under the key `claimed`.
 
-    Where an answer has no author, everybody is anonymous, and the name that it has is only claimed.
+    Where an answer has no author, the caller is anonymous, and the name in it is claimed.
     """
     name = document.get(claimed)
     if document.get("author"):

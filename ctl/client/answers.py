@@ -69,7 +69,7 @@ class Change:
     version: int | None
     revision: int | None
     warnings: list[Document]
-    document: Document  #: the answer as it came
+    document: Document  #: the answer, unchanged
 
     @classmethod
     def from_document(cls, document: Document) -> Change:
@@ -142,7 +142,7 @@ class ChangeSet:
     changed: bool
     warnings: list[Document]
     effective: Document | None  #: which effective values change, in a dry run
-    document: Document  #: the answer as it came
+    document: Document  #: the answer, unchanged
 
     @classmethod
     def from_document(cls, document: Document) -> ChangeSet:

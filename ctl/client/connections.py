@@ -37,7 +37,7 @@ REMEDIES = Remedies()
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """An HTTP answer."""
 
     status: int
     reason: str
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class NoAnswer(Exception):
-    """Nothing came back."""
+    """There was no answer."""
 
     def __init__(self, reason: str, *, remedy: str, was_sent: bool, may_pass: bool = True) -> None:
         super().__init__(reason)

@@ -35,7 +35,7 @@ MOST_FILTER_LENGTH: int = _FACTS["most_filter_length"]
 SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
 #: What executions can be counted by.
 GROUPS: tuple[str, ...] = tuple(_FACTS["groups"])
-#: How leases end that came to nothing before their attempt began.
+#: How leases end that never started.
 NOT_BEGUN: tuple[str, ...] = tuple(_FACTS["not_begun"])
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS: tuple[str, ...] = tuple(_FACTS["state_filters"])

@@ -215,7 +215,7 @@ def show(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-#: The properties by which the entries of a list are told apart, in the order in which they are looked for.
+#: The properties that identify the entries of a list, in order of preference.
 _NAMES = ("name", "id", "key", "task_type")
 
 

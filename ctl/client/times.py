@@ -12,7 +12,7 @@ _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdwy])")
 #: Of units that people type; a year has 365 days.
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 #: Units of what is shown.
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+_UNITS = (("year", 31536000), ("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> str:
@@ -78,8 +78,9 @@ def format_duration(seconds: float) -> str:
     rest = max(0, int(seconds))
     for (unit, size), (smaller, smaller_size) in pairwise(_UNITS):
         if rest >= size:
-            part = rest % size // smaller_size
-            return f"{rest // size} {unit}{f' {part} {smaller}' if part else ''}"
+            number, part = rest // size, rest % size // smaller_size
+            plural = "s" if unit == "year" and number > 1 else ""
+            return f"{number} {unit}{plural}{f' {part} {smaller}' if part else ''}"
     return f"{rest} s"
 
 
@@ -87,6 +88,14 @@ def age(moment: str | None) -> str:
     """How long ago something was: `3 min 5 s ago`; empty where that is not known."""
     time = parse_timestamp(moment)
     return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
+
+
+def due(moment: str) -> str:
+    """When something is to happen: `in 20 s`, or any moment, and since when it is overdue."""
+    away = distance(moment)
+    if away.startswith("in "):
+        return away
+    return "any moment now" if away in ("", "0 s ago", "1 s ago") else f"any moment now, overdue since {away}"
 
 
 def distance(moment: str) -> str:

@@ -5,7 +5,7 @@ What is tried again, with growing pauses and jitter, `Retry-After` honoured:
 
 * reads and dry runs, when the connection failed or the answer was 429, 502, 503 or 504; not after a timeout,
   because the request itself may be slow;
-* writes, only when no connection came about, so that nothing was sent.
+* writes, only when no connection was established, so that nothing was sent.
 
 A write that may have arrived is never repeated, with a version or without: its second answer would be a conflict with
 itself. It ends as `Unanswered`, which says to look first.

@@ -1,4 +1,4 @@
-"""`where-used`: what says a pool, label, cluster, queue, kind or value, what that reaches, and what would miss it."""
+"""`where-used`: what names a pool, label, cluster, queue, kind or value, where that applies, and what depends on it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
 
 
 def _opening(noun: str, answer: Document) -> str:
-    """The answer in one sentence: how often it is said, what has it from there, and what would miss it."""
+    """The answer in one sentence: how often it is named, what inherits it, and what depends on it."""
     counts, more = answer["reach"], "at least " if answer.get("token") else ""
     title = f"{noun} {answer['name']}".strip()
     parts = [

@@ -61,7 +61,7 @@ def exported_project(project: Mapping[str, Any]) -> Exported:
 
 
 def exported_definitions(noun: str, rows: Iterable[RowChange]) -> list[Exported]:
-    """Clusters, pools or labels as somebody defined them, sorted by name."""
+    """Clusters, pools or labels as defined, sorted by name."""
     schema: Schema = {"properties": FIELDS[noun]}
     ordered = sorted(rows, key=lambda row: str(row.name))
     return [

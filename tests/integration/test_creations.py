@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -46,6 +47,22 @@ def create_many(api: FlaskClient, *bodies: Any, **more: Any) -> dict[str, Any]:
 
 def counts(answer: dict[str, Any]) -> tuple[int, int, int]:
     return answer["created"], answer["repeated"], answer["failed"]
+
+
+def test_a_refusal_is_in_the_log_with_its_request_its_field_and_its_reason(
+    api: FlaskClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_cluster(api, "a")
+    caplog.set_level(logging.INFO, logger="rainbow.failures")
+    body = asked("e", **pool("gup"))
+    answer = refused(api.post(f"{API}/executions", json=body, headers={"X-Request-Id": "mine"}), 400, "unknown_pool")
+    create_many(api, *(asked(f"e{number}", **pool("gup")) for number in range(12)), headers={"X-Request-Id": "many"})
+    assert api.get(f"{API}/executions/{PROJECT}/{DOMAIN}/nobody").status_code == 404
+    lines = [vars(record) for record in caplog.records if record.getMessage() == "refused"]
+    assert [line["request_id"] for line in lines] == ["mine", *["many"] * 10]
+    first = lines[0]
+    assert (first["status"], first["error"], first["reason"]) == (400, "unknown_pool", answer["message"])
+    assert first["field"] == ", ".join(detail["field"] for detail in answer["details"])
 
 
 def test_many_are_created_at_once_and_are_like_any_other(api: FlaskClient) -> None:

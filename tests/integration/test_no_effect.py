@@ -173,6 +173,9 @@ def test_rows_of_an_archived_project_and_of_a_kind_that_is_not_declared(app: Fla
     with context_of(app).database.engine.begin() as connection:
         connection.execute(text("UPDATE attributes SET kind = 'GONE' WHERE project = ''"))
     assert codes(api) == [("undeclared_kind", "platform"), ("archived_project", "project-domain")]
+    first = reasons(api, "?limit=1")
+    assert [entry["code"] for entry in first["warnings"]] == ["undeclared_kind"]
+    assert codes(api, f"?limit=1&token={first['token']}") == [("archived_project", "project-domain")]
     assert codes(api, "?project=old") == [("archived_project", "project-domain")]
 
 

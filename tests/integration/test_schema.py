@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -303,6 +303,31 @@ def test_executions_from_before_creators_gave_names_have_none(engine: Engine) ->
     with engine.connect() as connection:
         [execution] = connection.execute(select(table)).all()
     assert (execution.created_by, execution.claimed_by) == ("anonymous", None)
+
+
+def test_unfinished_executions_of_before_have_their_phase_since_the_event_that_brought_it(engine: Engine) -> None:
+    migrate(engine)
+    tables = (execution_tables.executions, execution_tables.execution_events)
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    execution, event_row = (
+        {
+            column.name: _anything(column, noon)
+            for column in table.columns
+            if not column.nullable and column.server_default is None and column.name != "id"
+        }
+        for table in tables
+    )
+    migrate(engine, "0023")
+    with engine.begin() as connection:
+        for id, phases in ((1, ["QUEUED", "RUNNING", "RUNNING"]), (2, ["QUEUED", "QUEUED"])):
+            connection.execute(insert(tables[0]).values({**execution, "id": id, "name": f"e{id}", "phase": phases[-1]}))
+            for number, phase in enumerate(phases, 1):
+                values = {"execution_id": id, "number": number, "phase": phase, "at": noon + timedelta(minutes=number)}
+                connection.execute(insert(tables[1]).values({**event_row, **values}))
+    migrate(engine)
+    with engine.connect() as connection:
+        since = connection.execute(select(tables[0].c.phase_since).order_by(tables[0].c.id)).scalars().all()
+    assert since == [noon + timedelta(minutes=2), None]
 
 
 def test_the_changes_of_rows_from_before_their_index_had_revisions_are_kept(engine: Engine) -> None:

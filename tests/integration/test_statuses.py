@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.times import show_time
 from admin.services.context import Context
 from admin.services.evictions import judge_health
 from admin.services.queueing_budgets import end_overdue
@@ -33,6 +35,7 @@ from tests.support.placing import (
     report,
     switch,
 )
+from tests.support.statements import transactions
 
 SECTIONS = {
     "agents": {"unreachableSeconds": 9, "lostSeconds": 30, "leaseSeconds": 20, "waitSeconds": 1, "giveUpAfter": "200s"}
@@ -355,6 +358,52 @@ def test_one_execution_opens_with_the_sentence_of_its_explanation_where_that_is_
     path = f"executions/{agent.project}/{DOMAIN}/one"
     assert "status" not in get(agent.client, path)
     assert get(agent.client, f"{path}?with_status=true")["status"] == status(agent, "one")
+
+
+@pytest.mark.parametrize("query", ["", "?with_status=true"])
+def test_one_execution_is_read_in_one_transaction(agent: PlayedAgent, context: Context, query: str) -> None:
+    add(agent, "one")
+    get(agent.client, f"executions/{agent.project}/{DOMAIN}/one{query}")
+    with transactions(context) as begun:
+        get(agent.client, f"executions/{agent.project}/{DOMAIN}/one{query}")
+    assert len(begun) == 1
+
+
+def limited(seconds: int) -> dict[str, Any]:
+    return {"job": {"command": ["true"], "resources": {"duration": f"{seconds}s"}}}
+
+
+def test_a_run_in_line_says_by_when_it_starts_at_the_latest(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "first", **limited(100))
+    add(agent, "second", **limited(40))
+    add(agent, "third")
+    add(agent, "fourth")
+    start = status(agent, "first")["start"]
+    assert (start["position"], start["running"], start["waiting"], start["ahead"]) == (1, 0, 0, [])
+    assert "latest_at" not in start
+    assert start["message"].startswith("Nothing is ahead of it at ")
+    agent.start()
+    clock.advance(30)
+    started_at = execution(agent.client, "first", agent.project)["closure"]["started_at"]
+    start = status(agent, "third")["start"]
+    assert (start["position"], start["running"], start["waiting"], start["unlimited"]) == (2, 1, 1, 0)
+    ends_by = datetime.fromisoformat(started_at) + timedelta(seconds=100)
+    assert datetime.fromisoformat(start["first_end_at"]) == ends_by
+    assert datetime.fromisoformat(start["latest_at"]) == ends_by + timedelta(seconds=40)
+    assert [(other["name"], other["phase"], other.get("time_limit_seconds")) for other in start["ahead"]] == [
+        ("first", "RUNNING", 100.0),
+        ("second", "QUEUED", 40.0),
+    ]
+    assert datetime.fromisoformat(start["ahead"][0]["ends_by"]) == ends_by
+    assert start["message"].startswith(f"At the latest at {show_time(ends_by + timedelta(seconds=40))}, by the time")
+    start = status(agent, "fourth")["start"]
+    assert start["unlimited"] == 1
+    assert "latest_at" not in start
+    assert f"No bound: {agent.project}/{DOMAIN}/third has no time limit" in start["message"]
+    assert get(agent.client, f"executions/{agent.project}/{DOMAIN}/fourth?with_status=true")["status"]["start"] == start
+    assert "start" not in status(agent, "first")
+    switch(agent.client, agent.cluster, "cordon")
+    assert "start" not in status(agent, "fourth")
 
 
 def test_a_lost_cluster_is_said_to_be_silent_since_when(agent: PlayedAgent, context: Context, clock: Clock) -> None:

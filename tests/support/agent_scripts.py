@@ -51,6 +51,7 @@ def scripted_admin() -> Iterator[ScriptedAdmin]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # the body is a second packet, which would wait for the client
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -103,7 +103,7 @@ def server() -> Iterator[int]:
 )
 def test_only_what_succeeds_counts(server: int, call: Call, share: float) -> None:
     request = Call(**{**vars(call), "port": server})
-    seconds = 2
+    seconds = 1
     rate = asyncio.run(load._with_asyncio(request, seconds))
     assert rate.failures / (rate.per_second * seconds + rate.failures) == pytest.approx(share, abs=0.01)
 
@@ -131,7 +131,9 @@ def test_the_middle_round_counts_and_every_failure() -> None:
     def measure(_seconds: int) -> Rate:
         return Rate(per_second=next(rounds), p50=1, p99=2, failures=1)
 
-    rates = measure_in_turns({"it": measure}, Pace(seconds=1, rounds=3), StolenTime(times=lambda: (0, 0)))
+    rates = measure_in_turns(
+        {"it": measure}, Pace(seconds=1, rounds=3, rest_seconds=0), StolenTime(times=lambda: (0, 0))
+    )
     assert rates["it"] == Rate(per_second=20, p50=1, p99=2, failures=3)
 
 

@@ -329,7 +329,7 @@ def _spawn(directory: Path, lock: int) -> int:
     return os.posix_spawn(
         sys.executable,
         [sys.executable, "-P", "-S", "-m", "agent.engines.local.supervisor", str(directory)],
-        # Without what the agent may have been told in its own variables: tokens, secrets.
+        # Without the agent's own variables, which may hold tokens and secrets.
         {
             **{name: value for name, value in os.environ.items() if not name.startswith("RAINBOW_")},
             "PYTHONPATH": str(Path(agent.__file__).parents[1]),

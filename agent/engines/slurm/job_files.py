@@ -17,7 +17,7 @@ LOCK = "lock"
 MARK = "native-id"
 #: Keeps a job that has not started from starting.
 CANCELLED = "cancelled"
-#: What the agent last said of the lease: a text that differs each time, and for how many seconds; only if guarded.
+#: The agent's last renewal of the lease: a text that differs each time, and for how many seconds; only if guarded.
 LEASE = "lease"
 #: The process id of the command.
 PROCESS = "pid"

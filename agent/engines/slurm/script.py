@@ -4,7 +4,7 @@ The script runs the command only if it is the first to create the mark file: a s
 or a lost answer may leave behind, ends without doing anything, and so does a job that starts after it was cancelled.
 
 The script of a guarded job looks at the lease file every second, by the clock of its own node. It starts the command
-only once the agent has renewed the lease since the script began, because nobody knows how long the job was queued; and
+only once the agent has renewed the lease since the script began, because the time in the queue is unknown; and
 it ends the command when the lease is over.
 
 The output goes through pipes, and its beginning and its end are kept in files as `agent.engines.limits` says. If the

@@ -14,5 +14,5 @@ class ClockCalls(Calls):
         return self._read("clock")
 
     def accept_clock(self, *, reason: str | None = None, claimed_by: str | None = None) -> Document:
-        """Say that the admin's clock is right; `changed` tells whether it was not trusted."""
+        """Accept the admin's clock as right; `changed` tells whether it was suspended."""
         return self._write("POST", "clock/accept", non_empty({"reason": reason, "claimed_by": claimed_by}))

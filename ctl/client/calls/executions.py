@@ -286,7 +286,7 @@ class ExecutionCalls(Calls):
 
 
 def _add_group(groups: dict[str, Document], group: Document) -> None:
-    """Add what one answer says of a group to what others said of it."""
+    """Add the count of a group in one answer to those of other answers."""
     earlier = groups.get(group["value"], {"count": 0})
     times = [entry["not_before"] for entry in (earlier, group) if entry.get("not_before")]
     merged = {"value": group["value"], "count": earlier["count"] + group["count"]}

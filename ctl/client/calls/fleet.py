@@ -7,7 +7,7 @@ The calls of the client that are about the fleet: clusters, pools and labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ctl.client.answers import Document, RowChange
@@ -75,6 +75,14 @@ class FleetCalls(ChangeCalls):
         query = {"force": "true"} if force else {}
         return self._change("DELETE", _path(noun, name), {}, **options, query=query)
 
+    def delete_definitions(
+        self, noun: str, names: Sequence[str], *, force: bool = False, **options: Unpack[WriteOptions]
+    ) -> Document:
+        """Delete several definitions as one revision, or none of them; Conflict while one is in use, unless forced."""
+        changes = [{f"{json_key(noun)}_definition": {"name": name}, "delete": True} for name in names]
+        query = {"force": "true"} if force else {}
+        return self._change("POST", "attribute_changes", {"changes": changes}, **options, query=query)
+
     def switch_cluster(
         self,
         name: str,
@@ -94,21 +102,44 @@ class FleetCalls(ChangeCalls):
         body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
         return self._write("POST", f"{_path('cluster', name)}/{switch}", body, dry_run=dry_run)
 
+    def switch_clusters(
+        self,
+        names: Sequence[str],
+        switch: str,
+        *,
+        reason: str | None = None,
+        claimed_by: str | None = None,
+        deadline: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """Do one of `SWITCHES` to several clusters at once, or to none; the rest is as in `switch_cluster`."""
+        body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
+        body |= {"switch": switch, "clusters": list(names)}
+        return self._write("POST", "cluster_switches", body, dry_run=dry_run)
+
     def cluster_tokens(self, name: str) -> list[Document]:
         """The tokens of a cluster's agent, newest first, without their secrets."""
         return list(self._read(f"{_path('cluster', name)}/tokens", holding="tokens")["tokens"])
 
     def rotate_token(self, name: str, *, overlap: str | None = None) -> Document:
-        """A new `token`, which nobody can read again; older ones count until the overlap, such as `10m`, is over."""
+        """A new `token`, which cannot be read again; older ones are valid until the overlap, such as `10m`, is over."""
         return self._write("POST", f"{_path('cluster', name)}/tokens", non_empty({"overlap": overlap}))
 
     def revoke_token(self, name: str, prefix: str) -> Document:
         """End a token at once; `changed` tells whether it counted until now."""
         return self._write("DELETE", resource_path(f"{_path('cluster', name)}/tokens", token=prefix))
 
-    def cluster_events(self, name: str, *, page_size: int | None = None) -> Iterator[Document]:
-        """What happened to a cluster, newest first, page by page."""
-        yield from self._pages(f"{_path('cluster', name)}/events", "events", {"limit": page_size})
+    def cluster_events(self, name: str, *, page_size: int | None = None, reports: bool = True) -> Iterator[Document]:
+        """What happened to a cluster, newest first, page by page; without `reports` those of its agent are left out."""
+        for page in self.cluster_event_pages(name, page_size=page_size, reports=reports):
+            yield from page["events"]
+
+    def cluster_event_pages(
+        self, name: str, *, page_size: int | None = None, reports: bool = True
+    ) -> Iterator[Document]:
+        """The same as pages, each with its `events` and how many reports were `left_out`."""
+        query = non_empty({"limit": page_size}) | ({} if reports else {"reports": "false"})
+        yield from self._answers(f"{_path('cluster', name)}/events", "events", query, optional=["reports"])
 
     def report_cluster_state(self, name: str, state: Mapping[str, Any]) -> Document:
         """Report the state of a cluster in place of its agent: capacity, free resources, engine and plugins."""

@@ -21,7 +21,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import DEFINED, FLEET, find_noun, row_kind
-from ctl.client.times import parse_time
+from ctl.client.times import distance, parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
@@ -206,7 +206,8 @@ def _what(session: Session, entry: Document) -> list[str]:
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         if entry.get("deadline"):
-            happened += f", ends what runs {session.printer.when(entry['deadline'], is_ahead=True)}"
+            verb = "ends what runs" if distance(entry["deadline"]).startswith("in ") else "ended what still ran"
+            happened += f", {verb} {session.printer.when(entry['deadline'], is_ahead=True)}"
         where = f"cluster {entry['cluster']}: " if entry.get("cluster") else ""
         return [f"{where}{happened} (event {entry['number']})"]
     rows = [RowChange.from_document(change) for change in entry.get("changes") or []]

@@ -53,8 +53,8 @@ a selector needs --force or --dryRun.
     ],
     examples=[
         "rainbowctl delete execution nightly -p flytesnacks -d development --cause 'wrong inputs'",
-        "rainbowctl delete execution --filter.fieldSelector 'phase=QUEUED,cluster=east' --allProjects --dryRun",
-        "rainbowctl delete execution --filter.fieldSelector 'workflow=train,created_at<7d' -p flytesnacks --force",
+        "rainbowctl delete execution --filter.fieldSelector 'phase=QUEUED,cluster=east' -A --dryRun",
+        "rainbowctl delete execution --selector 'workflow=train,created_at<7d' -p flytesnacks --force",
         "rainbowctl get execution -p flytesnacks --phase QUEUED -o name | xargs rainbowctl delete execution",
     ],
 )

@@ -133,7 +133,8 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
     where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
     where += f" ({', '.join(by)})" if by else ""
-    lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *_times(explanation)]
+    lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *describe_ahead(printer, explanation)]
+    lines += _times(explanation)
     lines += [*_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {where}",
@@ -157,8 +158,25 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _next(document: Document) -> list[str]:
-    step = (document.get("status") or {}).get("next")
-    return [f"next      {step}"] if step else []
+    status = document.get("status") or {}
+    start = (status.get("start") or {}).get("message")
+    steps = {"next": status.get("next"), "start": start, "if silent": status.get("if_silent")}
+    return [f"{word:<9} {step}" for word, step in steps.items() if step]
+
+
+def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
+    """The first of the executions that go before one in line, and by when each has ended at the latest."""
+    start = (explanation.get("status") or {}).get("start") or {}
+    lines = []
+    for other in start.get("ahead") or []:
+        end = "no time limit"
+        if other.get("ends_by"):
+            end = f"ends {printer.when(other['ends_by'], is_ahead=True)} at the latest"
+        elif other.get("time_limit_seconds") is not None:
+            end = f"runs for {format_duration(other['time_limit_seconds'])} at most"
+        lines.append(f"ahead     {ExecutionId.from_document(other)}, {other['phase']}: {end}")
+    others = int(start.get("running") or 0) + int(start.get("waiting") or 0) - len(lines)
+    return [*lines, f"ahead     {count(others, 'other')}"] if others > 0 else lines
 
 
 def _times(explanation: Document) -> list[str]:
@@ -181,7 +199,7 @@ def _attempts(printer: Printer, explanation: Document) -> list[str]:
 
 
 def _attempt_word(attempt: Document) -> str:
-    """`attempt 2`; `lease 3` for one that came to nothing before its attempt began."""
+    """`attempt 2`; `lease 3` for one that never started."""
     if attempt.get("phase") in NOT_BEGUN:
         return f"lease {attempt['number']}"
     return f"attempt {attempt.get('attempt_number') or attempt['number']}"
@@ -191,7 +209,7 @@ def _attempt(printer: Printer, attempt: Document) -> str:
     """`FAILED on east (n1, n2): exit 1; native id 4711, started 3 min 5 s ago, ended 2 min 1 s ago`."""
     where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
     where += _nodes(printer, attempt.get("nodes") or [])
-    by = f": {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
+    by = f": {_ended_by(printer, attempt)}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
     ended = f"ended {printer.when(attempt['ended_at'])}" if attempt.get("ended_at") else ""
     if attempt.get("reported_at") and not ended and attempt.get("started_at"):
         ended = f"end reported {printer.when(attempt['reported_at'])}"
@@ -206,9 +224,18 @@ def _attempt(printer: Printer, attempt: Document) -> str:
         f"started {printer.when(attempt['started_at'])}" if attempt.get("started_at") else "",
         ended,
     ]
-    message = (attempt.get("reason") or {}).get("message") if printer.is_wide else ""
+    is_told = attempt.get("phase") == "DECLINED"  # by what it ended
+    message = (attempt.get("reason") or {}).get("message") if printer.is_wide and not is_told else ""
     parts = [f"{attempt.get('phase', '')}{where}{by}", ", ".join(fact for fact in facts if fact), message]
     return "; ".join(part for part in parts if part)
+
+
+def _ended_by(printer: Printer, attempt: Document) -> str:
+    """By what an attempt ended: who drained its cluster, why its agent declined it, else as the admin says."""
+    if attempt.get("drained_by"):
+        return f"drained ({describe_provenance(printer, attempt['drained_by'])})"
+    message = (attempt.get("reason") or {}).get("message")
+    return str(message if attempt.get("phase") == "DECLINED" and message else attempt["ended_by"])
 
 
 def _nodes(printer: Printer, nodes: Sequence[str]) -> str:
@@ -361,5 +388,15 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
     if rows:
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)
-        for version in explanation.get("revisions") or {}:
-            printer.sentence(describe_revision(printer, int(version), explanation["revisions"]), indent="  ")
+    for version in _mentioned(printer, explanation):
+        printer.sentence(describe_revision(printer, version, explanation["revisions"]), indent="  ")
+
+
+def _mentioned(printer: Printer, explanation: Document) -> list[int]:
+    """The revisions that tables of settings name by their number alone; wide output has all of each in its place."""
+    origins = [entry["origin"] for entry in explanation.get("received") or [] if entry.get("origin")]
+    for setting in explanation.get("settings") or []:
+        origins += (setting.get("origins") or {}).values()
+    shown = [origin for origin in origins if origin.get("level") not in BEYOND and not printer.is_wide]
+    numbers = (origin.get("revision") or origin.get("version") for origin in shown)
+    return sorted({number for number in numbers if str(number) in (explanation.get("revisions") or {})})

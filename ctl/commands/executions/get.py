@@ -112,11 +112,11 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
     examples=[
         "rainbowctl get execution -p flytesnacks -d development",
         "rainbowctl get executions --allProjects --phase QUEUED --reason CLUSTERS_FULL",
-        'rainbowctl get execution -p flytesnacks --filter.fieldSelector "phase=QUEUED,cluster in (a;b)" -o wide',
+        'rainbowctl get execution -p flytesnacks --filter.fieldSelector "phase=QUEUED,cluster in (a;b)"',
         "rainbowctl get execution nightly -p flytesnacks -d development --details",
         "rainbowctl get execution nightly -p flytesnacks -d development --watch",
         "rainbowctl get execution -p flytesnacks --since 1h -o name",
-        "rainbowctl get execution -A --cause limit,cluster-lost --filter.fieldSelector 'attempt>1' -o wide",
+        "rainbowctl get execution -A --cause limit,cluster-lost --selector 'attempt>1' -o wide",
         "rainbowctl get execution -A --phase QUEUED --by reason",
         "rainbowctl get execution -A --origin request,launch-plan --since 1h -o wide",
         "rainbowctl get execution -p flytesnacks --since 24h --by cause -o json",

@@ -226,7 +226,7 @@ def report(session: Session, noun: FleetNoun, name: str, answer: Document) -> No
 
 
 def show(session: Session, noun: FleetNoun, definitions: list[Document], document: Any, *, empty: str = "") -> None:
-    """Print definitions as a table, or the document as it came."""
+    """Print definitions as a table, or the document unchanged."""
     printer = session.printer
     names = (f"{noun.name}/{definition['name']}" for definition in definitions)
     columns: Columns = {**noun.columns}
@@ -237,12 +237,12 @@ def show(session: Session, noun: FleetNoun, definitions: list[Document], documen
 
 
 def _provenance(printer: Printer, definition: Document, state: str) -> str:
-    """By what it came to be so: `revision 5, anonymous (says ana), 3 d 4 h ago`; empty where that is not known."""
+    """What set it: `revision 5, anonymous (says ana), 3 d 4 h ago`; empty where that is not known."""
     provenance = (definition.get("provenance") or {}).get(state)
     return describe_provenance(printer, provenance) if provenance else ""
 
 
 def _switched_by(printer: Printer, noun: FleetNoun, definition: Document) -> str:
-    """By what it came into its states: `draining: event 7, anonymous (says otto), 3 d 4 h ago, 'new disks'`."""
+    """What set its states: `draining: event 7, anonymous (says otto), 3 d 4 h ago, 'new disks'`."""
     shown = {text: state for state in reversed(noun.states) if (text := _provenance(printer, definition, state))}
     return "; ".join(f"{state}: {text}" for text, state in reversed(shown.items()))

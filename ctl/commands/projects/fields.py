@@ -112,7 +112,7 @@ def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_projects(session: Session, projects: list[Document], document: Any, *, empty: str = "") -> None:
-    """Projects as a table, or the document as it came."""
+    """Projects as a table, or the document unchanged."""
     names = (f"project/{project['id']}" for project in projects)
     session.printer.show(names, projects, document, _COLUMNS, _WIDE, empty=empty)
 

@@ -118,3 +118,11 @@ def test_what_cannot_be_understood_is_refused(flags: dict[str, Any], message: st
     with pytest.raises(InvalidInput) as refused:
         chosen(**flags)
     assert message in refused.value.message
+
+
+def test_values_of_several_types_are_sorted_by_their_type_first() -> None:
+    costs: dict[str, Any] = {"t": "x", "l": ["y"], "n": 3, "m": 2.5, "o": None}
+    rows: list[dict[str, Any]] = [{"name": name, "cost": cost} for name, cost in costs.items()]
+    for is_ascending, names in ((True, "mnlto"), (False, "tlnmo")):
+        flags = NO_FLAGS | {"sort_by": "cost", "is_ascending": is_ascending}
+        assert "".join(row["name"] for row in choose(Session(), iter(rows), flags, LISTING)) == names

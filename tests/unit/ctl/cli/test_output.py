@@ -274,3 +274,18 @@ def test_a_column_of_sentences_has_distances(capsys: pytest.CaptureFixture[str])
     past = (datetime.now(UTC) - timedelta(seconds=3700)).isoformat(timespec="seconds").replace("+00:00", "Z")
     Printer().rows([{"why": f"last heard at {past}"}], {"WHY": Sentence("why")})
     assert capsys.readouterr().out == "WHY\nlast heard 1 h 1 min ago\n"
+
+
+def test_errors_and_warnings_are_folded_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    error = InvalidInput("word " * 40 + "end.", hint="See `rainbowctl get execution --help`.")
+    for is_terminal in (True, False):
+        monkeypatch.setattr("sys.stderr.isatty", lambda is_terminal=is_terminal: is_terminal)
+        print_error(error, as_json=False)
+        Printer().warning("word " * 40 + "end.")
+        lines = capsys.readouterr().err.splitlines()
+        assert (max(map(len, lines)) <= 100) == is_terminal
+        assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["error:", "warning:"]

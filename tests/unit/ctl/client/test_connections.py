@@ -28,6 +28,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers every request with its own first line, and notes it with its headers and its connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         self.server.seen.append((self.requestline, dict(self.headers), self.client_address))  # type: ignore[attr-defined]

@@ -66,6 +66,10 @@ def test_any_other_duration_is_refused(text: str) -> None:
         (7505, "2 h 5 min"),
         (90000, "1 d 1 h"),
         (86405, "1 d"),
+        (364 * 86400, "364 d"),
+        (365 * 86400, "1 year"),
+        (400 * 86400, "1 year 35 d"),
+        (36500 * 86400 + 7, "100 years"),
     ],
 )
 def test_how_long_is_said_in_the_two_largest_units(seconds: float, words: str) -> None:

@@ -18,6 +18,7 @@ class Handler(BaseHTTPRequestHandler):
     """Notes each request and gives the next answer: status, headers and body."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

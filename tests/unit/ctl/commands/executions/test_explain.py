@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from ctl.cli.output import Printer
-from ctl.commands.executions.explain import earlier_decision, show_candidates, show_non_candidates
+from ctl.commands.executions.explain import (
+    _attempt,
+    _mentioned,
+    describe_ahead,
+    earlier_decision,
+    show_candidates,
+    show_next,
+    show_non_candidates,
+)
 
 EVENT = {"event": 7, "author": "ana", "at": "2026-03-04T12:00:00Z", "message": "new disks"}
 OTHER: dict[str, Any] = {
@@ -56,3 +64,51 @@ def test_an_earlier_decision_opens_with_what_was_decided() -> None:
         "Pool 'std' at domain d decides."
     )
     assert earlier_decision(Printer(), {**explanation, "decision": 2}) == ""
+
+
+def test_revisions_stand_below_only_where_a_table_names_them_by_their_number() -> None:
+    explanation: dict[str, Any] = {
+        "revisions": {"12": {"revision": 12}, "41": {"revision": 41}, "43": {"revision": 43}},
+        "rungs": [{"rung": "domain", "version": 12}],  # which is described in its place
+        "received": [{"field": "a", "origin": {"domain": "d", "revision": 41, "version": 44}}, {"field": "b"}],
+        "settings": [
+            {"resource_type": "x", "origins": {"c": {"domain": "d", "version": 43}, "e": {"level": "platform"}}}
+        ],
+    }
+    assert _mentioned(Printer(), explanation) == [41, 43]
+    assert _mentioned(Printer(format="wide"), explanation) == []
+    assert _mentioned(Printer(), {"revisions": {"12": {"revision": 12}}, "rungs": explanation["rungs"]}) == []
+
+
+@pytest.mark.parametrize(
+    ("attempt", "shown"),
+    [
+        (
+            {"phase": "ABORTED", "ended_by": "drained by anonymous (says ana)", "drained_by": EVENT},
+            "ABORTED on elm: drained (event 7, ana, 2026-03-04 12:00:00Z, 'new disks')",
+        ),
+        ({"phase": "DECLINED", "ended_by": "declined", "reason": {"message": "no gpu"}}, "DECLINED on elm: no gpu"),
+    ],
+)
+def test_an_attempt_says_who_drained_its_cluster_and_why_it_was_declined(attempt: dict[str, Any], shown: str) -> None:
+    assert _attempt(Printer(format="wide"), {"number": 1, "cluster": "elm", **attempt}) == shown
+
+
+def test_what_is_in_line_says_when_it_starts_and_what_is_ahead(capsys: pytest.CaptureFixture[str]) -> None:
+    id = {"project": "p", "domain": "d"}
+    ahead = [
+        {**id, "name": "a", "phase": "RUNNING", "ends_by": "2026-03-04T12:00:00Z", "time_limit_seconds": 60.0},
+        {**id, "name": "b", "phase": "QUEUED", "time_limit_seconds": 90.0},
+        {**id, "name": "c", "phase": "QUEUED"},
+    ]
+    start = {"message": "No bound: p/d/c has no time limit.", "running": 1, "waiting": 4, "ahead": ahead}
+    explanation = {"status": {"next": "Its agent takes it.", "start": start}}
+    show_next(Printer(), explanation)
+    assert "start     No bound: p/d/c has no time limit.\n" in capsys.readouterr().out
+    assert describe_ahead(Printer(format="wide"), explanation) == [
+        "ahead     p/d/a, RUNNING: ends 2026-03-04 12:00:00Z at the latest",
+        "ahead     p/d/b, QUEUED: runs for 1 min 30 s at most",
+        "ahead     p/d/c, QUEUED: no time limit",
+        "ahead     2 others",
+    ]
+    assert describe_ahead(Printer(), {"status": {}}) == []
