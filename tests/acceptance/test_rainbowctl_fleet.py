@@ -324,6 +324,31 @@ def test_names_are_completed_from_the_fleet(shell: Shell) -> None:
     assert done.out == "plain,complete-me\n"
 
 
+def test_definitions_are_shown_as_they_were_at_a_revision(new_shell: Shell) -> None:
+    new_shell.ok("rainbowctl create pool past --member local", LOGNAME="ann")
+    first = new_shell.rest("GET", "revisions")["head"]
+    new_shell.ok("rainbowctl update pool past --addMember spot=3 -m 'two of them'", LOGNAME="ben")
+    new_shell.ok("rainbowctl delete pool past")
+    for number, definition, by in (
+        (first, "members.local.weight=1", "(says ann), "),
+        (first + 1, "members.local.weight=1, members.spot.weight=3", "(says ben), "),
+    ):
+        answer = new_shell.rest("GET", f"definitions?resource_type=POOL&at={number}")
+        assert json.loads(new_shell.ok(f"rainbowctl get pool --at {number} -o json")) == answer["definitions"]
+        assert json.loads(new_shell.ok(f"rainbowctl get pool past --at {number} -o json")) == answer["definitions"][0]
+        assert new_shell.ok(f"rainbowctl get pool --at {number} -o name") == "pool/past\n"
+        header, row = cells(new_shell.ok(f"rainbowctl get pool past --at {number}"))
+        assert (header, row[:2]) == (["NAME", "DEFINITION", "DEFINED BY"], ["past", definition])
+        assert row[2].startswith(f"revision {number}, anonymous {by}")
+    assert new_shell.run(f"rainbowctl get pools --at {first + 2}").err == (
+        f"No pools were defined at revision {first + 2}.\n"
+    )
+    message = new_shell.refused(3, f"rainbowctl get pool past --at {first - 1}")
+    assert f"No pool called 'past' was defined at revision {first - 1}. It was defined later, by revision " in message
+    assert "--shares is about what there is now" in new_shell.refused(2, "rainbowctl get pool past --at 1 --shares")
+    assert "--limit" in new_shell.refused(2, "rainbowctl get cluster --at 1 --limit 3")
+
+
 def test_the_events_of_a_cluster_are_shown_without_its_reports(shell: Shell) -> None:
     shell.ok("rainbowctl create cluster busy --cost 2")
     shell.ok("rainbowctl cordon busy")

@@ -555,6 +555,13 @@ def test_the_last_change_of_an_attribute_is_found_by_its_scope(plans: Plans) -> 
     assert not re.search(r"SCAN revision_changes(?! USING)|Seq Scan on revision", plan), plan
 
 
+def test_the_first_scopes_below_a_project_are_read_without_sorting_all(plans: Plans) -> None:
+    plan = plans.of(lambda c: scopes.below_all(c, [Scope("staging", "team-1")], 100))
+    assert not re.search("SCAN (attributes|workflows|launch_plans)(?! USING)", plan), plan
+    if plans.database.engine.dialect.name == "sqlite":  # the other one sorts what is as little as here
+        assert plan.count("TEMP B-TREE FOR ORDER BY") == 1, plan  # of the first ones of each table
+
+
 OF_ROW: dict[str, Call] = {
     "deleted-at": lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLATFORM),
     "changes": lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLATFORM, 4990, 10),

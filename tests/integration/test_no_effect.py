@@ -9,6 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
+from admin.services.context import Context
 from admin.services.no_effect import list_no_effect
 from admin.store.attributes import Filter
 from tests.support.apps import context_of
@@ -26,6 +27,7 @@ from tests.support.placing import (
     register_workflow,
     switch,
 )
+from tests.support.statements import statements
 
 LABEL = "execution_cluster_label"
 
@@ -211,3 +213,12 @@ def test_each_reason_names_the_revision_that_set_the_field(api: FlaskClient) -> 
     assert entry["revisions"] == {"defaults.cpu": made[0], "defaults.memory": made[2]}
     names = {path: answer["revisions"][str(number)]["claimed_by"] for path, number in entry["revisions"].items()}
     assert names == {"defaults.cpu": "ana", "defaults.memory": "cleo"}
+
+
+def test_of_launch_plans_only_the_workflows_that_they_run_are_read(set_up: FlaskClient, context: Context) -> None:
+    put_attribute(set_up, "workflow", LABEL, {"value": "a"}, workflow="fit")
+    with statements(context) as seen:
+        reasons(set_up, "?workflow=fit&resource_type=EXECUTION_CLUSTER_LABEL")
+    [asked] = [statement for statement in seen if "launch_plans.workflow" in statement.partition("WHERE")[0]]
+    assert "digest" not in asked
+    assert "LIMIT" in asked
