@@ -305,6 +305,7 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
     "by origin": (counted("origin"), "active"),
     "by the scope of a limit": (counted("limit_scope"), "active"),
+    "waits of a cluster": (lambda c: executions.newest_waits(c, "cluster-7", 100), "cluster"),
     "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", ["cluster-7"], WINDOW, 10), "cluster"),
     "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),
 }
@@ -339,6 +340,9 @@ COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     ),
     "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),
     "leases": (lambda c: executions.leases_by_cluster(c), ("held", "unfinished")),
+    "leased": (lambda c: executions.count_leased(c, ["cluster-1"], [("pool", "gpu")]), ("held",)),
+    "waiting": (lambda c: execution_queue.count_waiting(c), ("unfinished", "offered", "phase")),
+    "naming": (lambda c: execution_queue.count_naming(c, ["cluster-1"]), ("offered",)),
     "of a cluster": (lambda c: executions.count_unfinished(c, cluster="cluster-1"), ("unfinished", "phase")),
     "first of a cluster": (lambda c: executions.first_unfinished(c, 5, cluster="cluster-1"), ("unfinished", "phase")),
     "first of a pool": (
