@@ -556,7 +556,7 @@ def test_of_clusters_that_are_switched_together_none_is_if_one_is_unknown(api: F
 def test_clusters_that_are_deleted_together_take_nothing_of_each_other(api: FlaskClient, context: Context) -> None:
     for name in ("first", "second", "third"):
         played_agent(api, context, name)
-        put_pool(api, "group", ["first", "second", "third"][: len(name)], strategy="spill")
+    put_pool(api, "group", ["first", "second", "third"], strategy="spill")
     add(api, "group", "moves")
     members = [{"id": "third"}]
     changes = [{"cluster_definition": {"name": name}, "delete": True} for name in ("first", "second")]
