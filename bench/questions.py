@@ -21,7 +21,7 @@ LABEL = "labels.team"
 _SCOPE = f"project={PROJECT}&domain={DOMAIN}"
 _PLAN = f"{_SCOPE}&workflow={stock.workflow_name(7)}&launch_plan={stock.plan_name(7)}"
 _OTHER = f"other_domain={stock.DOMAINS[1]}"
-_NO_NAMES = "cluster=cluser-1&pool=movin&label=nearr&workflow=core.trainin.flow_7&launch_plan=nightly7"
+_NO_NAMES = "cluster=cluser-1&pool=movin&label=nearr&workflow=core.train.flow_7&launch_plan=nightly7"
 
 
 @dataclass(frozen=True, kw_only=True)

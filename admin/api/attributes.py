@@ -40,6 +40,7 @@ from admin.services import attributes, no_effect
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changes import Changed
 from admin.services.context import Context
+from admin.services.effective import Effective
 
 operations = Operations("attributes")
 
@@ -107,7 +108,7 @@ def _register(level: Level) -> None:
         body_optional=True,
     )
     def delete(query: Fields, body: Fields, **keys: str) -> DeleteAnswer:
-        return DeleteAnswer.from_changed(_delete(check_scope(**keys), query, body))
+        return DeleteAnswer.from_changed(*_delete(check_scope(**keys), query, body))
 
 
 def _patched(kind: Kind, body: Fields, before: Payload | None) -> Payload | None:
@@ -115,11 +116,11 @@ def _patched(kind: Kind, body: Fields, before: Payload | None) -> Payload | None
     return apply_patch(kind, before or {}, **leaves) or None
 
 
-def _delete(scope: Scope, query: Fields, body: Fields) -> Changed:
+def _delete(scope: Scope, query: Fields, body: Fields) -> tuple[Changed, Effective | None]:
     _check_same_scope(scope, body)
     fields = _agreed(query, body)
     kind, options = _kind(fields.get("resource_type")), change_options(query, fields)
-    return attributes.write_attribute(context(), kind, scope, lambda _before: None, expectation(), options)
+    return attributes.delete_attribute(context(), kind, scope, expectation(), options)
 
 
 for _level in STORED_LEVELS:
@@ -146,10 +147,10 @@ def list_no_effect(query: Fields) -> NoEffectAnswer:
     conditions = attribute_filter(query, context().settings.kinds)
     page = no_effect.list_no_effect(context(), conditions, key_of(query.get("token"), 5), query["limit"])
     return NoEffectAnswer(
-        warnings=[NoEffectReason.from_warning(warning) for warning in page.warnings],
+        warnings=[NoEffectReason.from_reason(warning, page.set_by.fields) for warning in page.warnings],
         revision=page.revision,
         examined=page.examined,
-        revisions=ProvenanceAnswer.by_number(page.provenance),
+        revisions=ProvenanceAnswer.by_number(page.set_by.provenance),
         token=token_of(page.next_key),
     )
 

@@ -21,7 +21,7 @@ from admin.messages.unknown_names import UnknownNameAnswer
 from admin.services import abandonments, executions, redecisions
 from admin.services.comparisons import compare_execution
 from admin.services.explanations import explain, view_execution
-from admin.services.logs import read_log, read_output, read_outputs
+from admin.services.logs import LogRequest, read_log, read_output, read_outputs
 from admin.services.silences import find_silence
 
 operations = creations.operations  # of the same noun
@@ -116,9 +116,9 @@ def list_execution_events(query: Fields, **key: str) -> EventsAnswer:
 @operations.add("GET", f"{_PATH}/logs", query=LogsQuery, errors=(404,), for_agents=True)
 def get_execution_logs(query: Fields, **key: str) -> LogsAnswer:
     """What an execution printed, from an offset on; perhaps waiting for more."""
-    since = time_of(query.pop("since"), context().clock(), "since") if "since" in query else None
-    start = {"offset": query.pop("offset", 0), "since": since}
-    return LogsAnswer.from_attributes(read_log(context(), execution_id(**key), **start, **query))
+    since = time_of(query["since"], context().clock(), "since") if "since" in query else None
+    request = LogRequest(**{**query, "since": since})
+    return LogsAnswer.from_attributes(read_log(context(), execution_id(**key), request))
 
 
 @operations.add("GET", f"{_PATH}/outputs", errors=(404,), for_agents=True)

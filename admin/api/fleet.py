@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -12,7 +12,7 @@ from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
-from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer
+from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer, ClusterEventsQuery
 from admin.messages.clusters import (
     ClusterAnswer,
     ClusterDetailsAnswer,
@@ -31,15 +31,16 @@ from admin.messages.definitions import (
 )
 from admin.messages.groups import GroupAnswer, LabelListAnswer, PoolListAnswer
 from admin.messages.pages import key_of, number_of, number_token, token_of
+from admin.messages.past_definitions import DefinitionsAnswer, DefinitionsQuery
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
 from admin.messages.selectors import with_times
 from admin.messages.shared import Answer, Json, to_json
 from admin.messages.shares import SharesAnswer, SharesQuery
-from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer
-from admin.services import fleet
+from admin.messages.switches import DrainBody, SwitchBody, SwitchedAnswer, SwitchedClustersAnswer, SwitchesBody
+from admin.services import fleet, past_definitions
 from admin.services.changes import Changed
-from admin.services.fleet import Switched
 from admin.services.shares import pool_shares
+from admin.services.switches import Switched, switch_clusters
 
 operations = Operations("fleet")
 
@@ -148,6 +149,22 @@ _add_writes(FleetKind.POOL, PoolWritten)
 _add_writes(FleetKind.LABEL, LabelWritten)
 
 
+@operations.add("GET", "/definitions", query=DefinitionsQuery, errors=(404,))
+def list_definitions(query: Fields) -> DefinitionsAnswer:
+    """List the clusters, pools or labels as they were defined at a revision."""
+    after = key_of(query.get("token"), 1)
+    definitions = past_definitions.list_definitions(
+        context(),
+        FleetKind(query["resource_type"]),
+        at=query.get("at"),
+        name=query.get("name"),
+        after=after[0] if after else None,
+        limit=query["limit"],
+    )
+    next_name = definitions.next_name
+    return DefinitionsAnswer.from_definitions(definitions, token_of(None if next_name is None else (next_name,)))
+
+
 @operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))
 def get_pool_shares(name: str, query: Fields) -> SharesAnswer:
     """What a pool promises its clusters, against what was placed there, and why."""
@@ -157,9 +174,7 @@ def get_pool_shares(name: str, query: Fields) -> SharesAnswer:
     return SharesAnswer.from_shares(pool_shares(context(), name, after, before))
 
 
-def _switch(
-    word: str, summary: str, act: Callable[..., Switched], body_schema: type[RequestSchema] = SwitchBody
-) -> None:
+def _switch(word: str, summary: str, body_schema: type[RequestSchema] = SwitchBody) -> None:
     """An operation that switches a cluster, or tells what that would do."""
 
     @operations.add(
@@ -173,20 +188,36 @@ def _switch(
         errors=(404,),
     )
     def switch(name: str, query: Fields, body: Fields) -> SwitchedAnswer:
-        arguments = {"reason": body.get("reason"), "claimed_by": body.get("claimed_by")}
-        if "deadline" in body:
-            arguments["deadline"] = context().clock() + body["deadline"]
-        return SwitchedAnswer.from_switched(act(context(), name, **arguments, dry_run=query["dry_run"]))
+        return SwitchedAnswer.from_switched(_switch_clusters(word, [name], query, body))
 
 
-_drain = partial(fleet.set_draining, deadline=None)
-_switch("enable", "Let a cluster take part", partial(fleet.set_enabled, enabled=True))
-_switch("disable", "Take a cluster out of use", partial(fleet.set_enabled, enabled=False))
-_switch("cordon", "Give a cluster no new work", partial(fleet.set_cordoned, cordoned=True))
-_switch("uncordon", "Give a cluster work again", partial(fleet.set_cordoned, cordoned=False))
-_switch("drain", "Give a cluster no new work, and move what it has", partial(_drain, draining=True), DrainBody)
-_switch("undrain", "Give a drained cluster work again", partial(_drain, draining=False))
-_switch("admit", "Let a new cluster in that registered and waits", fleet.admit)
+def _switch_clusters(word: str, names: Sequence[str], query: Fields, body: Fields) -> Switched:
+    return switch_clusters(
+        context(),
+        word,
+        names,
+        reason=body.get("reason"),
+        claimed_by=body.get("claimed_by"),
+        deadline=context().clock() + body["deadline"] if "deadline" in body else None,
+        dry_run=query["dry_run"],
+    )
+
+
+_switch("enable", "Let a cluster take part")
+_switch("disable", "Take a cluster out of use")
+_switch("cordon", "Give a cluster no new work")
+_switch("uncordon", "Give a cluster work again")
+_switch("drain", "Give a cluster no new work, and move what it has", DrainBody)
+_switch("undrain", "Give a drained cluster work again")
+_switch("admit", "Let a new cluster in that registered and waits")
+
+
+@operations.add("POST", "/cluster_switches", query=WriteQuery, body=SwitchesBody, errors=(404,))
+def switch_several_clusters(query: Fields, body: Fields) -> SwitchedClustersAnswer:
+    """Switch several clusters at once, all or none, or tell what that would do."""
+    if "deadline" in body and body["switch"] != "drain":
+        raise invalid("deadline", "is for `drain` only.")
+    return SwitchedClustersAnswer.from_switched(_switch_clusters(body["switch"], body["clusters"], query, body))
 
 
 @operations.add("PUT", "/clusters/<name>/state", body=ReportBody, errors=(404,))
@@ -195,11 +226,12 @@ def report_cluster_state(name: str, body: Fields) -> ReportedAnswer:
     return ReportedAnswer(cluster=ClusterAnswer.from_view(fleet.report_state(context(), name, body)))
 
 
-@operations.add("GET", "/clusters/<name>/events", query=PageQuery, errors=(404,))
+@operations.add("GET", "/clusters/<name>/events", query=ClusterEventsQuery, errors=(404,))
 def list_cluster_events(name: str, query: Fields) -> ClusterEventsAnswer:
     """What happened to a cluster, newest first."""
-    page = fleet.list_events(context(), name, number_of(query.get("token")), query["limit"])
+    below = number_of(query.get("token"))
+    page = fleet.list_events(context(), name, below, query["limit"], with_reports=query["reports"])
     answers = [
         ClusterEventAnswer.from_attributes(event, deadline=page.deadlines.get(event.number)) for event in page.events
     ]
-    return ClusterEventsAnswer(events=answers, token=number_token(page.last))
+    return ClusterEventsAnswer(events=answers, token=number_token(page.last), left_out=page.left_out or None)

@@ -16,9 +16,11 @@ class Use:
 
     noun: str  #: of the user
     reason: str  #: which one it is, without a full stop
+    removed: str = ""  #: the name of what it uses
     version: int | None = None  #: of the row that is the user
     executions: tuple[str, ...] = ()  #: the first of those that are, by name
     provenance: Provenance | None = None  #: of that version
+    count: int = 1  #: the users that it stands for
 
     @property
     def sentence(self) -> str:
@@ -28,6 +30,8 @@ class Use:
     def as_detail(self) -> dict[str, Any]:
         """All of it as errors show it."""
         detail: dict[str, Any] = {"field": self.noun, "reason": self.sentence}
+        if self.removed:
+            detail["name"] = self.removed
         if self.provenance is not None:
             detail["provenance"] = self.provenance.as_json()
         if self.executions:

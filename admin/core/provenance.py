@@ -9,7 +9,7 @@ from datetime import datetime
 from admin.core.changes import ANONYMOUS
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, Refused, Setting, shorten
-from admin.core.times import show_duration
+from admin.core.times import show_duration, show_time
 
 #: Characters of a message that a sentence repeats.
 _MOST_SHOWN = 200
@@ -55,12 +55,15 @@ class Provenance:
         """What `as_json` made."""
         return cls(**{"claimed_by": None, "message": None, **document})
 
-    def describe(self, now: datetime) -> str:
-        """All of it as a part of a sentence: `revision 41, ana, 3 d 4 h ago, 'cap memory'`."""
+    def describe(self, now: datetime | None) -> str:
+        """All of it as a part of a sentence: `revision 41, ana, 3 d 4 h ago, 'cap memory'`.
+
+        Without `now` it has the time itself, for a sentence that is stored.
+        """
         number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"
         if self.kept is False:
             number = not_kept(number)
-        age = f"{show_duration((now - self.at).total_seconds())} ago"
+        age = f"at {show_time(self.at)}" if now is None else f"{show_duration((now - self.at).total_seconds())} ago"
         parts = [number, show_name(self.author, self.claimed_by), age]
         if self.message:
             parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")

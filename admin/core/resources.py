@@ -80,8 +80,9 @@ def subtract(amounts: Amounts, taken: Amounts) -> dict[str, int]:
     """What is left of some amounts; never below 0."""
     left = {**amounts}
     for resource, amount in taken.items():
-        if resource in left:
-            left[resource] = left[resource] - amount if left[resource] > amount else 0
+        before = left.get(resource)
+        if before is not None:
+            left[resource] = before - amount if before > amount else 0
     return left
 
 
@@ -125,6 +126,8 @@ def utilization(capacity: Amounts, free: Amounts) -> float:
     scarcest = 1.0
     for resource, total in capacity.items():
         left = free.get(resource, total)
-        if left < total and resource != "nodes" and left / total < scarcest:
-            scarcest = left / total
+        if left < total and resource != "nodes":
+            share = left / total
+            if share < scarcest:
+                scarcest = share
     return round(1 - scarcest, 9)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from datetime import datetime
+from datetime import datetime, timedelta
 
+#: What is due so soon has come when the answer is read.
+_IMMINENT = timedelta(seconds=2)
 #: A year has 365 days.
 _UNITS = (("year", 31536000), ("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -12,6 +14,13 @@ _UNITS = (("year", 31536000), ("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 def show_time(time: datetime) -> str:
     """A time in UTC, to the second."""
     return time.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def show_due(time: datetime, now: datetime) -> str:
+    """When something is to happen: `at 2026-03-01T12:00:05Z`, or any moment, and since when it is overdue."""
+    if time > now + _IMMINENT:
+        return f"at {show_time(time)}"
+    return f"any moment now, overdue since {show_time(time)}" if time < now - _IMMINENT else "any moment now"
 
 
 def show_duration(seconds: float) -> str:

@@ -8,9 +8,12 @@ from marshmallow import ValidationError, fields, validate
 from msgspec import UNSET, Meta, UnsetType
 
 from admin.core.settings import trails
+from admin.core.settings.field_revisions import FieldsByRow, RowVersion
 from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
+from admin.core.settings.warnings import Warning
+from admin.messages.effective import EffectiveAnswer
 from admin.messages.previews import PreviewAnswer
 from admin.messages.reading import Body, Claimant, MatchingPayload, Message, Name, NoOrg
 from admin.messages.requests import (
@@ -39,6 +42,7 @@ from admin.messages.shared import (
 )
 from admin.services.attributes import Reading
 from admin.services.changes import Changed
+from admin.services.effective import Effective
 from admin.store.attributes import Filter, StoredAttribute
 
 
@@ -213,9 +217,12 @@ class DeleteAnswer(Answer):
     before: Json | None = None
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
+    afterwards: Annotated[
+        EffectiveAnswer | None, Meta(description="What applies at the scope without the row; of a dry run, what would.")
+    ] = None
 
     @classmethod
-    def from_changed(cls, changed: Changed) -> DeleteAnswer:
+    def from_changed(cls, changed: Changed, afterwards: Effective | None) -> DeleteAnswer:
         is_deleted = changed.is_change and not changed.dry_run
         return cls(
             deleted=is_deleted,
@@ -224,6 +231,7 @@ class DeleteAnswer(Answer):
             before=changed.rows[0].change.before,
             warnings=[],
             executions=PreviewAnswer.of(changed),
+            afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),
         )
 
 
@@ -255,6 +263,27 @@ class NoEffectReason(WarningAnswer):
 
     version: Annotated[int | None, Meta(description="Of the row.")] = None
     refuses: Annotated[bool, Meta(description="Whether executions that follow it are refused.")] = False
+    fields: Annotated[list[str], Meta(description="All that this is about.")]
+    revisions: Annotated[
+        dict[str, int] | None, Meta(description="Which revisions set these fields, as far as known.")
+    ] = None
+    set_before: Annotated[
+        int | None, Meta(description="The revision before which the others were set, by ones that are no longer kept.")
+    ] = None
+
+    @classmethod
+    def from_reason(cls, warning: Warning, rows: FieldsByRow) -> NoEffectReason:
+        known = rows.get(RowVersion(warning.kind, warning.scope, warning.version or 0))
+        set_by = (
+            {} if known is None else {path: known.revisions[path] for path in warning.fields if path in known.revisions}
+        )
+        is_partly_known = known is not None and len(set_by) < len(warning.fields)
+        return cls.from_warning(
+            warning,
+            fields=list(warning.fields),
+            revisions=set_by or None,
+            set_before=known.set_before if known and is_partly_known else None,
+        )
 
 
 class NoEffectAnswer(Answer):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from admin.messages.requests import Flag, PageQuery
 from admin.messages.shared import Answer, Time
 
 
@@ -19,6 +20,11 @@ class ClusterEventAnswer(Answer):
     deadline: Annotated[Time | None, Meta(description="Of a drain that still goes on: when it ends what runs.")] = None
 
 
+class ClusterEventsQuery(PageQuery):
+    reports = Flag(load_default=True, metadata={"description": "false leaves out the reports of its agent."})
+
+
 class ClusterEventsAnswer(Answer):
     events: list[ClusterEventAnswer]
     token: str | None = None
+    left_out: Annotated[int | None, Meta(description="How many reports were left out of this page.")] = None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.executions.attempts import attempt_number
-from admin.core.fleet.clusters import Health
+from admin.core.executions.lifecycle import phase_began_at
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.summaries import off_because
 from admin.core.resources import format_amounts
-from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer, phase_since
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, one_of
@@ -43,9 +43,9 @@ class ReportBody(RequestSchema):
     properties = PayloadField("ClusterReport/properties/properties")
 
 
-def _agent_version(report: Mapping[str, Any]) -> str | None:
+def _agent_version(state: ClusterState) -> str | None:
     """The version that an agent reports among the properties, where any admin accepts it."""
-    version = report.get("properties", {}).get("agent_version")
+    version = state.report.get("properties", {}).get("agent_version")
     return version if isinstance(version, str) else None
 
 
@@ -70,8 +70,17 @@ class ClusterExecutionAnswer(Answer):
             id=ExecutionIdAnswer.from_execution(execution),
             reason=reason,
             attempt_number=attempt_number(execution),
-            phase_since=phase_since(execution),
+            phase_since=phase_began_at(execution),
         )
+
+
+#: Fields of a cluster's answer that its state, definition and last report have by the same names.
+_OF_STATE = (
+    *("cordoned", "cordon_reason", "draining", "drain_deadline"),
+    *("last_sync_at", "agent", "agent_since", "reported_at"),
+)
+_OF_DEFINITION = ("endpoint", "auth", "description")
+_OF_REPORT = ("engine", "engine_version", "plugins", "eta")
 
 
 class ClusterAnswer(Answer):
@@ -134,49 +143,40 @@ class ClusterAnswer(Answer):
         payload, report = definition.payload, state.report
         reasons = off_because(cluster)
         reported_free = None if state.reported_at is None else cluster.unused
-        return cls(
+        return cls.from_attributes(
+            view,
+            **{name: getattr(state, name) for name in _OF_STATE},
+            **{name: payload.get(name) for name in _OF_DEFINITION},
+            **{name: report.get(name) for name in _OF_REPORT},
             name=cluster.name,
-            summary=view.summary,
             takes_work=not reasons,
             takes_none_because=reasons or None,
-            endpoint=payload.get("endpoint"),
-            auth=payload.get("auth"),
             enabled=cluster.enabled,
-            cordoned=state.cordoned,
-            cordon_reason=state.cordon_reason,
-            draining=state.draining,
-            drain_deadline=state.drain_deadline,
-            last_sync_at=state.last_sync_at,
             unreachable_since=state.last_sync_at if cluster.is_silent else None,
             unreachable_reason=view.silence,
-            agent=state.agent,
             agent_instance=state.agent_instance or None,
             agent_host=state.agent_host or None,
-            agent_since=state.agent_since,
-            agent_version=_agent_version(report),
-            leases=view.leases,
+            agent_version=_agent_version(state),
             state=cluster.health.value if state.admitted else "pending",
             cost=cluster.cost,
             capacity=None if cluster.capacity is None else format_amounts(cluster.capacity),
             reported_free=None if reported_free is None else format_amounts(reported_free),
             assigned=format_amounts({name: amount for name, amount in view.assigned.items() if amount}) or None,
             free=None if view.free is None else format_amounts(view.free),
-            waiting=view.waiting,
-            running=view.running,
-            pools=view.pools,
-            labels=view.labels,
-            reported_at=state.reported_at,
-            engine=report.get("engine"),
-            engine_version=report.get("engine_version"),
-            plugins=report.get("plugins"),
-            eta=report.get("eta"),
             properties={**payload.get("properties", {}), **report.get("properties", {})} or None,
-            description=payload.get("description"),
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state(view.provenance),
             **more,
         )
+
+
+class RecentWaitAnswer(Answer):
+    """How long the newest executions that were placed at a cluster waited for their first start."""
+
+    seconds: Annotated[float, Meta(description="From creation to the first start, on average.")]
+    executions: Annotated[int, Meta(description="How many have started, of those that were looked at.")]
+    examined: Annotated[int, Meta(description="How many were looked at: the newest hundred at most.")]
 
 
 class ClusterDetailsAnswer(ClusterAnswer):
@@ -191,14 +191,19 @@ class ClusterDetailsAnswer(ClusterAnswer):
         Meta(description=f"The first {MOST_EXECUTIONS} that wait and that its agent does not have, in lease order."),
     ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
+    recent_wait: Annotated[
+        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions has started.")
+    ] = None
 
     @classmethod
     def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
+        wait = details.recent_wait
         return cls.from_view(
             details,
             leased_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.leased],
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
+            recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
         )
 
 

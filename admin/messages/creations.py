@@ -140,11 +140,11 @@ class RepeatBody(Body):
     )
     inputs: InputValues | UnsetType = UNSET
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> Json:
         """What is to differ, checked."""
         parts = {name: value for name, value in present_fields(self).items() if name not in _NO_CHANGES}
         checked = read_spec({**parts, "job": {"command": ["true"]}}, ())
-        changes: dict[str, Any] = {name: checked[name] for name in parts if name in checked}
+        changes: Json = {name: checked[name] for name in parts if name in checked}
         if self.inputs is not UNSET:
             problems: list[Problem] = []
             changes["inputs"] = plain_values(self.inputs, ("inputs",), problems)

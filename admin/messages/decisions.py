@@ -75,11 +75,16 @@ class AttemptAnswer(Answer):
         bool | None, Meta(description="It was ended without its agent, which has not confirmed it since.")
     ] = None
     confirmed_at: Annotated[Time | None, Meta(description="When its agent confirmed that.")] = None
+    drained_by: Annotated[
+        ProvenanceAnswer | None, Meta(description="The event by which the cluster was drained that ended it.")
+    ] = None
 
     @classmethod
     def from_attempt(cls, attempt: AttemptView) -> AttemptAnswer:
         reason = ReasonAnswer(code=attempt.reason, message=attempt.message)
-        return cls.from_attributes(attempt, reason=reason, cause=attempt.cause and attempt.cause.value)
+        drained_by = attempt.drained_by and ProvenanceAnswer.from_attributes(attempt.drained_by)
+        cause = attempt.cause and attempt.cause.value
+        return cls.from_attributes(attempt, reason=reason, cause=cause, drained_by=drained_by)
 
 
 class HeldLeaseAnswer(Answer):

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from admin.core.executions.consequences import ConsequenceCode
 from admin.core.settings import trails
 from admin.core.settings.field_revisions import with_revisions
 from admin.core.settings.kinds import Kind
@@ -24,6 +25,7 @@ from admin.messages.shared import (
     described_as,
     one_of,
 )
+from admin.services.consequences import ShownConsequence
 from admin.services.effective import Effective
 
 
@@ -91,6 +93,21 @@ class NearestAnswer(ScopeAnswer):
         return cls.from_attributes(row, level=row.scope.level.value, value=row.payload, command=command)
 
 
+class ConsequenceAnswer(Answer):
+    """What happens with a value that executions do not follow."""
+
+    outcome: Annotated[str, one_of(*(code.value for code in ConsequenceCode))]
+    message: str
+    noun: Annotated[str | None, Meta(description="Of what outranks it: pool or label.")] = None
+    name: Annotated[str | None, Meta(description="Of the pool or label that outranks it.")] = None
+    origin: Annotated[OriginAnswer | None, Meta(description="Where that is set.")] = None
+
+    @classmethod
+    def from_consequence(cls, consequence: ShownConsequence) -> ConsequenceAnswer:
+        origin = None if consequence.origin is None else OriginAnswer(**consequence.origin)
+        return cls.from_attributes(consequence, outcome=consequence.outcome.value, origin=origin)
+
+
 class EffectiveAnswer(Answer):
     values: list[Annotated[Json, described_as("ValueAnswer")]]
     revision: int
@@ -98,10 +115,14 @@ class EffectiveAnswer(Answer):
     nearest: Annotated[
         dict[str, NearestAnswer] | None, Meta(description="By the kinds that have no value here; if it was asked for.")
     ] = None
+    consequences: Annotated[
+        dict[str, ConsequenceAnswer] | None,
+        Meta(description="By the kinds whose values executions do not follow now; in answers with provenance."),
+    ] = None
 
     @classmethod
     def from_effective(cls, effective: Effective) -> EffectiveAnswer:
-        set_by, nearest = effective.set_by, effective.nearest
+        set_by, nearest, consequences = effective.set_by, effective.nearest, effective.consequences
         values = [trails.resolved(value) for value in effective.values]
         resolved = {value.kind.name: value for value in effective.values}
         return cls(
@@ -114,4 +135,7 @@ class EffectiveAnswer(Answer):
                 name: NearestAnswer.from_row(resolved[name].kind, resolved[name].scope, row)
                 for name, row in nearest.items()
             },
+            consequences={name: ConsequenceAnswer.from_consequence(entry) for name, entry in consequences.items()}
+            if consequences
+            else None,
         )

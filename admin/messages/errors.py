@@ -7,7 +7,18 @@ from typing import Annotated
 from msgspec import Meta
 
 from admin.errors import RainbowError
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, ScopeAnswer, described_as
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, ScopeAnswer, Time, described_as
+
+
+class LaterRevision(Answer):
+    """A revision that changed a row again; one that is no longer kept has its number alone."""
+
+    revision: int
+    author: str | None = None
+    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    at: Time | None = None
+    message: str | None = None
+    undone: Annotated[int | None, Meta(description="The revision that it rolled back.")] = None
 
 
 class ErrorDetail(ScopeAnswer):
@@ -18,6 +29,11 @@ class ErrorDetail(ScopeAnswer):
     resource_type: str | None = None
     expected_version: int | None = None
     changed_by_revision: int | None = None
+    rolled_back: Annotated[bool | None, Meta(description="Whether that revision was the rollback of this one.")] = None
+    later: Annotated[
+        list[LaterRevision] | None, Meta(description="The newest revisions that changed it again, where several did.")
+    ] = None
+    later_count: Annotated[int | None, Meta(description="How many those are in all.")] = None
     field: str | None = None
     reason: str | None = None
     closest: list[str] | None = None

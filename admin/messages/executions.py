@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, ClassVar
 
 from marshmallow import validate
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from admin.core.executions.attempt_records import AttemptRecord
+from admin.core.executions.attempt_records import AttemptRecord, cause_of_execution
 from admin.core.executions.attempts import attempt_number
-from admin.core.executions.causes import Cause, cause_of
-from admin.core.executions.lifecycle import Phase
+from admin.core.executions.causes import Cause
+from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.statuses import Status
 from admin.core.provenance import split_name
 from admin.messages.registrations import IdentifierAnswer
@@ -72,7 +71,7 @@ class ClosureAnswer(Answer):
 
     @classmethod
     def from_execution(cls, execution: Execution | ListedExecution) -> ClosureAnswer:
-        cause = cause_of(execution.phase, execution.reason)
+        cause = cause_of_execution(execution)
         return cls(
             phase=execution.phase,
             reason=ReasonAnswer(code=execution.reason, message=execution.reason_message),
@@ -99,12 +98,6 @@ def _last_failure(execution: Execution | ListedExecution) -> FailureAnswer | Non
     if execution.last_failure is None or execution.finished_at is not None:
         return None
     return FailureAnswer.from_record(AttemptRecord.from_json(execution.last_failure))
-
-
-def phase_since(execution: Execution | ListedExecution) -> datetime:
-    """When an execution entered its phase."""
-    first = execution.started_at or execution.created_at  # of executions older than the column
-    return execution.finished_at or execution.phase_since or first
 
 
 class ListedAnswer(Answer):
@@ -174,7 +167,7 @@ class ListedAnswer(Answer):
             revision=execution.revision,
             attempt=execution.attempt,
             attempt_number=attempt_number(execution),
-            phase_since=phase_since(execution),
+            phase_since=phase_began_at(execution),
             silence=silence,
             unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,

@@ -29,7 +29,9 @@ class EffectOnExecutionAnswer(Answer):
     redecided_cluster: Annotated[
         str | None, Meta(description="Of one that STAYS: where `executions/redecide` would take it.")
     ] = None
-    at: Annotated[Time | None, Meta(description="When it ends, where that is known.")] = None
+    at: Annotated[
+        Time | None, Meta(description="When it ends or is decided again, where that is known and not at once.")
+    ] = None
     message: str
 
     @classmethod
@@ -48,8 +50,14 @@ Effects = Annotated[
     Meta(description="Of a dry run: what would become of each execution that is affected."),
 ]
 EffectCounts = Annotated[dict[str, int], Meta(description="How many executions each outcome has.")]
-Notes = Annotated[list[str] | None, Meta(description="Of clusters that are silent: since when, and what that means.")]
+Notes = Annotated[
+    list[str] | None,
+    Meta(description="Of clusters that are silent: since when, and what that means; and what else a switch ends."),
+]
 IsComplete = Annotated[bool, Meta(description="Whether every execution was looked at.")]
+NotExamined = Annotated[
+    int | None, Meta(description="How many executions were not looked at, since they are too many.")
+]
 
 
 class PreviewAnswer(Answer):
@@ -58,6 +66,7 @@ class PreviewAnswer(Answer):
     effects: Effects
     counts: EffectCounts
     complete: IsComplete
+    not_examined: NotExamined = None
     notes: Notes = None
 
     @classmethod
@@ -65,7 +74,8 @@ class PreviewAnswer(Answer):
         return cls(
             effects=[EffectOnExecutionAnswer.from_effect(effect) for effect in preview.effects[:_MOST_SHOWN]],
             counts=dict(Counter(effect.outcome.outcome.value for effect in preview.effects)),
-            complete=preview.is_complete,
+            complete=not preview.not_examined,
+            not_examined=preview.not_examined or None,
             notes=list(preview.notes) or None,
         )
 
@@ -80,6 +90,7 @@ class UserAnswer(Answer):
 
     field: str
     reason: str
+    name: Annotated[str | None, Meta(description="Of what it names or holds.")] = None
     provenance: Annotated[ProvenanceAnswer | None, Meta(description="Of the row that uses it.")] = None
     executions: Annotated[list[str] | None, Meta(description="The first that were placed by it.")] = None
 
@@ -87,7 +98,13 @@ class UserAnswer(Answer):
     def from_use(cls, use: Use) -> UserAnswer:
         provenance = None if use.provenance is None else ProvenanceAnswer.from_attributes(use.provenance)
         executions = list(use.executions) or None
-        return cls(field=use.noun, reason=use.sentence, provenance=provenance, executions=executions)
+        return cls(
+            field=use.noun,
+            reason=use.sentence,
+            name=use.removed or None,
+            provenance=provenance,
+            executions=executions,
+        )
 
 
 Users = Annotated[

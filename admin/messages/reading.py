@@ -16,6 +16,7 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, field, inspect
 from msgspec.structs import FieldInfo
 
 from admin.core.fields.leaves import known_keys
+from admin.core.json_text import JsonObject
 from admin.core.problems import Problem, raise_problems
 from admin.messages.shared import Json, MessageMeta, described_as
 
@@ -96,7 +97,7 @@ NoOrg = Annotated[
 ]
 
 
-def present_fields(body: Body) -> dict[str, Any]:
+def present_fields(body: Body) -> JsonObject:
     """The fields that a body has, by name."""
     values = ((name, getattr(body, name)) for name in body.__struct_fields__)
     return {name: value for name, value in values if value is not UNSET}
@@ -124,6 +125,7 @@ def _read_fields(body: type[B], data: object, path: str, problems: list[Problem]
     return None if problems else body(**values)
 
 
+# `type_` is an annotation such as `str | None`, for which Python has no type: hence Any, here and below.
 def _read_value(type_: Any, value: object, path: str, problems: list[Problem]) -> Any:
     definition, reason = _definition(type_)
     if value is None:

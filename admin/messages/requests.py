@@ -18,7 +18,7 @@ from admin.core.quantities import is_whole_number, parse_age
 class Pattern(validate.Regexp):
     """A pattern that the whole text must fit; with `$` alone a trailing line break would slip through."""
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: Any) -> Any:  # as marshmallow has it: text or bytes
         if self.regex.fullmatch(value) is None:
             raise ValidationError(self._format_error(value))
         return value
@@ -73,7 +73,7 @@ class RequestSchema(Schema):
 
 
 def load(schema: RequestSchema, data: Any, path: str = "") -> Fields:
-    """What a request says, checked; Invalid with every problem. `path` is where the data stands in the body."""
+    """Any data that a request may hold, checked; Invalid with every problem. `path` is where it stands in the body."""
     try:
         loaded: Fields = schema.load(data)
     except ValidationError as error:
@@ -81,6 +81,7 @@ def load(schema: RequestSchema, data: Any, path: str = "") -> Fields:
     return loaded
 
 
+# Messages of marshmallow are lists of texts, or mappings of such messages by the names of fields.
 def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[Problem]:
     if isinstance(messages, list):
         yield Problem(field=path, reason=" ".join(str(message) for message in messages))
@@ -100,6 +101,9 @@ def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[
     yield from unknown_fields(unknown, schema.fields if schema else (), path)
 
 
+# Options of marshmallow's fields, which have no type of their own, are passed on as `**kwargs: Any`.
+
+
 class PayloadField(fields.Raw):
     """A part of a body that the core reads; the OpenAPI document describes it under the name of a component."""
 
@@ -108,7 +112,7 @@ class PayloadField(fields.Raw):
         self.component = component
 
 
-def changes_field() -> fields.List[Any]:
+def changes_field() -> fields.List[Any]:  # of JSON that the core reads
     """Changes of rows; each is read by itself, so that its problems carry its position."""
     change = PayloadField("Change", allow_none=True)
     return fields.List(change, required=True, validate=validate.Length(min=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from marshmallow import ValidationError, fields, validate
 
@@ -31,11 +31,12 @@ _SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform o
 class TimeField(fields.Field[Moment]):
     """A time in RFC 3339, or how long ago: 24h, 7d."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Moment:
+    def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> Moment:
+        text = value if isinstance(value, str) else ""
         for read in (parse_span, parse_time):
             try:
-                return read(value)
-            except (TypeError, ValueError, OverflowError, AttributeError):
+                return read(text)
+            except (ValueError, OverflowError):
                 continue
         raise ValidationError(_NO_MOMENT)
 
@@ -82,7 +83,7 @@ class SelectorFields(RequestSchema):
     exit_code = fields.String()
     node = fields.String(validate=NAME, metadata={"description": "A node that it runs on, or ran on last."})
     revision = fields.String(metadata={"description": "The revision that its settings are of; filters take ranges."})
-    silent = fields.String(metadata={"description": "true: it waits for an agent that is not heard."})
+    silent = fields.String(metadata={"description": "true: the agent of its cluster is not heard."})
     unconfirmed = fields.String(
         metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}
     )

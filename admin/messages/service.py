@@ -91,7 +91,7 @@ class WarningsQuery(PageQuery):
 def position_of(token: str | None) -> tuple[str, ...] | None:
     """Where the page of a token starts; None for the first one."""
     key = key_of(token, 5)
-    if key is not None and not key[0]:
+    if key is not None and not key[0] and any(key):
         parse_number(key[1], wrong_token())
     return key
 

@@ -35,6 +35,7 @@ def described_as(*components: str) -> Meta:
 class MessageMeta(StructMeta):
     """Lets every message have keyword-only fields, so that optional ones may stand before others."""
 
+    # The types are those of msgspec.
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> MessageMeta:
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, "frozen": True, **config})
 
@@ -46,7 +47,7 @@ class Answer(Struct, metaclass=MessageMeta, omit_defaults=True, frozen=True):
     has_other_fields: ClassVar[bool] = False  #: whether there may be more than is described
 
     @classmethod
-    def from_attributes(cls, source: object, **fields: object) -> Self:
+    def from_attributes(cls, source: object, /, **fields: object) -> Self:
         """The answer whose fields are the attributes of a value by the same names, but for the given ones."""
         values: Json = {name: getattr(source, name) for name in cls.__struct_fields__ if name not in fields}
         return cls(**values, **fields)
@@ -83,7 +84,7 @@ class ScopeAnswer(Answer):
     launch_plan: str | None = None
 
     @classmethod
-    def from_attributes(cls, source: Any, **fields: object) -> Self:
+    def from_attributes(cls, source: Any, /, **fields: object) -> Self:  # with a scope
         """The keys are those of the value's scope."""
         keys = {name: key or None for name, key in source.scope._asdict().items()}
         return super().from_attributes(source, **keys, **fields)
@@ -128,7 +129,10 @@ class ProvenanceAnswer(Answer):
 #: The revision or event that set each state of a part of the fleet.
 StatesProvenance = Annotated[
     dict[str, ProvenanceAnswer] | None,
-    Meta(description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so."),
+    Meta(
+        description="Of its `definition`; of a cluster also of `disabled`, `cordoned` and `draining` while it is so, "
+        "and of `deleted` where its definition is gone and pools or labels still name it."
+    ),
 ]
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
@@ -147,15 +151,21 @@ class WarningAnswer(ScopeAnswer):
     field: str
     closest: list[str] | None = None
     name: Annotated[str | None, Meta(description="Of a pool or label, which belong to no scope.")] = None
+    deleted_by: Annotated[
+        ProvenanceAnswer | None, Meta(description="The revision that deleted the pool, label or cluster it names.")
+    ] = None
 
     @classmethod
-    def from_warning(cls, warning: Warning) -> Self:
+    def from_warning(cls, warning: Warning, **fields: object) -> Self:
+        deleted_by = warning.deleted_by
         return cls.from_attributes(
             warning,
+            deleted_by=None if deleted_by is None else ProvenanceAnswer.from_attributes(deleted_by),
             resource_type=warning.kind,
             level=warning.scope.level.value,
             closest=list(warning.closest) or None,
             name=warning.name or None,
+            **fields,
         )
 
 

@@ -88,6 +88,10 @@ class ExecutionStatusAnswer(Answer):
     message: str
     next: Annotated[str | None, Meta(description="What decides about it next.")] = None
     next_at: Time | None = None
+    on_lost: Annotated[
+        str | None, Meta(description="The policy for the case that its cluster falls silent, until it is over.")
+    ] = None
+    if_silent: Annotated[str | None, Meta(description="What happens by it then, while it runs.")] = None
     last_failure: Annotated[
         FailureAnswer | None, Meta(description="While it waits or runs again after an attempt that failed.")
     ] = None

@@ -12,7 +12,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
 from admin.core.executions.silences import as_sentence, unconfirmed
-from admin.core.fleet.clusters import Health
+from admin.core.fleet.clusters import SILENT
 from admin.core.provenance import show_name
 from admin.core.settings.scopes import Scope
 from admin.core.times import show_time
@@ -83,7 +83,7 @@ def _give_up_if_silent(context: Context, key: ExecutionId, cause: str | None, by
 def _is_silent(execution: Execution | ListedExecution, health: str | None, now: datetime) -> bool:
     """Whether an execution's lease is over, at a cluster that is not heard, or whose agent is another one now."""
     is_over = execution.lease_expires_at is not None and execution.lease_expires_at <= now
-    is_unheard = health in (Health.UNREACHABLE.value, Health.LOST.value) or execution.silent_since is not None
+    is_unheard = health in SILENT or execution.silent_since is not None
     return is_over and is_unheard
 
 
@@ -91,7 +91,7 @@ def _refusal(execution: Execution, health: str) -> str:
     until = execution.lease_expires_at
     if until is None:
         reason = "no agent has it"
-    elif health in (Health.UNREACHABLE.value, Health.LOST.value):
+    elif health in SILENT:
         reason = f"cluster '{execution.cluster}' is {health}, but its agent has a lease until {show_time(until)}"
     else:
         reason = f"cluster '{execution.cluster}' is {health}, and its agent can end it"

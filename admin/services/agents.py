@@ -34,7 +34,7 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.store import fleet, tokens
-from admin.store.fleet import ClusterEvent
+from admin.store.cluster_events import ClusterEvent
 from admin.store.tokens import StoredToken
 
 #: The start of a cluster's token, which tells it from an operator's.

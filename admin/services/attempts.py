@@ -11,8 +11,10 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase
-from admin.core.provenance import show_name, split_name
-from admin.store import execution_events
+from admin.core.executions.retries import DRAINED
+from admin.core.provenance import Provenance, show_name, split_name
+from admin.core.times import show_time
+from admin.store import cluster_events, execution_events
 from admin.store.execution_events import Event
 from admin.store.executions import Execution
 
@@ -41,6 +43,7 @@ class AttemptView:
     reported_at: datetime | None  #: when the admin heard of its end, or ended it
     unconfirmed: bool | None  #: True where it was ended without its agent, which has not reported its end since
     confirmed_at: datetime | None = None  #: when the agent of one that was ended without it reported its end
+    drained_by: Provenance | None = None  #: the event by which the cluster was drained that ended it
 
     def run_seconds(self, now: datetime) -> float:
         """How long it ran, as far as that is known; until now if it has not ended."""
@@ -56,6 +59,15 @@ class AttemptList:
     attempts: list[AttemptView]
     unrecorded: int  #: how many are not among them: their events are not kept, or are older than such records
 
+    @property
+    def declines(self) -> dict[str, str]:
+        """When each cluster declined it last, and why: `at …: the local engine has no gpu`."""
+        return {
+            attempt.cluster: f"at {show_time(attempt.reported_at)}: {attempt.message.removesuffix('.')}"
+            for attempt in self.attempts
+            if attempt.phase == "DECLINED" and attempt.cluster and attempt.reported_at and attempt.message
+        }
+
 
 def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
     """The attempts of an execution that an agent has or had."""
@@ -63,7 +75,8 @@ def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
     for event in reversed(execution_events.attempt_events(connection, execution.id, MOST_ATTEMPTS)):
         record = AttemptRecord.from_json(event.attempt or {})
         if event.type != execution_events.CONFIRMED:
-            views[record.number] = _ended(event, record, execution)
+            view = _ended(event, record, execution)
+            views[record.number] = replace(view, drained_by=_drained_by(connection, execution, event, record))
         elif record.number in views:
             views[record.number] = _confirmed(views[record.number], record, event.at)
     has_begun = execution.started_at is not None or execution.native_id is not None
@@ -71,6 +84,15 @@ def list_attempts(connection: Connection, execution: Execution) -> AttemptList:
         views[execution.attempt] = _current(execution)
     last = execution.attempt if execution.attempt in views else execution.attempt - 1
     return AttemptList(attempts=list(views.values()), unrecorded=max(0, last - len(views)))
+
+
+def _drained_by(connection: Connection, execution: Execution, event: Event, record: AttemptRecord) -> Provenance | None:
+    """The drain that ended an attempt, as long as the event of that is kept; it may be undone since."""
+    if record.reason != DRAINED or event.cluster is None:
+        return None
+    aborted_at = execution_events.last_time(connection, execution.id, Phase.ABORTING.value, event.number)
+    drained = cluster_events.switched_by(connection, {"draining": [event.cluster]}, aborted_at or event.at)
+    return drained.get((event.cluster, "draining"))
 
 
 def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> AttemptView:
@@ -92,7 +114,7 @@ def _ended(event: Event, record: AttemptRecord, execution: Execution) -> Attempt
         by = execution.abort_principal
     if record.number == execution.attempt and record.nodes is None:
         record = replace(record, nodes=execution.nodes)
-    verb = "given up" if event.type == "GIVEN_UP" else "cancelled"
+    verb = "given up" if event.type == "GIVEN_UP" else "drained" if record.reason == DRAINED else "cancelled"
     return _view(
         record,
         cluster=event.cluster,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from admin.core.changes import Expectation
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.resolution import EffectiveValue, Row, effective_value
@@ -14,6 +16,7 @@ from admin.services.changeable.attributes import attribute_write
 from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changes import Changed, apply_changes
 from admin.services.context import Context
+from admin.services.effective import Effective, effective_attributes
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_existed, check_readable
 from admin.store import attributes, history
@@ -80,6 +83,22 @@ def write_attribute(
     kind.check_level(scope.level)
     write = attribute_write(kind, scope, change, expectation)
     return apply_changes(context, [write], replace(options, policy=Policy.EDIT))
+
+
+def delete_attribute(
+    context: Context, kind: Kind, scope: Scope, expectation: Expectation, options: ChangeOptions
+) -> tuple[Changed, Effective | None]:
+    """Delete the row at exactly one scope, and tell what applies there afterwards; None where that cannot be read."""
+    changed = write_attribute(context, kind, scope, _nothing, expectation, options)
+    proposed = [attribute_write(kind, scope, _nothing)] if changed.dry_run else None
+    try:
+        return changed, effective_attributes(context, scope, [kind], proposed=proposed, with_provenance=True)
+    except SQLAlchemyError:
+        return changed, None  # the row is deleted all the same
+
+
+def _nothing(_before: Payload | None) -> None:
+    """What is left of a row that is deleted."""
 
 
 def list_attributes(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
 from admin.core.in_use import Use, with_provenance
+from admin.core.json_text import JsonObject
 from admin.core.problems import Problem, raise_problems
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import SCOPE_KEYS
@@ -20,6 +20,7 @@ from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mod
 from admin.services.changeable.registry import NOUNS, class_of
 from admin.services.changeable.views import StoredSettings
 from admin.services.context import Context
+from admin.services.later_revisions import MOST_LATER, describe_later, later_details, later_revisions
 from admin.store import revisions
 
 #: Rows that a message names; the details name more.
@@ -125,7 +126,8 @@ def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
     if users:
         shown = explain_uses(draft.context, draft.connection, users[:MOST_DETAILS])
         named = " ".join(use.sentence for use in shown[:_MOST_NAMED])
-        more = f" And {len(users) - _MOST_NAMED} more." if len(users) > _MOST_NAMED else ""
+        others = sum(use.count for use in users[_MOST_NAMED:])
+        more = f" And {others} more." if others else ""
         raise InUse(
             f"In use: {named}{more} Change them first, or use --force (force=true).",
             details=[use.as_detail() for use in shown],
@@ -148,13 +150,27 @@ def _check_expectations(draft: Draft) -> None:
     if not conflicts:
         return
     made_by = _last_changes(draft.connection, [change for _, change in conflicts[:MOST_DETAILS]])
+    later = {change.key: _later(draft.connection, write, change) for write, change in conflicts[:_MOST_NAMED]}
     now = draft.context.clock()
-    named = "; ".join(_current_state(change, made_by, now) for _, change in conflicts[:_MOST_NAMED])
+    named = "; ".join(_current_state(change, made_by, later[change.key], now) for _, change in conflicts[:_MOST_NAMED])
     more = f" and {len(conflicts) - _MOST_NAMED} more" if len(conflicts) > _MOST_NAMED else ""
     raise VersionConflict(
         f"Not at the expected version: {named}{more}. Read the rows again and repeat the change.",
-        details=[_conflict(write, change, made_by.get(change.key)) for write, change in conflicts],
+        details=[
+            {**_conflict(write, change, made_by.get(change.key)), **later.get(change.key, {})}
+            for write, change in conflicts
+        ],
     )
+
+
+def _later(connection: Connection, write: RowWrite, change: RowChange) -> JsonObject:
+    """The revisions that changed a row since the version that its writer expected, where several did."""
+    expected = write.expectation.version
+    if expected is None:
+        return {}
+    since = revisions.changed_since(connection, change.key, expected, MOST_LATER)
+    entries = later_revisions(connection, since.newest)
+    return later_details([entries[number] for number in since.newest], since.number)
 
 
 def _last_changes(connection: Connection, changes: Sequence[RowChange]) -> dict[RowKey, Provenance]:
@@ -173,18 +189,20 @@ def _deleted_by(connection: Connection, key: RowKey) -> Provenance | None:
     return revisions.deleted_at(connection, key.kind, key.scope)
 
 
-def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], now: datetime) -> str:
+def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], later: JsonObject, now: datetime) -> str:
     keys = {"name": change.name, **change.scope.keys()}
     place = "/".join(keys[key] for key in ("name", *SCOPE_KEYS) if keys.get(key))
     version = change.before_version
     state = f"is at version {version}" if version is not None else "does not exist"
-    if change.key in made_by:
+    if later:
+        state += f" (changed since by {describe_later(later['later'], later['later_count'], now)})"
+    elif change.key in made_by:
         state += f" ({'' if version else 'deleted by '}{made_by[change.key].describe(now)})"
     return f"{change.kind} at {place} {state}"
 
 
-def _conflict(write: RowWrite, change: RowChange, made_by: Provenance | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _conflict(write: RowWrite, change: RowChange, made_by: Provenance | None) -> JsonObject:
+    facts: JsonObject = {
         "index": write.index,
         "resource_type": change.kind,
         "name": change.name or None,

@@ -23,6 +23,7 @@ from admin.services.change_drafts import (
 from admin.services.changeable.base import ChangeOptions, Draft, Mode
 from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
+from admin.services.deletions import explain_deletions
 from admin.services.previews import ExecutionPreview, preview_changes
 
 #: Rows of a change that is drafted early: one of many rows is more likely to be in vain.
@@ -92,7 +93,10 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
     if isinstance(outcome, Exception):
         raise outcome
-    return outcome
+    if all(warning.missing is None for warning in outcome.warnings):
+        return outcome
+    with context.database.reading() as connection:
+        return replace(outcome, warnings=tuple(explain_deletions(context, connection, outcome.warnings)))
 
 
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
@@ -103,7 +107,9 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         users = list(users_of_removed(drafted.nouns)) if options.force else []
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         preview = preview_changes(context, connection, drafted.changes)
-    return replace(changed_by(drafted, head), values=values, users=tuple(users), preview=preview)
+        warnings = tuple(explain_deletions(context, connection, drafted.warnings))
+    changed = changed_by(drafted, head)
+    return replace(changed, warnings=warnings, values=values, users=tuple(users), preview=preview)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,9 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition
 from admin.core.provenance import Provenance
 from admin.services.context import Context
-from admin.store import fleet, revisions
-from admin.store.fleet import ClusterEvent
+from admin.services.deletions import deleted_clusters
+from admin.store import cluster_events, fleet, revisions
+from admin.store.cluster_events import ClusterEvent
 
 
 def defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
@@ -38,7 +39,9 @@ def cluster_provenance(
             provenance[cluster.name]["definition"] = definition
             if not cluster.enabled and cluster.state.enabled is None:
                 provenance[cluster.name]["disabled"] = definition
-    for (name, state), event in fleet.switched_by(connection, in_state, context.clock()).items():
+    for name, deleted_by in deleted_clusters(connection, listed).items():
+        provenance[name]["deleted"] = deleted_by
+    for (name, state), event in cluster_events.switched_by(connection, in_state, context.clock()).items():
         provenance[name][state] = event
     return provenance
 
@@ -48,7 +51,7 @@ def drain_deadlines(context: Context, connection: Connection, events: Sequence[C
     drained = {event.cluster for event in events if event.type == "DRAINING"}
     states = fleet.states(connection, sorted(drained)) if drained else {}
     deadlines = {name: state.drain_deadline for name, state in states.items() if state.draining}
-    begun = fleet.switched_by(connection, {"draining": sorted(deadlines)}, context.clock())
+    begun = cluster_events.switched_by(connection, {"draining": sorted(deadlines)}, context.clock())
     return {
         provenance.event: deadline
         for (name, _), provenance in begun.items()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
+from admin.core.json_text import JsonObject
 from admin.core.provenance import Provenance
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
@@ -86,7 +86,7 @@ def _compare(
     connection: Connection,
     sides: Sequence[Side],
     kinds: Sequence[Kind],
-    values: Sequence[Sequence[Mapping[str, Any]]],
+    values: Sequence[Sequence[JsonObject]],
 ) -> Comparison:
     pairs = list(pair_values(kinds, *values))
     differences = [pair for pair in pairs if not pair.is_equal]

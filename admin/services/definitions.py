@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlalchemy import Connection
 
-from admin.core.changes import RowChange
+from admin.core.changes import RowChange, rows_after
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet, build_group
 from admin.core.in_use import Use, describe_executions
 from admin.core.settings import builtin_kinds
-from admin.core.settings.kinds import NameList
-from admin.core.settings.resolution import Row
+from admin.core.settings.kinds import NameList, Payload
 from admin.core.settings.warnings import KnownNames
 from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
-from admin.store import executions, fleet, registrations
+from admin.store import attributes, executions, fleet, registrations
 from admin.store.database import is_writing
 from admin.store.decision_basis import DecisionBasis
 
@@ -128,17 +127,14 @@ def check_managed(context: Context, kind: FleetKind, name: str) -> None:
         )
 
 
-#: Executions that a refusal names; the others are counted.
-_MOST_NAMED = 5
+#: Executions that a refusal names, and settings that an answer has; the others are counted.
+_MOST_NAMED, _MOST_USERS = 5, 500
 
 
 def users_of(
-    context: Context, connection: Connection, definition: Definition, after: Fleet, rows: Iterable[Row]
+    context: Context, connection: Connection, definition: Definition, after: Fleet, changes: Iterable[RowChange]
 ) -> Iterator[Use]:
-    """What would miss a removed definition.
-
-    The rows are those of the kind that may name the definition.
-    """
+    """What would miss a removed definition once some changes are made, of which its removal is one."""
     if _is_replaced(definition, after):
         return
     name = definition.name
@@ -152,7 +148,7 @@ def users_of(
         placed_by = {"route_kind": definition.kind.noun, "route_name": name}
     count = executions.count_unfinished(connection, **placed_by)
     if definition.kind is not FleetKind.CLUSTER or after.label(name) is None:
-        yield from _named_by(context, connection, definition, rows)
+        yield from _named_by(context, connection, definition, changes)
     if count:
         first = tuple(map(str, executions.first_unfinished(connection, _MOST_NAMED, **placed_by)))
         yield Use(noun="executions", reason=describe_executions(count, first), executions=first)
@@ -167,16 +163,31 @@ def _is_replaced(definition: Definition, after: Fleet) -> bool:
     return name in after.pools if definition.kind is FleetKind.POOL else after.label(name) is not None
 
 
-def _named_by(context: Context, connection: Connection, definition: Definition, rows: Iterable[Row]) -> Iterator[Use]:
+def _named_by(
+    context: Context, connection: Connection, definition: Definition, changes: Iterable[RowChange]
+) -> Iterator[Use]:
     """The settings that name a pool or label, or a cluster by the label that its own name is."""
     kind, field = _FIELDS[definition.kind]
     name = definition.name
-    for row in rows:
-        if row.payload.get(field) == name:
-            yield Use(noun="attributes", reason=f"{row.scope} names it", version=row.version)
-    for plan in registrations.active_plans(connection):
-        if plan.spec.get(kind.payload_key, {}).get(field) == name:
-            yield Use(noun="launch_plans", reason=f"{plan.id} names it")
+
+    def names_it(payload: Payload | None) -> bool:
+        return payload is not None and payload.get(field) == name
+
+    changed = [change for change in changes if change.kind == kind.name]
+    most = _MOST_USERS + len(changed)
+    stored = attributes.naming(connection, kind.name, field, name, most)
+    rows = [row for row in rows_after(stored, changed).values() if names_it(row.payload)]
+    rest = 0
+    if len(stored) == most:  # there may be others
+        difference = sum(names_it(change.after) - names_it(change.before) for change in changed)
+        rest = attributes.count_naming(connection, kind.name, field, name) + difference - _MOST_USERS
+    for row in rows[:_MOST_USERS] if rest else rows:
+        yield Use(noun="attributes", reason=f"{row.scope} names it", version=row.version)
+    if rest:
+        reason = f"{rest} more {'setting names' if rest == 1 else 'settings name'} it"
+        yield Use(noun="attributes", reason=reason, count=rest)
+    for plan in registrations.active_plans_naming(connection, (kind.payload_key, field), name):
+        yield Use(noun="launch_plans", reason=f"{plan.id} names it")
     for key in _configuration_keys(context, kind.name, name):
         yield Use(noun="configuration", reason=f"{key} names it")
 
@@ -190,8 +201,3 @@ def _configuration_keys(context: Context, kind: str, name: str) -> Iterator[str]
     for (kind_of_domain, _domain), leaves in platform.by_domain.items():
         if kind_of_domain == kind:
             yield from (leaf.key for leaf in leaves.values() if leaf.value == name)
-
-
-def kind_that_names(kind: FleetKind) -> str:
-    """The kind of attributes whose rows may name a pool, a label, or a cluster as a label."""
-    return _FIELDS[kind][0].name

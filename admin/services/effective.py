@@ -15,6 +15,7 @@ from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Row, resolve
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
+from admin.services.consequences import ShownConsequence, find_consequences
 from admin.services.context import Context
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.nearest import find_nearest
@@ -31,6 +32,7 @@ class Effective:
     revision: int
     set_by: FieldProvenance | None = None  #: of the rows shown; None if not asked
     nearest: Mapping[str, Row] | None = None  #: of the kinds without a value, by their names; None if not asked
+    consequences: Mapping[str, ShownConsequence] | None = None  #: of values by their kinds; None if not asked
 
 
 def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> bytes | None:
@@ -80,14 +82,15 @@ def effective_attributes(
     """The effective value of each kind at a scope, with its trail.
 
     `at` reads the rows as they were at a revision, `proposed` as they would be after a change. `with_provenance` looks
-    up which revisions set the fields, and who made them, `with_nearest` which row of today one scope over could serve
+    up which revisions set the fields, who made them, and what happens with values that executions of today do not
+    follow, `with_nearest` which row of today one scope over could serve
     where no value applies.
     """
     with context.database.reading() as connection:
         changes = None if proposed is None else planned_changes(context, connection, proposed)
         effective = effective_in(context, connection, scope, kinds, at=at, changes=changes)
         nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
-        set_by = None
+        set_by = consequences = None
         if with_provenance:
             rows = {
                 RowVersion(value.kind.name, step.scope, step.version)
@@ -97,7 +100,10 @@ def effective_attributes(
             }
             rows.update(RowVersion(row.kind, row.scope, row.version) for row in (nearest or {}).values())
             set_by = find_field_provenance(context, connection, rows)
-    return replace(effective, set_by=set_by, nearest=nearest)
+            if at is None:
+                consequences, provenance = find_consequences(context, connection, effective.values, changes)
+                set_by = replace(set_by, provenance={**set_by.provenance, **provenance})
+    return replace(effective, set_by=set_by, nearest=nearest, consequences=consequences)
 
 
 def effective_in(

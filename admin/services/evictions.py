@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import cancel, judge_silence, may_have_started, requeue
+from admin.core.executions.attempts import end_for_drain, judge_silence
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.retries import DRAINED
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.silence import describe_loss
 from admin.metrics import count_finished
 from admin.services.context import Context
-from admin.store import clock_checks, fleet, leases
-from admin.store.fleet import ClusterEvent, HeardCluster
+from admin.store import clock_checks, cluster_events, fleet, leases
+from admin.store.cluster_events import ClusterEvent
+from admin.store.fleet import HeardCluster
 from admin.store.leases import LeasedExecution, SilentClusters
 
 _BATCH = 200
@@ -122,9 +122,9 @@ def end_drained(context: Context) -> None:
             if not state.draining or state.drain_deadline is None or state.drain_deadline > now:
                 continue
             leased = leases.leased(connection, [name])
+            drained_by = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
             for lease in leased:
-                if not may_have_started(lease):
-                    lease.apply(requeue(lease, "Its cluster was drained.", stays=False), now)
-                elif lease.phase != Phase.ABORTING.value:
-                    lease.apply(cancel(DRAINED, "Its cluster was drained."), now)
+                change = end_for_drain(lease, drained_by)
+                if change is not None:
+                    lease.apply(change, now)
             leases.save(connection, leased)

@@ -24,8 +24,8 @@ from admin.services.reconciliations import find_restoration, note_end, reconcile
 from admin.services.reports import Report, confirm_dropped
 from admin.services.successions import Newcomer, check_successor, note_succession
 from admin.store import fleet, leases, limit_scopes
+from admin.store.cluster_events import ClusterEvent
 from admin.store.executions import ExecutionId
-from admin.store.fleet import ClusterEvent
 from admin.store.leases import LeasedExecution
 
 #: How many syncs a restored database may lack: as many as three a second in ten years.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -32,18 +31,18 @@ from admin.services.silences import note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
 from admin.store import (
+    cluster_events,
     decisions,
     execution_counts,
     execution_events,
     execution_lists,
     executions,
-    fleet,
 )
+from admin.store.cluster_events import ClusterEventFilter
 from admin.store.execution_counts import CountPage
 from admin.store.execution_events import Event
 from admin.store.execution_lists import OLDEST_FIRST, Item, Order, Page, Place, TooManyToSort
 from admin.store.executions import Execution, ExecutionId, ListedExecution
-from admin.store.fleet import ClusterEventFilter
 
 _PAGE_SIZE = 1000
 #: Rounds of pruning among which the last one is looked for that deleted executions.
@@ -101,7 +100,7 @@ def _retention(context: Context, connection: Connection) -> str:
     """Which executions are gone, as far as events tell; else how long they are kept."""
     kept = context.settings.retention
     filters = ClusterEventFilter(cluster="", types=(PRUNED,))
-    rounds = fleet.events(connection, filters, None, _MOST_ROUNDS)
+    rounds = cluster_events.events(connection, filters, None, _MOST_ROUNDS)
     pruned_at = next((event.at for event in rounds if "executions: " in (event.reason or "")), None)
     if pruned_at is None:
         return f" They are kept for {kept.executions} after their end." if kept.executions else ""
@@ -317,7 +316,7 @@ def repeat_request(
     *,
     mode: str,
     name: str | None,
-    changes: Mapping[str, Any],
+    changes: JsonObject,
     claimed_by: str | None = None,
 ) -> CreationRequest:
     """The request of an execution, with some fields changed, to be created again under the settings in force."""

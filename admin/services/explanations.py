@@ -24,7 +24,7 @@ from admin.services.field_provenance import with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
-from admin.store import decisions, fleet
+from admin.store import cluster_events, decisions, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.executions import Execution, ExecutionId
 
@@ -109,13 +109,13 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         trail = decisions.trail(connection, decision.placement_trail)
         settings, provenance = with_field_provenance(context, connection, settings)
         switched = placement_decisions.switched_candidates(trail)
-        switched_by = fleet.switched_by(connection, switched, decision.decided_at)
+        switched_by = cluster_events.switched_by(connection, switched, decision.decided_at)
         winner = winner_of(settings["rungs"])
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
-        attempts = silence = status = lease = None
+        attempts = list_attempts(connection, execution)
+        silence = status = lease = None
         if decision is history[-1]:
-            attempts = list_attempts(connection, execution)
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
             lease = view_lease(execution, heard)
@@ -137,7 +137,12 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         revision=decision.revision,
         rungs=settings["rungs"],
         candidates=placement_decisions.render_candidates(
-            trail, decision.scores, str(key), decision.cluster, switched_by, context.clock()
+            placement_decisions.with_declines(trail, attempts.declines),
+            decision.scores,
+            str(key),
+            decision.cluster,
+            switched_by,
+            context.clock(),
         ),
         settings=settings["settings"],
         job=execution.content["job"],
@@ -153,7 +158,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         history=history,
         silence=silence,
         status=status,
-        attempts=attempts,
+        attempts=attempts if decision is history[-1] else None,
         lease=lease,
         not_candidates=others,
     )

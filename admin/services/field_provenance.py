@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.executions.effective_settings import versions_in
+from admin.core.json_text import JsonObject
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion, rows_in, trace_fields, with_revisions
 from admin.services.context import Context
 from admin.store import attributes, revisions
 
 #: Rows whose changes are read for one answer, and changes of each.
-_MOST_ROWS = 100
+MOST_ROWS = 100
 _MOST_CHANGES = 100
 
 
@@ -29,12 +29,16 @@ class FieldProvenance:
 
 
 def find_field_provenance(
-    context: Context, connection: Connection, rows: Iterable[RowVersion], versions: Iterable[int] = ()
+    context: Context,
+    connection: Connection,
+    rows: Iterable[RowVersion],
+    versions: Iterable[int] = (),
+    most_rows: int = MOST_ROWS,
 ) -> FieldProvenance:
     """Which revisions set the fields of some rows; `versions` are of further rows that the answer names."""
     stored_rows = sorted(set(rows))
     fields = {}
-    for row in islice(stored_rows, _MOST_ROWS):
+    for row in islice(stored_rows, most_rows):
         if row.kind in context.settings.kinds:
             changes = revisions.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
             if changes and changes[0].revision == row.version:  # else that revision is no longer kept
@@ -64,8 +68,8 @@ def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, P
 
 
 def with_field_provenance(
-    context: Context, connection: Connection, trail: Mapping[str, Any]
-) -> tuple[dict[str, Any], Mapping[int, Provenance]]:
+    context: Context, connection: Connection, trail: JsonObject
+) -> tuple[JsonObject, Mapping[int, Provenance]]:
     """The trail of an execution's settings, whose origins have the revisions that set them, and who made these."""
     settings = trail["settings"]
     field_provenance = find_field_provenance(context, connection, rows_in(settings), versions_in(trail))

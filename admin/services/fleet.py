@@ -1,8 +1,8 @@
-"""The fleet: define, list and delete clusters, pools and labels; switch clusters and take their reports."""
+"""The fleet: define, list and delete clusters, pools and labels, and take the reports of clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
-from admin.core.fleet.clusters import Cluster, ClusterState, read_report, why_unreachable
+from admin.core.fleet.clusters import REPORTED, Cluster, read_report, why_unreachable
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.fleet.summaries import describe_cluster, describe_group
@@ -26,24 +26,15 @@ from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import cluster_provenance, defined_by, drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
-from admin.services.previews import ExecutionPreview, preview_switch
-from admin.store import execution_queue, executions, fleet, revisions, tokens
+from admin.store import cluster_events, execution_queue, executions, fleet, revisions, tokens
+from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
-from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
-_NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
+NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
     FleetKind.CLUSTER: ClusterNotFound,
     FleetKind.POOL: PoolNotFound,
     FleetKind.LABEL: LabelNotFound,
 }
-
-
-class Switched(NamedTuple):
-    """A cluster that was switched, or would be."""
-
-    cluster: ClusterView
-    is_change: bool
-    preview: ExecutionPreview | None = None  #: of a dry run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +54,14 @@ class ClusterView:
     provenance: Mapping[str, Provenance]  #: of its `definition`, and of `disabled`, `cordoned` and `draining` if it is
 
 
+class RecentWait(NamedTuple):
+    """How long the newest executions of a cluster waited for their first start."""
+
+    seconds: float  #: on average
+    executions: int  #: how many have started, of those that were looked at
+    examined: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterDetails(ClusterView):
     """A cluster with its first executions, and with what the pools have that it is in."""
@@ -70,6 +69,7 @@ class ClusterDetails(ClusterView):
     leased: Sequence[ListedExecution]
     queue: Sequence[ListedExecution]  #: what its agent does not have yet, the first to be leased first
     by_pool: Mapping[str, GroupCapacity]
+    recent_wait: RecentWait | None  #: None where none of the newest executions has started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +142,12 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     deleted_by = revisions.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
     if deleted_by is not None:
         reason = f"was deleted by {deleted_by.describe(context.clock())}."
-        return _NOT_FOUND[kind](
+        return NOT_FOUND[kind](
             f"The {kind.noun} '{shorten(name)}' {reason} `rainbowctl get {kind.noun}` lists those that there are.",
             details=[{"field": "name", "reason": reason, "provenance": deleted_by.as_json()}],
         )
     near = closest(name, names)
-    return _NOT_FOUND[kind](
+    return NOT_FOUND[kind](
         f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)} `rainbowctl get {kind.noun}` lists them.",
         details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
     )
@@ -173,23 +173,33 @@ def list_clusters(context: Context, *, pool: str | None = None, label: str | Non
 
 #: Executions that the answer about one cluster shows of those that its agent has, and of those that wait there.
 MOST_EXECUTIONS = 10
+#: Executions whose waits it averages.
+_MOST_WAITS = 100
 
 
 def get_cluster(context: Context, name: str) -> ClusterDetails:
     """One cluster."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        [view] = _views(context, connection, current, [_find_cluster(context, connection, name)])
+        [view] = _views(context, connection, current, [find_cluster(context, connection, name)])
         pools = [current.pools[pool] for pool in view.pools]
         return ClusterDetails(
             **vars(view),
             leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
             queue=execution_queue.next_at(connection, name, MOST_EXECUTIONS),
             by_pool=dict(zip(view.pools, _capacities(connection, current, pools)[1], strict=True)),
+            recent_wait=_recent_wait(connection, name),
         )
 
 
-def _find_cluster(context: Context, connection: Connection, name: str) -> Cluster:
+def _recent_wait(connection: Connection, name: str) -> RecentWait | None:
+    newest = executions.newest_waits(connection, name, _MOST_WAITS)
+    waits = [(started_at - created_at).total_seconds() for created_at, started_at in newest if started_at is not None]
+    return RecentWait(max(0.0, sum(waits)) / len(waits), len(waits), len(newest)) if waits else None
+
+
+def find_cluster(context: Context, connection: Connection, name: str) -> Cluster:
+    """A cluster of the fleet as a transaction sees it; ClusterNotFound where there is none."""
     clusters = current_fleet(context, connection).clusters
     if name not in clusters:
         raise not_found(context, connection, FleetKind.CLUSTER, name)
@@ -256,111 +266,15 @@ def put_definition(
     return make_change(context, [definition_write(context, kind, name, payload, expectation)], options)
 
 
-def set_enabled(
-    context: Context, name: str, enabled: bool, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
-) -> Switched:
-    """Enable or disable a cluster."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        return None if cluster.enabled is enabled else replace(cluster.state, enabled=enabled)
-
-    return _switch(context, name, "ENABLED" if enabled else "DISABLED", new_state, reason, claimed_by, dry_run=dry_run)
-
-
-def set_cordoned(
-    context: Context, name: str, cordoned: bool, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
-) -> Switched:
-    """Cordon or uncordon a cluster."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        cordon_reason = reason if cordoned else None
-        if cluster.state.cordoned is cordoned and cordon_reason in (None, cluster.state.cordon_reason):
-            return None
-        state = replace(cluster.state, cordoned=cordoned, cordon_reason=cordon_reason)
-        return state if cordoned else replace(state, draining=False, drain_deadline=None)
-
-    return _switch(
-        context, name, "CORDONED" if cordoned else "UNCORDONED", new_state, reason, claimed_by, dry_run=dry_run
-    )
-
-
-def set_draining(
-    context: Context,
-    name: str,
-    draining: bool,
-    deadline: datetime | None,
-    reason: str | None,
-    claimed_by: str | None,
-    *,
-    dry_run: bool = False,
-) -> Switched:
-    """Drain a cluster, by a deadline if there is one, or end the drain."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        if cluster.state.draining is draining and deadline in (None, cluster.state.drain_deadline):
-            return None
-        return replace(
-            cluster.state,
-            draining=draining,
-            drain_deadline=deadline,
-            cordoned=draining,
-            cordon_reason=reason if draining else None,
-        )
-
-    return _switch(
-        context, name, "DRAINING" if draining else "UNDRAINED", new_state, reason, claimed_by, dry_run=dry_run
-    )
-
-
-def admit(
-    context: Context, name: str, reason: str | None, claimed_by: str | None, *, dry_run: bool = False
-) -> Switched:
-    """Admit a cluster that registered under a new name and waits for approval."""
-
-    def new_state(cluster: Cluster) -> ClusterState | None:
-        return None if cluster.state.admitted else replace(cluster.state, admitted=True)
-
-    return _switch(context, name, "ADMITTED", new_state, reason, claimed_by, dry_run=dry_run)
-
-
 def report_state(context: Context, name: str, report: object) -> ClusterView:
     """Store a cluster's report of itself, which is in force until the next one."""
     fields, now = read_report(report), context.clock()
-    return _switch(
-        context, name, "REPORTED", lambda cluster: replace(cluster.state, report=fields, reported_at=now)
-    ).cluster
-
-
-def _switch(
-    context: Context,
-    name: str,
-    event_type: str,
-    new_state: Callable[[Cluster], ClusterState | None],
-    reason: str | None = None,
-    claimed_by: str | None = None,
-    *,
-    dry_run: bool = False,
-) -> Switched:
-    """Change a cluster's state, computed under a lock from the stored one; None leaves it as it is."""
-    if dry_run:
-        return _preview(context, name, new_state)
-    event = ClusterEvent(cluster=name, at=context.clock(), type=event_type, reason=reason, claimed_by=claimed_by)
     with context.database.writing() as connection:
         fleet.lock(connection)
-        cluster = _find_cluster(context, connection, name)
-        state = new_state(replace(cluster, state=fleet.hold_state(connection, name)))
-        if state is not None:
-            fleet.save(connection, state, event)
-    return Switched(get_cluster(context, name), state is not None)
-
-
-def _preview(context: Context, name: str, new_state: Callable[[Cluster], ClusterState | None]) -> Switched:
-    """What a change of a cluster's state would do."""
-    with context.database.reading() as connection:
-        cluster = _find_cluster(context, connection, name)
-        state = new_state(replace(cluster, state=fleet.states(connection).get(name, cluster.state)))
-        preview = ExecutionPreview() if state is None else preview_switch(context, connection, state)
-    return Switched(get_cluster(context, name), state is not None, preview)
+        find_cluster(context, connection, name)
+        state = replace(fleet.hold_state(connection, name), report=fields, reported_at=now)
+        fleet.save(connection, state, ClusterEvent(cluster=name, at=now, type=REPORTED))
+    return get_cluster(context, name)
 
 
 class ClusterEventPage(NamedTuple):
@@ -369,12 +283,18 @@ class ClusterEventPage(NamedTuple):
     events: Sequence[ClusterEvent]
     deadlines: Mapping[int, datetime]  #: of drains that still go on, by the numbers of their events
     last: int | None  #: the number below which the next page starts, if there is one
+    left_out: int  #: reports that the page has none of, among the events that it covers
 
 
-def list_events(context: Context, name: str, below: int | None, limit: int) -> ClusterEventPage:
+def list_events(
+    context: Context, name: str, below: int | None, limit: int, *, with_reports: bool = True
+) -> ClusterEventPage:
     """What happened to a cluster."""
+    chosen = ClusterEventFilter(cluster=name, without_reports=not with_reports)
     with context.database.reading() as connection:
-        _find_cluster(context, connection, name)
-        events = fleet.events(connection, ClusterEventFilter(cluster=name), below, limit + 1)
+        find_cluster(context, connection, name)
+        events = cluster_events.events(connection, chosen, below, limit + 1)
         deadlines = drain_deadlines(context, connection, events)
-    return ClusterEventPage(events[:limit], deadlines, events[limit - 1].number if len(events) > limit else None)
+        last = events[limit - 1].number if len(events) > limit else None
+        left_out = 0 if with_reports else cluster_events.count_reports(connection, name, last, below)
+    return ClusterEventPage(events[:limit], deadlines, last, left_out)

@@ -140,35 +140,37 @@ class LogText:
     pruned: bool | None = None  #: whether its log was pruned, None if not
 
 
-def read_log(
-    context: Context,
-    key: ExecutionId,
-    *,
-    attempt: int | None = None,
-    stream: str,
-    offset: int,
-    limit: int,
-    wait_seconds: float,
-    tail: int | None = None,
-    since: datetime | None = None,
-) -> LogText:
-    """The log of an attempt from an offset on; waits `wait_seconds` while there is none and may be more.
+@dataclass(frozen=True, kw_only=True)
+class LogRequest:
+    """Which part of which log to read, and how long to wait for it.
 
     With `tail` or `since` it begins with its last lines, or with what was stored since then, whichever is later.
     """
-    deadline = context.monotonic() + wait_seconds
-    limit = max(limit, _LONGEST_CHARACTER)
+
+    stream: str
+    limit: int  #: in bytes
+    wait_seconds: float  #: while there is nothing to read and may be more
+    attempt: int | None = None  #: the last one, if none is given
+    offset: int = 0
+    tail: int | None = None
+    since: datetime | None = None
+
+
+def read_log(context: Context, key: ExecutionId, request: LogRequest) -> LogText:
+    """The log of an attempt from an offset on; waits while there is none and may be more."""
+    deadline = context.monotonic() + request.wait_seconds
+    limit = max(request.limit, _LONGEST_CHARACTER)
     start: int | None = None
     with context.waiting_room.place(Wait.LOG) as place:
         while True:
             with context.database.reading() as connection:
                 execution = find_execution(context, connection, key)
-                number = attempt or execution.attempt
+                number = request.attempt or execution.attempt
                 if number > execution.attempt:
                     raise beyond_last("attempt", execution, execution.attempt)
-                log = (execution.id, number, stream)
+                log = (execution.id, number, request.stream)
                 if start is None:
-                    start = _start(connection, log, offset, tail, since)
+                    start = _start(connection, log, request)
                 extent = logs.extent(connection, log, start)
                 is_pruned = start < extent.first or (extent.end == 0 and is_log_past(context, execution))
                 data = b"" if is_pruned else logs.read(connection, log, extent.next, limit)
@@ -183,7 +185,7 @@ def read_log(
     missing = 0 if is_pruned else extent.next - start
     return LogText(
         attempt=number,
-        stream=stream,
+        stream=request.stream,
         offset=start,
         data=_MISSING.format("1 byte is" if missing == 1 else f"{missing} bytes are") + text if missing else text,
         next_offset=next_offset,
@@ -193,10 +195,11 @@ def read_log(
     )
 
 
-def _start(connection: Connection, log: Stream, offset: int, tail: int | None, since: datetime | None) -> int:
-    """Where a reader begins; at 0 if the beginning of the log was pruned, so that no more of it is shown."""
+def _start(connection: Connection, log: Stream, request: LogRequest) -> int:
+    """Where to begin; at 0 if the beginning of the log was pruned, so that no more of it is shown."""
+    tail, since = request.tail, request.since
     if tail is None and since is None:
-        return offset
+        return request.offset
     extent = logs.extent(connection, log)
     if extent.first > 0:
         return 0

@@ -13,9 +13,9 @@ from admin.core.fleet.fleet import Fleet, Group
 from admin.core.json_text import JsonObject
 from admin.core.problems import Path
 from admin.core.projects import ProjectState
-from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier, settings_of
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
+from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind, NameList
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level, Scope
@@ -23,14 +23,18 @@ from admin.core.settings.warnings import KnownNames, Warning
 from admin.services.changeable.attributes import undeclared
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
+from admin.services.deletions import explain_deletions
+from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
-from admin.store import attributes, decision_basis, projects, registrations, revisions
+from admin.store import attributes, decision_basis, projects, registrations
 from admin.store.attributes import Filter
 from admin.store.registrations import PlaceKey, Registered
 
 #: Projects that are read at once.
 _CHUNK = 500
+#: Versions of workflows whose jobs are looked at for a chunk of rows.
+MOST_VERSIONS = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +45,7 @@ class NoEffectPage:
     revision: int
     examined: int  #: rows that this page has looked at
     next_key: tuple[str, ...] | None  #: the row after which the next page begins; None for the last page
-    provenance: Mapping[int, Provenance]  #: of the rows, by their versions
+    set_by: FieldProvenance  #: of the rows
 
 
 def list_no_effect(
@@ -60,14 +64,15 @@ def list_no_effect(
         page = examine_rows(
             connection, conditions, after, reasons.of_all, limit=limit, examined=examined, first=warnings
         )
-        versions = {warning.version for warning in page.warnings if warning.version}
-        provenance = revisions.provenance_of(connection, versions)
+        warnings = explain_deletions(context, connection, page.warnings)
+        rows = {RowVersion(entry.kind, entry.scope, entry.version) for entry in warnings if entry.version}
+        set_by = find_field_provenance(context, connection, rows, most_rows=max(limit, MOST_ROWS))
     return NoEffectPage(
-        warnings=tuple(page.warnings),
+        warnings=tuple(warnings),
         revision=basis.revision,
         examined=page.examined,
         next_key=page.last,
-        provenance=provenance,
+        set_by=set_by,
     )
 
 
@@ -119,24 +124,24 @@ class _Reasons:
         places = {(scope.project, scope.domain, scope.workflow) for scope in scopes}
         newest = registrations.newest_workflows(self._connection, places)
         run_by: dict[PlaceKey, set[Identifier]] = {place: set() for place in places}
-        for plan in registrations.active_plans_of_workflows(self._connection, places):
-            run_by[plan.id.project, plan.id.domain, plan.workflow].add(Identifier(**plan.spec["workflow_id"]))
-        named = {workflow for workflows in run_by.values() for workflow in workflows}
-        specs = registrations.workflow_specs(self._connection, named)
-        jobs: dict[Scope, list[JsonObject]] = {}
+        versions = registrations.workflows_of_active_plans(self._connection, places, MOST_VERSIONS + 1)
+        if len(versions) > MOST_VERSIONS:
+            return {}  # of a row whose jobs are not all known, nothing is told of them
+        for place, workflow in versions:
+            run_by[place].add(workflow)
+        run: dict[Scope, set[Identifier]] = {}
         for scope in scopes:
             place = scope.project, scope.domain, scope.workflow
             if scope.launch_plan:
-                plan_now = definitions.get((scope.project, scope.domain, scope.launch_plan))
-                is_run = plan_now is not None and plan_now.workflow == scope.workflow
-                run = {Identifier(**plan_now.spec["workflow_id"])} if plan_now and is_run else set()
+                plan = definitions.get((scope.project, scope.domain, scope.launch_plan))
+                is_run = plan is not None and plan.workflow == scope.workflow
+                run[scope] = {Identifier(**plan.spec["workflow_id"])} if plan and is_run else set()
             else:
-                run = run_by[place]
-            ran = [specs[workflow] for workflow in run if workflow in specs]
-            is_run_alone = not scope.launch_plan and place in newest and newest[place].id not in run
-            ran += [newest[place].spec] if is_run_alone else []
-            jobs[scope] = [spec["job"] for spec in ran]
-        return jobs
+                run[scope] = run_by[place] | ({newest[place]} if place in newest else set())
+        jobs = registrations.workflow_jobs(self._connection, set().union(*run.values()))
+        return {
+            scope: [jobs[workflow] for workflow in workflows if workflow in jobs] for scope, workflows in run.items()
+        }
 
     def _pools(self, kind: Kind, rows: Iterable[Row]) -> dict[Scope, str | None]:
         """The pools that are set at the scopes of labels."""

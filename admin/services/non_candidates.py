@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sqlalchemy import Connection
 
 from admin.core.fleet.definitions import FleetKind
@@ -28,7 +25,7 @@ _MOST_CHANGES = 30
 
 
 def not_candidates(
-    context: Context, connection: Connection, fleet: Fleet, route: Route, trail: Mapping[str, Any]
+    context: Context, connection: Connection, fleet: Fleet, route: Route, trail: JsonObject
 ) -> list[JsonObject]:
     """The clusters of a fleet that a stored decision did not look at, each with the reason and who is behind it."""
     candidates = {candidate["cluster"] for candidate in trail["candidates"]}

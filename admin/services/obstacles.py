@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -11,20 +12,22 @@ from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.candidates import group_of
 from admin.core.placement.decisions import (
     MOST_NAMED,
+    describe_decline,
     describe_drop,
     describe_gone,
     describe_unable,
     first_obstacles,
+    may_move,
     obstacle_at,
     switched_state,
 )
-from admin.core.placement.filters import Verdict
+from admin.core.placement.filters import DECLINED, Verdict
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
-from admin.store import fleet, revisions
+from admin.store import cluster_events, fleet, revisions
 from admin.store.executions import Execution
 
 #: The definitions that may be what a route names; a label may be the name of a cluster.
@@ -51,8 +54,13 @@ def deleted_cluster(connection: Connection, name: str) -> Provenance | None:
     return revisions.deleted_by(connection, FleetKind.CLUSTER.value, [name]).get(name)
 
 
-def find_obstacles(context: Context, connection: Connection, execution: Execution) -> str | None:
-    """Why no cluster would take an execution as the fleet is now, full ones aside; None where one would."""
+def find_obstacles(
+    context: Context, connection: Connection, execution: Execution, declines: Mapping[str, str]
+) -> str | None:
+    """Why no cluster would take an execution as the fleet is now, full ones aside; None where one would.
+
+    `declines` tells why clusters declined it.
+    """
     now = context.clock()
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
     fleet_now = current_fleet(context, connection)
@@ -64,7 +72,8 @@ def find_obstacles(context: Context, connection: Connection, execution: Executio
     named = {name: obstacles[name] for name in list(obstacles)[:MOST_NAMED]}
     reasons = {name: verdict.reason for name, verdict in obstacles.items()}
     for name, verdict in named.items():
-        reasons[name] = _with_provenance(context, connection, fleet_now.clusters[name], verdict).reason
+        reason = _with_provenance(context, connection, fleet_now.clusters[name], verdict).reason
+        reasons[name] = describe_decline(reason, declines.get(name)) if verdict.filter == DECLINED.name else reason
     return describe_unable(route, reasons)
 
 
@@ -83,11 +92,17 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
     return None if obstacle is None else _with_provenance(context, connection, current, obstacle)
 
 
+def may_leave(context: Context, connection: Connection, execution: Execution) -> bool:
+    """Whether an execution leaves the expected cluster that it waits at as soon as one that was seen has room."""
+    route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
+    return may_move(execution.cluster or "", route, current_fleet(context, connection))
+
+
 def _with_provenance(context: Context, connection: Connection, cluster: Cluster, obstacle: Verdict) -> Verdict:
     """Why a cluster does not pass a filter, with the event or revision by which that is so."""
     now, name, switched = context.clock(), cluster.name, switched_state(obstacle)
     if switched is not None:
-        by = fleet.switched_by(connection, {switched: [name]}, now).get((name, switched))
+        by = cluster_events.switched_by(connection, {switched: [name]}, now).get((name, switched))
         if by is None and switched == "disabled" and cluster.definition.version:
             version = cluster.definition.version
             by = revisions.provenance_of(connection, [version]).get(version)

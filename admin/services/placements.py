@@ -29,7 +29,7 @@ from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
-from admin.store import execution_counts, fleet, revisions
+from admin.store import cluster_events, execution_counts, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
 
@@ -56,7 +56,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         run_plan, decision = placement.run_plan, placement.decision
         evaluation = decision.evaluation
         candidates = evaluation.trail.body
-        switched_by = fleet.switched_by(connection, switched_candidates(candidates), now)
+        switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
         others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
     return Explanation(
         id=named.id,

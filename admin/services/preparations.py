@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -36,11 +37,23 @@ class Preparation:
 
     def warnings(self, cluster: str | None) -> list[dict[str, str]]:
         """What is questionable about the request, and about the cluster that it goes to."""
+        warnings = [*self.resolved.warnings, *self._unknown_capacity(cluster)]
         if self.evaluation.code != EXPECTED.code:
-            return self.resolved.warnings
+            return warnings
         others = "" if self.run_plan.route.kind is RouteKind.CLUSTER else ", or until a seen cluster has room for it"
         message = f"No agent of cluster '{cluster}' has ever been seen. The execution waits there until one is{others}."
-        return [*self.resolved.warnings, {"code": WarningCode.UNSEEN_CLUSTER.value, "message": message}]
+        return [*warnings, {"code": WarningCode.UNSEEN_CLUSTER.value, "message": message}]
+
+    def _unknown_capacity(self, cluster: str | None) -> Iterator[dict[str, str]]:
+        """That nobody knows whether the cluster has the gpus that the job wants."""
+        if not self.run_plan.workload.demand.get("gpu"):
+            return
+        for candidate in self.evaluation.candidates:
+            if candidate.cluster.name == cluster and "gpu" not in (candidate.cluster.capacity or {}):
+                message = (
+                    f"Whether cluster '{cluster}' has a gpu is not known: neither its agent nor its definition says."
+                )
+                yield {"code": WarningCode.UNKNOWN_CAPACITY.value, "message": message}
 
     def creation(self, request: CreationRequest, now: datetime) -> Creation:
         """The creation of a request that has a name."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from itertools import product
 
 from sqlalchemy import Connection
@@ -15,6 +15,7 @@ from admin.core.executions.switch_outcomes import (
     MissingAgent,
     SwitchOutcome,
     of_drain,
+    of_loss,
     of_missing_agent,
     of_placement,
     of_settings,
@@ -22,13 +23,14 @@ from admin.core.executions.switch_outcomes import (
     returns_to_queue,
     returns_without_agent,
 )
-from admin.core.fleet.clusters import Cluster, ClusterState
+from admin.core.fleet.clusters import Cluster, ClusterState, Health
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
-from admin.core.times import show_time
 from admin.services.affected_scopes import changed_among
 from admin.services.context import Context
+from admin.services.deciders import Decider
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.redecisions import preview
 from admin.services.simulators import KeyedRequest, Simulator
@@ -55,34 +57,54 @@ class ExecutionPreview:
     """What a change does to executions."""
 
     effects: Sequence[ExecutionEffect] = ()
-    is_complete: bool = True  #: False where there are more executions than were looked at
+    not_examined: int = 0  #: executions that the change may affect and that were not looked at, since they are too many
     notes: Sequence[str] = ()  #: sentences about clusters that are silent
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Rule:
-    """What becomes of the executions that agents have."""
+    """What becomes of the executions that agents have: those whose agents are missing, or which are drained."""
 
-    returns: Callable[[Execution], bool]  #: whether one goes back to the queue
-    outcome: Callable[[Execution, Decision | None], SwitchOutcome]  #: of one, and where it goes that goes back
+    agents: Mapping[str, MissingAgent]  #: by cluster
+    deadlines: Mapping[str, datetime | None] = field(default_factory=dict)  #: of the clusters that are drained
+
+    def returns(self, execution: Execution) -> bool:
+        """Whether an execution goes back to the queue."""
+        cluster = execution.cluster or ""
+        if cluster in self.agents:
+            return returns_without_agent(execution)
+        return cluster in self.deadlines and returns_to_queue(execution, self.deadlines[cluster])
+
+    def outcome(self, execution: Execution, decision: Decision | None) -> SwitchOutcome:
+        """What becomes of an execution; `decision` says where it goes that goes back."""
+        cluster = execution.cluster or ""
+        if cluster in self.agents:
+            return of_missing_agent(execution, self.agents[cluster], decision)
+        return of_drain(execution, self.deadlines.get(cluster), decision)
 
 
-def preview_switch(context: Context, connection: Connection, state: ClusterState) -> ExecutionPreview:
-    """What becomes of executions if a cluster has this state; nothing is changed."""
-    most, deadline = context.list_limits.previewed, state.drain_deadline
+def preview_switches(context: Context, connection: Connection, states: Sequence[ClusterState]) -> ExecutionPreview:
+    """What becomes of executions if clusters have these states, all at once; nothing is changed."""
+    most = context.list_limits.previewed
     fleet_now = _fleet_now(context, connection)
-    leased = executions.leased_at(connection, [state.name], most + 1) if state.draining else []
-    silent = [cluster for cluster in [fleet_now.clusters[state.name]] if cluster.is_silent]
-    if silent:
-        rule = _without_agents(_missing_agents(context, silent))
-    else:
-        rule = _Rule(
-            returns=lambda execution: returns_to_queue(execution, deadline),
-            outcome=lambda execution, decision: of_drain(execution, deadline, decision),
-        )
-    fleet_then = fleet_now.with_states({state.name: state})
+    draining = {state.name: state.drain_deadline for state in states if state.draining}
+    silent = [cluster for state in states if (cluster := fleet_now.clusters[state.name]).is_silent]
+    agents = {
+        name: replace(agent, drained_at=draining.get(name)) for name, agent in _missing_agents(context, silent).items()
+    }
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False)
-    preview = _preview(connection, fleet_now, fleet_then, waiting, leased, rule, context.list_limits)
+    leased = executions.leased_at(connection, draining, most + 1)
+    preview = _preview(
+        connection,
+        fleet_now,
+        fleet_now.with_states({state.name: state for state in states}),
+        waiting[:most],
+        leased[:most],
+        _Rule(agents=agents, deadlines=draining),
+        context.list_limits,
+    )
+    beyond = _count_beyond(connection, waiting, leased, most, clusters=draining)
+    preview = replace(preview, not_examined=preview.not_examined + beyond)
     return replace(preview, notes=_silence_notes(silent, "learns of this only when it is heard again"))
 
 
@@ -90,7 +112,8 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     """What becomes of executions if rows are so changed; nothing is changed."""
     most = context.list_limits.previewed
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False) if changes else []
-    fleet_preview = _preview_definitions(context, connection, changes, waiting)
+    beyond = _count_beyond(connection, waiting, (), most)
+    fleet_preview = _preview_definitions(context, connection, changes, waiting[:most])
     settled = {effect.id for effect in fleet_preview.effects}
     places = {(change.scope.project, change.scope.domain) for change in changes if change.is_attribute}
     staying = [
@@ -102,8 +125,11 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     changed = changed_among(context, connection, changes, {execution.scope for execution in staying})
     staying = [execution for execution in staying if execution.scope in changed]
     by_settings = _preview_settings(context, connection, changes, staying) if staying else ExecutionPreview()
-    is_complete = fleet_preview.is_complete and by_settings.is_complete and len(waiting) <= most
-    return replace(fleet_preview, effects=[*fleet_preview.effects, *by_settings.effects], is_complete=is_complete)
+    return replace(
+        fleet_preview,
+        effects=[*fleet_preview.effects, *by_settings.effects],
+        not_examined=fleet_preview.not_examined + by_settings.not_examined + beyond,
+    )
 
 
 def _places(execution: WaitingExecution) -> Iterable[tuple[str, str]]:
@@ -122,11 +148,11 @@ def _preview_settings(
     now, then = Simulator(context, connection, []), Simulator(context, connection, changes)
     effects: list[ExecutionEffect] = []
     decided = drawn = 0
-    for execution, request in _requests(connection, staying):
+    for position, (execution, request) in enumerate(_requests(connection, staying)):
         if now.criteria(execution, request) == then.criteria(execution, request):
             continue
         if decided == limits.decided or drawn > limits.drawn:
-            return ExecutionPreview(effects=effects, is_complete=False)
+            return ExecutionPreview(effects=effects, not_examined=len(staying) - position)
         after = then.place(execution, request)
         decided, drawn = decided + 1, drawn + after.candidates
         if after.cluster != execution.cluster or after.refused:
@@ -152,6 +178,7 @@ def _requests(connection: Connection, staying: Sequence[WaitingExecution]) -> It
 def _preview_definitions(
     context: Context, connection: Connection, changes: Sequence[RowChange], waiting: Sequence[WaitingExecution]
 ) -> ExecutionPreview:
+    """What becomes of executions if clusters, pools and labels are so changed."""
     changed = definitions_after(changes)
     if not changed:
         return ExecutionPreview()
@@ -161,34 +188,84 @@ def _preview_definitions(
     undefined = [name for kind, name in gone if kind is FleetKind.CLUSTER and name in fleet_now.clusters]
     clusters = [name for name in undefined if name not in fleet_then.clusters]
     groups = [(kind.noun, name) for kind, name in gone if kind is not FleetKind.CLUSTER]
-    leased = {execution.id: execution for execution in executions.leased_by(connection, groups, most + 1)}
-    leased |= {execution.id: execution for execution in executions.leased_at(connection, undefined, most + 1)}
+    by_id = {execution.id: execution for execution in executions.leased_by(connection, groups, most + 1)}
+    by_id |= {execution.id: execution for execution in executions.leased_at(connection, undefined, most + 1)}
+    leased = [by_id[id] for id in sorted(by_id)]
     silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
     agents = _missing_agents(context, silent)
     agents |= _missing_agents(context, [fleet_now.clusters[name] for name in clusters], are_removed=True)
     preview = _preview(
-        connection,
-        fleet_now,
-        fleet_then,
-        waiting,
-        [leased[id] for id in sorted(leased)],
-        _without_agents(agents),
-        context.list_limits,
+        connection, fleet_now, fleet_then, waiting, leased[:most], _Rule(agents=agents), context.list_limits, undefined
     )
-    moving = {effect.id for effect in preview.effects}
-    staying_clusters = set(undefined) - set(clusters)
-    staying = [
-        ExecutionEffect(
-            id=execution.key,
-            phase=Phase.QUEUED.value,
-            previous_cluster=execution.cluster,
-            outcome=of_stay(fleet_now.clusters[execution.cluster or ""]),
+    named = set(undefined) - set(clusters)
+    settled = {effect.id for effect in preview.effects} | preview.undecided
+    staying = [execution for execution in waiting if execution.cluster in named and execution.key not in settled]
+    kept = _preview_staying(context, connection, fleet_then, staying, agents)
+    beyond = _count_beyond(connection, (), leased, most, clusters=undefined, routes=groups)
+    return replace(
+        preview,
+        effects=[*preview.effects, *kept.effects],
+        not_examined=preview.not_examined + kept.not_examined + beyond,
+        notes=_silence_notes(silent, "what it runs is judged by the admin alone"),
+    )
+
+
+def _preview_staying(
+    context: Context,
+    connection: Connection,
+    fleet_then: Fleet,
+    staying: Sequence[WaitingExecution],
+    agents: Mapping[str, MissingAgent],
+) -> ExecutionPreview:
+    """What becomes of executions that wait at clusters whose definitions go, and which are still named.
+
+    From one that is silent they move when it counts as lost.
+    """
+    lost = {
+        name: replace(fleet_then.clusters[name].state, health=Health.LOST.value)
+        for name in agents
+        if name in fleet_then.clusters
+    }
+    leaving = [execution for execution in staying if execution.cluster in lost]
+    decided = preview(connection, fleet_then.with_states(lost), leaving, [], context.list_limits)
+    effects = [
+        _effect_on_waiting(
+            redecided.id,
+            redecided.previous_cluster,
+            of_loss(fleet_then.clusters[name], agents[name].lost_at, redecided.cluster, redecided.message),
         )
-        for execution in waiting[:most]
-        if execution.cluster in staying_clusters and execution.key not in moving
+        for redecided in decided.changed
+        if (name := redecided.previous_cluster) is not None
     ]
-    notes = _silence_notes(silent, "what it runs is judged by the admin alone")
-    return replace(preview, effects=[*preview.effects, *staying], notes=notes)
+    decider = Decider(fleet_then)
+    effects += [
+        _effect_on_waiting(
+            execution.key,
+            execution.cluster,
+            of_stay(fleet_then.clusters[execution.cluster], may_move=decider.may_move(execution)),
+        )
+        for execution in staying
+        if execution.cluster is not None and execution.cluster not in lost
+    ]
+    return ExecutionPreview(effects=effects, not_examined=len(decided.undecided))
+
+
+def _effect_on_waiting(id: ExecutionId, cluster: str | None, outcome: SwitchOutcome) -> ExecutionEffect:
+    return ExecutionEffect(id=id, phase=Phase.QUEUED.value, previous_cluster=cluster, outcome=outcome)
+
+
+def _count_beyond(
+    connection: Connection,
+    waiting: Sequence[WaitingExecution],
+    leased: Sequence[Execution],
+    most: int,
+    *,
+    clusters: Collection[str] = (),
+    routes: Collection[tuple[str, str]] = (),
+) -> int:
+    """How many executions wait, or are with the agents of some clusters or placed by some routes, above a limit."""
+    beyond = execution_queue.count_waiting(connection) - most if len(waiting) > most else 0
+    return beyond + (executions.count_leased(connection, clusters, routes) - most if len(leased) > most else 0)
 
 
 def _fleet_now(context: Context, connection: Connection) -> Fleet:
@@ -198,41 +275,35 @@ def _fleet_now(context: Context, connection: Connection) -> Fleet:
 
 def _missing_agents(
     context: Context, clusters: Sequence[Cluster], *, are_removed: bool = False
-) -> dict[str | None, MissingAgent]:
+) -> dict[str, MissingAgent]:
     """The agents of silent or removed clusters, and when what they have is judged if they are not heard again."""
     limits, now = context.settings.agents, context.clock()
-    agents: dict[str | None, MissingAgent] = {}
+    agents: dict[str, MissingAgent] = {}
     for cluster in clusters:
         heard = cluster.state.last_sync_at or now
         agents[cluster.name] = MissingAgent(
-            why="its agent can no longer report it"
-            if are_removed
-            else f"its agent has not been heard since {show_time(heard)}",
-            lost_at=now if are_removed else heard + timedelta(seconds=limits.lost_seconds),
-            given_up_at=heard + timedelta(seconds=limits.give_up_seconds),
+            why="its agent can no longer report it" if are_removed else f"its agent is {silent_since(heard)}",
+            lost_at=now if are_removed else max(now, heard + timedelta(seconds=limits.lost_seconds)),
+            given_up_at=max(now, heard + timedelta(seconds=limits.give_up_seconds)),
+            now=now,
         )
     return agents
 
 
-def _without_agents(agents: Mapping[str | None, MissingAgent]) -> _Rule:
-    """What becomes of executions whose agents are missing; the others go on."""
-    return _Rule(
-        returns=lambda execution: execution.cluster in agents and returns_without_agent(execution),
-        outcome=lambda execution, decision: (
-            of_missing_agent(execution, agents[execution.cluster], decision)
-            if execution.cluster in agents
-            else of_drain(execution, None, decision)
-        ),
-    )
-
-
 def _silence_notes(silent: Iterable[Cluster], then: str) -> list[str]:
     return [
-        f"Cluster '{cluster.name}' is {cluster.health.value}: its agent was last heard at "
-        f"{show_time(cluster.state.last_sync_at)}, and {then}."
+        f"Cluster '{cluster.name}' is {cluster.health.value}: its agent is "
+        f"{silent_since(cluster.state.last_sync_at)}, and {then}."
         for cluster in silent
         if cluster.state.last_sync_at is not None
     ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FleetPreview(ExecutionPreview):
+    """What another fleet does to executions."""
+
+    undecided: frozenset[ExecutionId] = frozenset()  #: those that were not looked at
 
 
 def _preview(
@@ -243,25 +314,20 @@ def _preview(
     leased: Sequence[Execution],
     rule: _Rule,
     limits: ListLimits,
-) -> ExecutionPreview:
-    """What another fleet does to what waits and to what agents have; only so many of each are looked at."""
-    most = limits.previewed
-    is_complete = len(waiting) <= most and len(leased) <= most
-    waiting, leased = waiting[:most], leased[:most]
+    undefined: Collection[str] = (),
+) -> _FleetPreview:
+    """What another fleet does to what waits and to what agents have; only so many are decided.
+
+    Of clusters that are `undefined` then, everything that waits there is told.
+    """
     returning = [execution for execution in leased if rule.returns(execution)]
     decided = preview(connection, fleet_then, waiting, returning, limits)
-    is_complete = is_complete and decided.is_complete
     moved = [redecided for redecided in decided.changed if redecided.cluster != redecided.previous_cluster]
     # What is due to be decided again anyway is no effect of the change.
     anyway = preview(connection, fleet_now, waiting, [], limits).changed if moved else []
-    due = {(redecided.id, redecided.cluster) for redecided in anyway}
+    due = {(redecided.id, redecided.cluster) for redecided in anyway if redecided.previous_cluster not in undefined}
     effects = [
-        ExecutionEffect(
-            id=redecided.id,
-            phase=Phase.QUEUED.value,
-            previous_cluster=redecided.previous_cluster,
-            outcome=of_placement(redecided.cluster, redecided.message),
-        )
+        _effect_on_waiting(redecided.id, redecided.previous_cluster, of_placement(redecided.cluster, redecided.message))
         for redecided in moved
         if (redecided.id, redecided.cluster) not in due
     ]
@@ -276,4 +342,8 @@ def _preview(
         for execution in leased
         if execution.id in decisions or not rule.returns(execution)
     ]
-    return ExecutionPreview(effects=effects, is_complete=is_complete)
+    return _FleetPreview(
+        effects=effects,
+        not_examined=len(decided.undecided),
+        undecided=frozenset(execution.key for execution in decided.undecided),
+    )

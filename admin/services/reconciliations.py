@@ -18,9 +18,9 @@ from admin.errors import ReconciliationChanged, ReconciliationNotFound
 from admin.services.context import Context
 from admin.services.exchanges import Exchange
 from admin.services.reports import Held
-from admin.store import fleet, reconciliations
+from admin.store import cluster_events, reconciliations
+from admin.store.cluster_events import ClusterEvent
 from admin.store.executions import ExecutionId
-from admin.store.fleet import ClusterEvent
 from admin.store.leases import LeasedExecution
 from admin.store.reconciliations import Reconciliation, Restoration, UnknownAttempt
 
@@ -67,7 +67,7 @@ def note_end(connection: Connection, before: Restoration, now: datetime) -> None
 
 def _add_events(connection: Connection, clusters: Iterable[str], now: datetime, type: str, reason: str) -> None:
     for cluster in clusters:
-        fleet.add_event(connection, ClusterEvent(cluster=cluster, at=now, type=type, reason=reason))
+        cluster_events.add_event(connection, ClusterEvent(cluster=cluster, at=now, type=type, reason=reason))
 
 
 def reconcile(exchange: Exchange, connection: Connection, now: datetime) -> None:
@@ -206,7 +206,7 @@ def _end(
     for name in clusters:
         text = _outcome(before.open[name]) + (f" Reason: {reason}" if reason else "")
         event = ClusterEvent(cluster=name, at=now, type="RECONCILED", reason=text, claimed_by=claimed_by)
-        fleet.add_event(connection, event)
+        cluster_events.add_event(connection, event)
     note_end(connection, before, now)
 
 

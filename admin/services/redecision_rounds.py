@@ -13,9 +13,9 @@ from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.problems import shorten
 from admin.core.provenance import Provenance, show_name
 from admin.services.context import Context
-from admin.store import fleet, revisions
+from admin.store import cluster_events, revisions
+from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ExecutionId
-from admin.store.fleet import ClusterEvent, ClusterEventFilter
 
 #: Moves, and executions, that the event of a round names; the others are counted together.
 _MOST_NAMED = 5
@@ -70,7 +70,7 @@ class Round:
         if noted:
             reason = f"{_describe(noted)} {self.find_cause(connection, noted)}"
             event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
-            fleet.add_event(connection, event)
+            cluster_events.add_event(connection, event)
 
     def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
         """What the executions that are given back say themselves, unless a cause is given."""
@@ -79,6 +79,30 @@ class Round:
         causes = Counter(outcome.previous_message for outcome in noted).most_common(_MOST_NAMED)
         shown = ((shorten(message, 200), count) for message, count in causes)
         return " ".join(f"{message} ({count})" if len(causes) > 1 else message for message, count in shown)
+
+
+@dataclass(kw_only=True)
+class RequestedRound(Round):
+    """Executions that somebody asked to decide again, each in a transaction of its own.
+
+    Its event comes before the first decision that it tells of, and names all of them once they are made.
+    """
+
+    _event: int | None = field(default=None, init=False)  #: its number
+
+    def announce(self, connection: Connection, outcome: Redecided) -> None:
+        """Store the event, before the first decision that it tells of is stored."""
+        if self._event is None and outcome.is_noted:
+            reason = f"Waiting executions are decided again, {outcome.id} first. {self.cause}"
+            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
+            self._event = cluster_events.add_numbered_event(connection, event)
+
+    def complete(self, outcomes: Iterable[Redecided]) -> None:
+        """Have the event name what became of the executions."""
+        noted = [outcome for outcome in outcomes if outcome.is_noted]
+        if self._event is not None and noted:
+            with self.context.database.writing() as connection:
+                cluster_events.complete_event(connection, self._event, f"{_describe(noted)} {self.cause}")
 
 
 @dataclass(kw_only=True)
@@ -92,7 +116,9 @@ class FleetRound(Round):
         """Read the last events of the fleet; the first transaction counts."""
         if self._newest is None:
             last_seen = self.context.seen_changes.event or 0
-            self._events = fleet.events(connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED)
+            self._events = cluster_events.events(
+                connection, ClusterEventFilter(without_reports=True), None, _MOST_SEARCHED
+            )
             event = max([last_seen, *(event.number for event in self._events)])
             self._newest = SeenChanges(event=event, revision=revisions.head(connection))
 

@@ -32,7 +32,7 @@ from admin.services.deciders import Decider, clusters_of, clusters_with_load, di
 from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import matching
-from admin.services.redecision_rounds import FleetRound, Redecided, Round
+from admin.services.redecision_rounds import FleetRound, Redecided, RequestedRound, Round
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.store import decisions, execution_events, execution_queue, executions, fleet
 from admin.store.decisions import StoredDecision
@@ -102,7 +102,7 @@ class Preview(NamedTuple):
 
     changed: list[Redecided]  #: what waits
     returned: list[Decision]  #: of what returns to the queue, as far as they were decided
-    is_complete: bool  #: False where that would have taken too long
+    undecided: Sequence[Execution | WaitingExecution]  #: those that were not looked at, which would have taken too long
 
 
 def preview(
@@ -125,7 +125,7 @@ def preview(
     changes = decider.changes(unsettled[: len(decided) - number], taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
-    return Preview(changed, returned, len(decided) == len(unsettled) + len(returning))
+    return Preview(changed, returned, [*returning[number:], *unsettled[len(decided) - number :]])
 
 
 def _changed(execution: WaitingExecution, decision: Decision) -> Redecided:
@@ -269,17 +269,19 @@ def redecide(
     """Decide waiting executions again under the settings in force, each in a transaction of its own."""
     waiting = equals("phase", Phase.QUEUED.value)
     listed = matching(context, [*conditions, waiting], scope)
-    redecided = [_redecide(context, execution, dry_run=dry_run) for execution in listed]
-    if not dry_run:
-        changed = [outcome for outcome in redecided if outcome.is_change]
-        count_redecided(changed)
-        round_ = Round(context=context, cause=cause or "Somebody asked for it.", claimed_by=claimed_by)
-        with context.database.writing() as connection:
-            round_.note(connection, changed)
+    if dry_run:
+        return [_redecide(context, execution, dry_run=True) for execution in listed]
+    round_ = RequestedRound(context=context, cause=cause or "Somebody asked for it.", claimed_by=claimed_by)
+    redecided = [_redecide(context, execution, dry_run=False, round_=round_) for execution in listed]
+    changed = [outcome for outcome in redecided if outcome.is_change]
+    count_redecided(changed)
+    round_.complete(changed)
     return redecided
 
 
-def _redecide(context: Context, listed: ListedExecution, *, dry_run: bool) -> Redecided:
+def _redecide(
+    context: Context, listed: ListedExecution, *, dry_run: bool, round_: RequestedRound | None = None
+) -> Redecided:
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
@@ -299,11 +301,14 @@ def _redecide(context: Context, listed: ListedExecution, *, dry_run: bool) -> Re
         is_same = all(getattr(execution, name) == value for name, value in values.items())
         if is_same and not differs(execution, decision):
             return _outcome(listed, execution.reason, execution.reason_message)
+        place = {"cluster": decision.cluster, "pool": run_plan.route.pool, "label": run_plan.route.label}
+        outcome = _outcome(listed, decision.code, decision.message, is_change=True, **place)
         if not dry_run:
+            if round_ is not None:
+                round_.announce(connection, outcome)
             settings, revision = run_plan.effective.trail, preparation.basis.revision
             decisions.add_trails(connection, [settings, decision.evaluation.trail])
             values["revision"] = revision
             new = _NewDecision(execution, decision, settings.digest, "asked to decide again", revision, values)
             _store_decisions(connection, [new], context.clock())
-    place = {"cluster": decision.cluster, "pool": run_plan.route.pool, "label": run_plan.route.label}
-    return _outcome(listed, decision.code, decision.message, is_change=True, **place)
+    return outcome

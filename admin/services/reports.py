@@ -215,9 +215,20 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
     )
     if report.attempt == execution.attempt:  # else the reason is that of a later attempt
         execution.set(reason_message=confirmed(execution.reason_message, cluster, now), unconfirmed=False)
+        duration = _duration(execution, report)
+        if duration is not None:
+            execution.set(duration=duration)
     known = f"Cluster '{cluster}' reported {report.type}" if report.event else report.message
     message = f"{known}, which confirms that the job has ended."
     execution.note(execution_events.CONFIRMED, record.reason, message, cluster, now, record)
+
+
+def _duration(execution: LeasedExecution, report: Report) -> float | None:
+    """How long an attempt ran by the report of its end; None where that does not tell."""
+    start = report.started_at or execution.started_at
+    if report.duration is not None or report.finished_at is None or start is None:
+        return report.duration
+    return max(0.0, (report.finished_at - start).total_seconds())
 
 
 def _truncate(output: OutputFile, limit: int) -> OutputFile:

@@ -12,9 +12,9 @@ from admin.core.fleet.clusters import PRUNED
 from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Lifespan, Retention, batches
 from admin.metrics import count_pruned
 from admin.services.context import Context
-from admin.store import execution_events, fleet, retention
+from admin.store import cluster_events, execution_events, fleet, retention
+from admin.store.cluster_events import ClusterEvent
 from admin.store.executions import Execution
-from admin.store.fleet import ClusterEvent
 from admin.store.retention import Counts, PrunedRows
 
 
@@ -61,7 +61,9 @@ def _note_round(context: Context, pruned: Mapping[str, int]) -> None:
     """Store one event for all that a run has deleted."""
     counts = ", ".join(f"{table}: {count}" for table, count in pruned.items() if count)
     with context.database.writing() as connection:
-        fleet.add_event(connection, ClusterEvent(at=context.clock(), type=PRUNED, reason=f"rows deleted: {counts}"))
+        cluster_events.add_event(
+            connection, ClusterEvent(at=context.clock(), type=PRUNED, reason=f"rows deleted: {counts}")
+        )
 
 
 def _prune(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import RowChange, RowWrite, net_changes
+from admin.core.changes import RowChange, RowKey, RowWrite, net_changes
 from admin.core.json_text import JsonObject
-from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
 from admin.errors import MOST_DETAILS, VersionConflict
@@ -19,9 +18,13 @@ from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changeable.registry import restoring_write
 from admin.services.changes import Changed, apply_changes
 from admin.services.context import Context
+from admin.services.later_revisions import MOST_LATER, describe_later, later_details, later_revisions
 from admin.services.revisions import check_number, not_found
 from admin.services.scopes import check_readable
 from admin.store import revisions
+
+#: Rows that a message names; the details name more.
+_MOST_NAMED = 5
 
 
 def roll_back_revision(
@@ -37,16 +40,15 @@ def roll_back_revision(
         left.clear()  # it may be drafted more than once
         if revisions.get(connection, number) is None:
             raise not_found(connection, number)
-        later = net_changes(revisions.changes_above(connection, number, rows_of=number))
-        changed_since = [change for change in later.values() if change.is_real]
+        since = LaterChanges(connection, number)
         rows = revisions.changes_of(connection, number)
-        if changed_since and (not only_restorable or len(changed_since) == len(rows)):
-            raise _changed_since(context, connection, number, changed_since)
-        left.extend(_left_rows(connection, changed_since))
-        kept = {change.key for change in changed_since}
+        if since.changed and (not only_restorable or len(since.changed) == len(rows)):
+            raise _changed_since(context, connection, since, rows)
+        left.extend(since.details(connection, since.changed))
+        kept = {change.key for change in since.changed}
         reversals = []
         for change in (row for row in rows if row.key not in kept):
-            last = later.get(change.key, change)  # later revisions may have changed the row and changed it back
+            last = since.net.get(change.key, change)  # later revisions may have changed the row and changed it back
             reversals.append(replace(change.reverse(), revision=last.revision))
         return _restoring_writes(context, reversals)
 
@@ -54,41 +56,79 @@ def roll_back_revision(
     return replace(changed, left=tuple(left[:MOST_DETAILS]), left_count=len(left))
 
 
+class LaterChanges:
+    """What later revisions did to the rows of one revision."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self.number = number
+        self._revisions: dict[RowKey, list[int]] = {}  #: those that changed each row, oldest first
+
+        def noted() -> Iterator[RowChange]:
+            for change in revisions.changes_above(connection, number, rows_of=number):
+                self._revisions.setdefault(change.key, []).append(change.revision)
+                yield change
+
+        self.net = net_changes(noted())
+        self.changed = [change for change in self.net.values() if change.is_real]
+
+    def details(self, connection: Connection, changes: Sequence[RowChange]) -> list[JsonObject]:
+        """Rows that were changed again, each with the later revisions; of very many rows the first have all of it."""
+        named = changes[:MOST_DETAILS]
+        entries = later_revisions(connection, (number for change in named for number in self._newest(change)))
+        return [self._detail(change, entries) for change in changes]
+
+    def _detail(self, change: RowChange, entries: Mapping[int, JsonObject]) -> JsonObject:
+        last = entries.get(change.revision, {})
+        provenance = {name: value for name, value in last.items() if name != "undone"}
+        later = [entries[number] for number in self._newest(change) if number in entries]
+        return {
+            **_row(change),
+            "changed_by_revision": change.revision,
+            **({"provenance": provenance} if "author" in provenance else {}),
+            **({"rolled_back": True} if last.get("undone") == self.number else {}),
+            **(later_details(later, len(self._revisions[change.key])) if later else {}),
+        }
+
+    def describe(self, change: RowChange, detail: JsonObject, now: datetime) -> str:
+        """A row that was changed again, and by which revisions."""
+        entries = detail.get("later") or [_last(detail)]
+        return f"{change.key} by {describe_later(entries, detail.get('later_count', 1), now)}"
+
+    def _newest(self, change: RowChange) -> list[int]:
+        return self._revisions[change.key][: -MOST_LATER - 1 : -1]
+
+
+def _last(detail: JsonObject) -> JsonObject:
+    """The last revision of a row that was changed again; its number alone where it is no longer kept."""
+    return detail.get("provenance") or {"revision": detail["changed_by_revision"]}
+
+
 def _changed_since(
-    context: Context, connection: Connection, number: int, changes: Sequence[RowChange]
+    context: Context, connection: Connection, since: LaterChanges, rows: Sequence[RowChange]
 ) -> VersionConflict:
-    """The error for a revision some of whose rows were changed again: by which revision each, and which were not."""
-    made_by = revisions.provenance_of(connection, (change.revision for change in changes[:MOST_DETAILS]))
-    details = _left_rows(connection, changes[:MOST_DETAILS])
-    named = "; ".join(f"{change.key} by {_made_by(change, made_by, context)}" for change in changes[:5])
-    changed = {change.key for change in changes}
-    unchanged = [_row(row) for row in revisions.changes_of(connection, number) if row.key not in changed]
+    """The error for a revision some of whose rows were changed again: by which revisions each, and which were not."""
+    details = since.details(connection, since.changed[:MOST_DETAILS])
+    changed = {change.key for change in since.changed}
+    unchanged = [_row(row) for row in rows if row.key not in changed]
     count = f" Its other rows ({len(unchanged)}) can be undone alone (--restorable)." if unchanged else ""
-    return VersionConflict(
-        f"Revision {number} cannot be undone alone: its rows have changed since, {named}.{count} Undo the later "
-        "revisions first, or roll the scope back to an older revision.",
-        details=details,
-        restorable=unchanged[:MOST_DETAILS],
-    )
+    last, now = {change.revision for change in since.changed}, context.clock()
+    if len(last) == 1 and all(detail.get("rolled_back") for detail in details):
+        by = describe_later([_last(details[0])], 1, now)
+        message = (
+            f"Revision {since.number} was rolled back already, by {by}.{count} To make its change again, roll back "
+            f"revision {details[0]['changed_by_revision']}."
+        )
+    else:
+        pairs = zip(since.changed[:_MOST_NAMED], details, strict=False)
+        named = "; ".join(since.describe(change, detail, now) for change, detail in pairs)
+        message = (
+            f"Revision {since.number} cannot be undone alone: its rows have changed since, {named}.{count} Undo the "
+            "later revisions first, or roll the scope back to an older revision."
+        )
+    return VersionConflict(message, details=details, restorable=unchanged[:MOST_DETAILS])
 
 
-def _left_rows(connection: Connection, changes: Sequence[RowChange]) -> list[JsonObject]:
-    """Rows that were changed again, each with the later revision."""
-    made_by = revisions.provenance_of(connection, (change.revision for change in changes[:MOST_DETAILS]))
-    rows = []
-    for change in changes:
-        revision = made_by.get(change.revision)  # None where that is no longer kept
-        provenance = {} if revision is None else {"provenance": revision.as_json()}
-        rows.append({**_row(change), "changed_by_revision": change.revision, **provenance})
-    return rows
-
-
-def _made_by(change: RowChange, made_by: Mapping[int, Provenance], context: Context) -> str:
-    revision = made_by.get(change.revision)
-    return revision.describe(context.clock()) if revision else f"revision {change.revision}"
-
-
-def _row(change: RowChange) -> dict[str, Any]:
+def _row(change: RowChange) -> JsonObject:
     """Which row a change is of, as details of errors name it."""
     name = {"name": change.name} if change.name else {}
     return {"resource_type": change.kind, **name, **change.scope.keys()}

@@ -16,6 +16,9 @@ from admin.store.attributes import Filter
 EXAMINED = 5000
 _CHUNK = 500
 
+#: The key that is before those of all rows.
+START = ("",) * 5
+
 #: Finds the warnings about each of some rows, which are sorted by kind.
 Find = Callable[[Sequence[Row]], Iterable[tuple[Row, Sequence[Warning]]]]
 
@@ -26,7 +29,7 @@ class ExaminedRows:
 
     warnings: list[Warning]
     examined: int
-    last: tuple[str, ...] | None  #: the row after which the next page begins; None for the last page
+    last: tuple[str, ...] | None  #: the key after which the next page begins; None for the last page
 
 
 def examine_rows(
@@ -44,7 +47,8 @@ def examine_rows(
     `first` are those that the page begins with. A row's own stay together.
     """
     warnings = list(first)
-    count, last, is_full = 0, after, False
+    count, is_full = 0, False
+    last: tuple[str, ...] | None = START if after is None else after
     while not is_full:
         page = attributes.examine(connection, conditions, last, _CHUNK)
         for number, (row, warnings_of_row) in enumerate(find(page.rows)):

@@ -13,15 +13,13 @@ from admin.core.executions.attempts import may_have_started, seconds_until_retry
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import Silence, describe_silence
-from admin.core.fleet.clusters import Health
+from admin.core.fleet.clusters import SILENT, Health
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.obstacles import deleted_cluster
 from admin.store import clock_checks, fleet, reconciliations
 from admin.store.executions import Execution, ListedExecution
 from admin.store.fleet import HeardCluster
-
-_SILENT = (Health.UNREACHABLE.value, Health.LOST.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +52,7 @@ def heard_last(execution: Execution | ListedExecution, heard: HeardCluster | Non
         return None
     if heard is None or heard.last_sync_at is None:
         return None
-    is_silent = heard.health in _SILENT
+    is_silent = heard.health in SILENT
     since = heard.last_sync_at if is_silent else execution.silent_since
     is_lost = heard.health == Health.LOST.value
     return None if since is None else HeardLast(since, is_taken_over=not is_silent, is_lost=is_lost)

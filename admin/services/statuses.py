@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED, attempt_number, seconds_until_retry, time_limit_ends_at
-from admin.core.executions.lifecycle import Phase
-from admin.core.executions.limits import Limits
+from admin.core.executions.lifecycle import Phase, phase_began_at
+from admin.core.executions.limits import Limits, may_lack_memory
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
+from admin.core.executions.silences import foresee_silence
 from admin.core.executions.starts import MOST_AHEAD, Start, find_start
 from admin.core.executions.statuses import Circumstances, Drain, Status, Times
+from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
-from admin.services.attempts import AttemptList
+from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
-from admin.services.obstacles import find_obstacle, find_obstacles
+from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView
-from admin.store import fleet, statuses
+from admin.store import cluster_events, fleet, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 
@@ -55,7 +56,7 @@ def view_status(
     context: Context,
     connection: Connection,
     execution: Execution,
-    settings_trail: Mapping[str, Any],
+    settings_trail: JsonObject,
     provenance: Mapping[int, Provenance],
     silence: SilenceView | None,
     attempts: AttemptList,
@@ -70,21 +71,24 @@ def view_status(
     is_in_line = is_waiting and execution.cluster is not None
     is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
     is_backing_off = is_waiting and execution.not_before is not None and execution.not_before > now
+    retries = Retries.of(execution.content.get("retry"))
     limits = _limits(execution, settings_trail, provenance)
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not is_backing_off and (obstacle is None or obstacle.filter == ROOM.name)
     circumstances = Circumstances(
         phase=phase,
-        since=execution.phase_since or statuses.phase_began_at(connection, execution),
+        since=phase_began_at(execution),
         reason=execution.reason,
         reason_message=execution.reason_message or _ended_by(attempts),
         cluster=execution.cluster,
         attempt=attempt_number(execution),
-        attempts=Retries.of(execution.content.get("retry")).attempts,
+        attempts=retries.attempts,
         failure=None if execution.last_failure is None else AttemptRecord.from_json(execution.last_failure),
         route=describe_rungs(settings_trail["rungs"]),
-        limit=limits.describe(execution.reason, now, execution.reason_message),
+        limit=limits.describe(
+            execution.reason, now, execution.reason_message, is_killed=_is_killed(execution, attempts)
+        ),
         time_limit=limits.time_limit,
         queueing_budget=limits.queueing_budget(now),
         no_other=_why_no_other(execution),
@@ -93,14 +97,23 @@ def view_status(
         has_started=execution.started_at is not None,
         position=position,
         obstacle=obstacle,
+        may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(connection, execution, position, now) if position is not None and takes_work else None,
-        obstacles=find_obstacles(context, connection, execution) if is_nowhere or is_backing_off else None,
+        obstacles=(
+            find_obstacles(context, connection, execution, attempts.declines) if is_nowhere or is_backing_off else None
+        ),
         drain=_drain(context, connection, execution),
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,
         ends_at=time_limit_ends_at(execution.started_at, execution.content),
         aborted_by=execution.abort_principal,
         silence=None if silence is None else silence.message,
+        on_lost=retries.on_lost,
+        if_silent=foresee_silence(
+            retries.on_lost,
+            context.settings.agents.give_up_seconds,
+            is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None,
+        ),
         judgement="" if silence is None else silence.next,
         judged_at=None if silence is None else silence.next_at,
     )
@@ -112,7 +125,7 @@ def _ended_by(attempts: AttemptList) -> str:
     return (attempts.attempts[-1].ended_by or "") if attempts.attempts else ""
 
 
-def _limits(execution: Execution, settings_trail: Mapping[str, Any], provenance: Mapping[int, Provenance]) -> Limits:
+def _limits(execution: Execution, settings_trail: JsonObject, provenance: Mapping[int, Provenance]) -> Limits:
     return Limits(
         job=execution.content["job"],
         requested=execution.request["spec"].get("job"),
@@ -121,6 +134,11 @@ def _limits(execution: Execution, settings_trail: Mapping[str, Any], provenance:
         settings=settings_trail["settings"],
         provenance=provenance,
     )
+
+
+def _is_killed(execution: Execution, attempts: AttemptList) -> bool:
+    """Whether an execution failed as those do which get no more memory."""
+    return execution.phase == Phase.FAILED.value and any(map(may_lack_memory, attempts.attempts[-1:]))
 
 
 def _why_no_other(execution: Execution) -> str:
@@ -151,8 +169,14 @@ def _times(execution: Execution, attempts: AttemptList, now: datetime) -> Times 
     if attempts.unrecorded:
         return None
     total = max(0.0, ((execution.finished_at or now) - execution.created_at).total_seconds())
-    running = min(total, sum(attempt.run_seconds(now) for attempt in attempts.attempts))
+    running = min(total, sum(_run_seconds(execution, attempt, now) for attempt in attempts.attempts))
     return Times(waiting=total - running, running=running, total=total)
+
+
+def _run_seconds(execution: Execution, attempt: AttemptView, now: datetime) -> float:
+    """How long an attempt ran; of the last one what lists have of the execution, which its agent has measured."""
+    is_last = attempt.number == execution.attempt and execution.finished_at is not None
+    return execution.duration if is_last and execution.duration is not None else attempt.run_seconds(now)
 
 
 def _drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:
@@ -164,7 +188,7 @@ def _drain(context: Context, connection: Connection, execution: Execution) -> Dr
     if state is None or not state.draining:
         return None
     now = context.clock()
-    event = fleet.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+    event = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
     return Drain(
         deadline=state.drain_deadline,
         by="its event is not kept" if event is None else event.describe(now),

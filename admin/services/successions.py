@@ -13,8 +13,8 @@ from admin.configuration.settings import Agents
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.times import show_time
 from admin.errors import AgentPresent, AgentReplaced
-from admin.store import fleet
-from admin.store.fleet import ClusterEvent
+from admin.store import cluster_events
+from admin.store.cluster_events import ClusterEvent
 
 _log = logging.getLogger("rainbow.agents")
 
@@ -68,7 +68,7 @@ def note_succession(connection: Connection, before: ClusterState, after: Cluster
         return
     reason = f"The agent on {_host(after)} replaced that {_described(before)}."
     event = ClusterEvent(cluster=after.name, at=after.last_sync_at, type="AGENT_CHANGED", reason=reason)
-    fleet.add_event(connection, event)
+    cluster_events.add_event(connection, event)
     _log.warning("another agent serves the cluster", extra={"cluster": after.name, "reason": reason})
 
 

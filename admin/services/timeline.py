@@ -20,8 +20,8 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.store import fleet, revisions
-from admin.store.fleet import ClusterEvent, ClusterEventFilter
+from admin.store import cluster_events, revisions
+from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.revisions import Revision, RevisionFilter
 
 _Item = Revision | ClusterEvent
@@ -111,7 +111,9 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
             else []
         )
         events: Sequence[_Item] = (
-            fleet.events(connection, conditions.events(), position.event, limit + 1) if conditions.has_events else []
+            cluster_events.events(connection, conditions.events(), position.event, limit + 1)
+            if conditions.has_events
+            else []
         )
         # Each in its own order: a clock that was set back reorders neither.
         merged = list(heapq.merge(changed, events, key=_time, reverse=True))
@@ -146,7 +148,7 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
                 message = f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)}"
                 yield UnknownName("cluster" if conditions.cluster else "name", name, message, near)
     if conditions.actor is not None:
-        names = revisions.newest_names(connection, _NEWEST) | fleet.newest_names(connection, _NEWEST)
+        names = revisions.newest_names(connection, _NEWEST) | cluster_events.newest_names(connection, _NEWEST)
         if conditions.actor not in names:
             near = closest(conditions.actor, names)
             start = f"None of the newest {_NEWEST:,} revisions and events is by '{shorten(conditions.actor)}'."

@@ -334,7 +334,7 @@ class _Search:
             reached.append(Reached(scope, kind, removal.refuses(scope, rows, definition)))
         return reached
 
-    def _is_reached(self, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: Mapping[str, Any]) -> bool:
+    def _is_reached(self, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: JsonObject) -> bool:
         if use.plan is not None:
             return True
         kind = use.sought.kind
@@ -385,5 +385,5 @@ class _Search:
 def _texts(sought: Sought) -> list[str]:
     """Texts of which a payload that says it contains one; none where any may."""
     values = sorted(sought.values or ())
-    is_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)
-    return values if is_plain and sought.values is not None else []
+    are_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)
+    return values if are_plain and sought.values is not None else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from sqlalchemy import Connection
@@ -17,9 +17,10 @@ from admin.services.changeable.registry import NOUNS
 from admin.services.clocks import clock_warnings
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
+from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
-from admin.services.row_warnings import EXAMINED, examine_rows
-from admin.store import attributes, decision_basis, executions
+from admin.services.row_warnings import EXAMINED, START, examine_rows
+from admin.store import attributes, decision_basis, execution_queue, executions
 from admin.store.attributes import Filter
 
 
@@ -36,19 +37,21 @@ def list_warnings(
 ) -> WarningPage:
     """Warnings, those about the admin first, then by noun, kind and scope; without a limit every one.
 
-    A key is that of the row that was looked at last; before all rows "", and how many warnings came before.
+    A key is that of the row that was looked at last; before all rows "", and how many others came before.
     """
     with context.database.reading() as connection:
         first: list[Warning] = []
-        if after is None or not after[0]:
+        if after is None or (after != START and not after[0]):
             start = 0 if after is None else int(after[1])
             others = list(_about_others(context, connection))
             first = others[start:] if limit is None else others[start : start + limit]
             if start + len(first) < len(others):
+                first = explain_deletions(context, connection, first)
                 return WarningPage(warnings=first, next_key=("", str(start + len(first)), "", "", ""))
             after = None
         most = None if limit is None else examined
-        return _about_rows(context, connection, after, limit, most, first)
+        page = _about_rows(context, connection, after, limit, most, first)
+        return replace(page, warnings=explain_deletions(context, connection, page.warnings))
 
 
 def stored_warnings(context: Context) -> list[Warning]:
@@ -68,7 +71,9 @@ def _about_others(context: Context, connection: Connection) -> Iterator[Warning]
     yield from admin_warnings(context, connection)
     counts = executions.counts_by_cluster(connection)
     waiting = {name: count for (name, phase), count in counts.items() if phase == Phase.QUEUED.value}
-    yield from expected_warnings(current_fleet(context, connection), waiting)
+    fleet_now = current_fleet(context, connection)
+    expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected and waiting.get(name)]
+    yield from expected_warnings(fleet_now, waiting, execution_queue.count_naming(connection, expected))
     yield from _about_definitions(context, connection)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -18,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     delete,
+    func,
     or_,
     select,
     tuple_,
@@ -169,6 +171,22 @@ def containing(
         return RowPage(rows=rows, examined=limit, last=page_key(rows[-1]))
     last = connection.execute(ahead.with_only_columns(*_KEY).offset(most - 1)).first()
     return RowPage(rows=rows, examined=most, last=None if last is None else tuple(last))
+
+
+def naming(connection: Connection, kind: str, field: str, name: str, limit: int) -> list[StoredAttribute]:
+    """The first rows of a kind that have a name in a field."""
+    query = select(attributes).where(*_is_naming(kind, field, name)).order_by(*_SCOPE_COLUMNS).limit(limit)
+    return [_stored(row) for row in connection.execute(query)]
+
+
+def count_naming(connection: Connection, kind: str, field: str, name: str) -> int:
+    """How many rows of a kind have a name in a field."""
+    return int(connection.execute(select(func.count()).where(*_is_naming(kind, field, name))).scalar_one())
+
+
+def _is_naming(kind: str, field: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    payload: Any = attributes.c.payload  # the operators of JSON have no types
+    return attributes.c.kind == kind, payload[field].as_string() == name
 
 
 def page_key(row: Row) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from sqlalchemy import Connection, select
 
 from admin.store import fleet
 from admin.store.dialects.postgresql import advisory_lock
-from admin.store.fleet import FLEET_LOCK, fleet_head
+from admin.store.fleet import FLEET_LOCK
+from admin.store.fleet_tables import fleet_head
 from admin.store.registrations import registration_head
 from admin.store.revisions import MADE_ABOVE, MadeAbove, read_made_above, revision_head
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, FromClause, select
 
 from admin.core.executions.deciding_scopes import name_of
 from admin.core.executions.selectors import Condition
+from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
 from admin.store import decisions
 from admin.store.execution_fields import COMPARISONS
@@ -43,7 +44,7 @@ def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:
     return (distinct[start : start + _BATCH] for start in range(0, len(distinct), _BATCH))
 
 
-def _winners(connection: Connection, digests: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _winners(connection: Connection, digests: Iterable[str]) -> Iterator[tuple[str, JsonObject]]:
     """The rung that decided, of each trail that is kept."""
     for batch in _batches(digests):
         for digest, rungs in decisions.rungs(connection, batch).items():

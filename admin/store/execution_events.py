@@ -93,6 +93,14 @@ def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: s
     return set(connection.execute(query).scalars())
 
 
+def last_time(connection: Connection, execution_id: int, kind: str, before: int) -> datetime | None:
+    """When an execution last had an event of a type, before the event with a number; None where none is kept."""
+    is_event = (_event_columns.execution_id == execution_id, _event_columns.type == kind)
+    query = select(func.max(_event_columns.at)).where(*is_event, _event_columns.number < before)
+    time: datetime | None = connection.execute(query).scalar_one()
+    return time
+
+
 def last_event(connection: Connection) -> int:
     """The id of the last event of all executions."""
     return int(connection.execute(select(func.coalesce(func.max(_event_columns.id), 0))).scalar_one())

@@ -15,21 +15,23 @@ from admin.core.changes import ANONYMOUS
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition
+from admin.core.fleet.clusters import SILENT
 from admin.core.provenance import CLAIM
 from admin.store import decisions
 from admin.store.execution_tables import executions
+from admin.store.fleet_tables import cluster_states
 from admin.store.sql_types import AnyColumn
 
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
     "attempt": ("attempt", "unstarted"),
-    "cause": ("phase", "reason"),
+    "cause": ("phase", "reason", "last_failure"),
     "created_by": ("created_by", "claimed_by"),
     "decided_at": ("id", "decisions"),
     "duration": ("duration", "phase", "started_at"),
     "node": ("nodes",),
-    "silent": ("silent_since",),
+    "silent": ("silent_since", "finished_at", "cluster"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: A start that is earlier than any other.
@@ -56,7 +58,7 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "decided_at":
         return decisions.of_last(table, decisions.decisions.c.decided_at)
     if field == "silent":
-        return case((table.c.silent_since.is_not(None), "true"), else_="false")
+        return case((_is_silent(table), "true"), else_="false")
     if field == "unconfirmed":
         return case((table.c.unconfirmed, "true"), else_="false")
     if field.startswith(LABEL_PREFIX):
@@ -64,6 +66,14 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
+
+
+def _is_silent(table: FromClause) -> ColumnElement[bool]:
+    """Whether the agent of an unfinished execution is not heard, or another one serves its cluster now."""
+    is_unheard = (cluster_states.c.health.in_(SILENT), cluster_states.c.last_sync_at.is_not(None))
+    unheard = select(cluster_states.c.name).where(*is_unheard)
+    at_unheard = and_(table.c.finished_at.is_(None), table.c.cluster.in_(unheard))
+    return or_(table.c.silent_since.is_not(None), at_unheard)
 
 
 def _with_claim(author: AnyColumn, claimed_by: AnyColumn) -> AnyColumn:
@@ -86,7 +96,7 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     return comparison
 
 
-def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[bool]:
+def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[bool]:  # a value of the column's type
     if function == "contains":
         return func.replace(column, value, "") != column  # case-sensitive on every database
     comparison: ColumnElement[bool] = COMPARISONS[function](column, value)
@@ -100,12 +110,12 @@ class _Entries(FunctionElement[Any]):
 
 
 @compiles(_Entries, "sqlite")
-def _entries_in_sqlite(element: _Entries, compiler: SQLCompiler, **options: Any) -> str:
+def _entries_in_sqlite(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
 
 
 @compiles(_Entries, "postgresql")
-def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: Any) -> str:
+def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
     return f"json_array_elements_text({compiler.process(element.clauses, **options)})"
 
 
@@ -148,12 +158,15 @@ def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
 
 
 def _cause(table: FromClause) -> AnyColumn:
-    """The cause of an execution that ended without success; "" for any other."""
+    """The cause of an execution, by the same rules as `cause_of_execution`; "" where it has none."""
+    failure: Any = table.c.last_failure  # the operators of JSON have no types
+    before = _by_rules(failure["outcome"].as_string(), failure["reason"].as_string())
+    return case((table.c.phase == Phase.QUEUED.value, before), else_=_by_rules(table.c.phase, table.c.reason))
+
+
+def _by_rules(phase: AnyColumn, reason: AnyColumn) -> AnyColumn:
     rules = [
-        (
-            and_(table.c.phase == rule.phase.value, *([table.c.reason.in_(rule.reasons)] if rule.reasons else [])),
-            rule.cause.value,
-        )
+        (and_(phase == rule.phase.value, *([reason.in_(rule.reasons)] if rule.reasons else [])), rule.cause.value)
         for rule in CAUSE_RULES
     ]
     return case(*rules, else_="")

@@ -18,6 +18,7 @@ from sqlalchemy import (
 
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.fleet.clusters import Cluster
+from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
@@ -40,6 +41,19 @@ def waiting(connection: Connection, after_id: int, limit: int, *, lock: bool = T
     """Executions that wait and that no agent has, by id; with `lock` until the transaction ends."""
     query = _SELECT_WAITING.where(*_WAITS, OPEN, _columns.id > after_id).order_by(_columns.id).limit(limit)
     return list(map(WaitingExecution._make, connection.execute(query.with_for_update() if lock else query)))
+
+
+def count_naming(connection: Connection, clusters: Iterable[str]) -> dict[str, int]:
+    """How many executions wait at each of some clusters whose requests name it."""
+    query = select(_columns.cluster, func.count(_columns.id)).where(
+        *UNLEASED, _columns.cluster.in_(list(clusters)), _columns.route_kind == RouteKind.CLUSTER.value
+    )
+    return {row[0]: row[1] for row in connection.execute(query.group_by(_columns.cluster))}
+
+
+def count_waiting(connection: Connection) -> int:
+    """How many executions wait and are with no agent."""
+    return int(connection.execute(select(func.count(_columns.id)).where(*_WAITS, OPEN)).scalar_one())
 
 
 def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:

@@ -10,8 +10,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
+    false,
     func,
     literal_column,
+    or_,
     select,
     text,
     tuple_,
@@ -308,10 +310,34 @@ def _leased(connection: Connection, condition: ColumnElement[bool], limit: int) 
     return list(map(Execution._make, connection.execute(query)))
 
 
+def count_leased(connection: Connection, clusters: Collection[str], routes: Collection[tuple[str, str]]) -> int:
+    """How many executions agents have that are at one of some clusters, or were placed by one of some routes."""
+    placed_by = tuple_(_columns.route_kind, _columns.route_name)
+    conditions = [_columns.cluster.in_(clusters)] if clusters else []
+    conditions += [placed_by.in_(routes)] if routes else []
+    query = select(func.count(_columns.id)).where(_columns.cluster >= "", or_(false(), *conditions), LEASED)
+    return int(connection.execute(query).scalar_one())
+
+
 def leases_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
     """The oldest executions that the agent of a cluster has."""
     query = SELECT_LISTED.where(_columns.cluster == cluster, LEASED).order_by(_columns.id).limit(limit)
     return list(map(ListedExecution._make, connection.execute(query)))
+
+
+class FirstWait(NamedTuple):
+    """How an execution that was placed at a cluster waited for its first start."""
+
+    created_at: datetime
+    started_at: datetime | None  #: None for what has not started, or was started more than once
+
+
+def newest_waits(connection: Connection, cluster: str, limit: int) -> list[FirstWait]:
+    """The waits of the newest executions that are or were at a cluster."""
+    columns = (_columns.created_at, _columns.started_at, _columns.attempt - _columns.unstarted)
+    query = select(*columns).where(_columns.cluster == cluster)
+    rows = connection.execute(query.order_by(_columns.created_at.desc(), _columns.id.desc()).limit(limit))
+    return [FirstWait(created_at, started_at if number == 1 else None) for created_at, started_at, number in rows]
 
 
 def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:

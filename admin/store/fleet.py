@@ -1,127 +1,25 @@
-"""The fleet: what is defined, what has happened to each cluster, and the generation, which counts the changes."""
+"""The fleet: what is defined, the state of each cluster, and the generation, which counts the changes."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Index,
-    Table,
-    Text,
-    bindparam,
-    delete,
-    false,
-    func,
-    insert,
-    or_,
-    select,
-    text,
-    true,
-    update,
-)
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from admin.core.changes import ANONYMOUS, RowChange
-from admin.core.fleet.clusters import END_EVENTS, REPORTED, STATE_EVENTS, SWITCHES, ClusterState, Health
+from admin.core.changes import RowChange
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
-from admin.core.provenance import Provenance
 from admin.store.batches import update_all
-from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
+from admin.store.cluster_events import ClusterEvent, add_event
+from admin.store.database import insert_new
 from admin.store.dialects.postgresql import take_advisory_lock
+from admin.store.fleet_tables import cluster_states, fleet_definitions, fleet_head
 from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnyRow
-
-#: The fleet's generation. A decision locks its row shared, so that the fleet stays the same.
-fleet_head = head_table("fleet_head")
-
-fleet_definitions = Table(
-    "fleet_definitions",
-    metadata,
-    Column("kind", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("payload", JSON, nullable=False),
-    Column("version", BigInteger, nullable=False),
-)
-
-cluster_states = Table(
-    "cluster_states",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("enabled", Boolean),
-    Column("cordoned", Boolean, nullable=False),
-    Column("cordon_reason", Text),
-    Column("report", JSON, nullable=False),
-    Column("reported_at", UtcDateTime),
-    Column("health", Text, nullable=False, server_default="expected"),
-    Column("admitted", Boolean, nullable=False, server_default=true()),
-    Column("draining", Boolean, nullable=False, server_default=false()),
-    Column("drain_deadline", UtcDateTime),
-    Column("last_sync_at", UtcDateTime),
-    Column("agent", Text),
-    Column("agent_instance", Text, nullable=False, server_default=""),
-    Column("agent_host", Text, nullable=False, server_default=""),
-    Column("agent_since", UtcDateTime),
-    Column("syncs", BigInteger, nullable=False, server_default="0"),
-    Column("ending", JSON, nullable=False, server_default="[]"),  # what the agent was told to end, and still has
-)
-
-cluster_events = Table(
-    "cluster_events",
-    metadata,
-    Column("number", RowId, primary_key=True, autoincrement=True),
-    Column("cluster", Text, nullable=False),
-    Column("at", UtcDateTime, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("reason", Text),
-    Column("claimed_by", Text),
-    Index("ix_cluster_events_cluster_number", "cluster", "number"),
-    Index("ix_cluster_events_cluster_type_number", "cluster", "type", "number"),
-)
-#: What the timeline shows is found among the many reports by this index.
-_NO_REPORT = f"type <> '{REPORTED}'"
-Index(
-    "ix_cluster_events_no_report",
-    cluster_events.c.number,
-    postgresql_where=text(_NO_REPORT),
-    sqlite_where=text(_NO_REPORT),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterEvent:
-    """Something that happened to a cluster; or in the admin, to no cluster."""
-
-    cluster: str = ""
-    at: datetime
-    type: str
-    reason: str | None = None
-    claimed_by: str | None = None
-    number: int = 0
-
-    @property
-    def author(self) -> str | None:
-        """Who did it, as far as that is known; None for what the admin and agents do by themselves."""
-        return ANONYMOUS if self.claimed_by or self.type in SWITCHES else None
-
-    @property
-    def provenance(self) -> Provenance:
-        """What is said of a state that it led to."""
-        return Provenance(
-            event=self.number,
-            author=self.author or ANONYMOUS,
-            claimed_by=self.claimed_by,
-            at=self.at,
-            message=self.reason,
-        )
 
 
 class HeardCluster(NamedTuple):
@@ -246,10 +144,16 @@ _LOCK_STATES = (
     .order_by(cluster_states.c.name)
     .with_for_update()
 )
+
+
 _SELECT_HEARD = select(cluster_states.c.name, *(cluster_states.c[name] for name in HeardCluster._fields))
+
+
 _TO_BE_DRAINED = select(cluster_states.c.name).where(
     cluster_states.c.draining, cluster_states.c.drain_deadline <= bindparam("now")
 )
+
+
 _DEFINED_ABOVE = select(fleet_definitions.c.name, fleet_definitions.c.version).where(
     fleet_definitions.c.kind == FleetKind.CLUSTER.value, fleet_definitions.c.version > bindparam("above")
 )
@@ -278,18 +182,6 @@ def save(
     add_event(connection, event)
     if may_change_decisions:
         bump_generation(connection)
-
-
-def add_event(connection: Connection, event: ClusterEvent) -> None:
-    """Store something that happened to a cluster."""
-    add_events(connection, [event])
-
-
-def add_events(connection: Connection, events: Iterable[ClusterEvent]) -> None:
-    """Store what happened to clusters."""
-    rows = [{name: value for name, value in vars(event).items() if name != "number"} for event in events]
-    if rows:
-        connection.execute(insert(cluster_events), rows)
 
 
 #: What every sync changes of a cluster's state.
@@ -322,82 +214,6 @@ def _reset(connection: Connection, names: Iterable[str], *kept: str, **more: obj
     new = vars(ClusterState(name=""))
     values = {name: value for name, value in new.items() if name not in ("name", "syncs", *kept)} | more
     connection.execute(update(cluster_states).where(cluster_states.c.name.in_(list(names))).values(**values))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterEventFilter:
-    """Which events of clusters a list contains; None for any."""
-
-    cluster: str | None = None
-    types: Sequence[str] | None = None
-    of_clusters: bool = False  #: without those of no cluster
-    actor: str | None = None  #: the author, verified or claimed
-    after: datetime | None = None
-    before: datetime | None = None
-    without_reports: bool = False  #: an agent makes one at each change of its load
-
-
-def events(connection: Connection, filters: ClusterEventFilter, below: int | None, limit: int) -> list[ClusterEvent]:
-    """Events of clusters, newest first, below a number if one is given."""
-    query = select(cluster_events)
-    if filters.cluster is not None:
-        query = query.where(cluster_events.c.cluster == filters.cluster)
-    if filters.actor == ANONYMOUS:
-        query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(SWITCHES)))
-    elif filters.actor is not None:
-        query = query.where(cluster_events.c.claimed_by == filters.actor)
-    if filters.types is not None:
-        query = query.where(cluster_events.c.type.in_(filters.types))
-    if filters.of_clusters:
-        query = query.where(cluster_events.c.cluster != "")
-    if filters.without_reports:
-        query = query.where(text(_NO_REPORT))
-    if filters.after is not None:
-        query = query.where(cluster_events.c.at >= filters.after)
-    if filters.before is not None:
-        query = query.where(cluster_events.c.at < filters.before)
-    if below is not None:
-        query = query.where(cluster_events.c.number < below)
-    rows = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit))
-    return [ClusterEvent(**row._mapping) for row in rows]
-
-
-def newest_names(connection: Connection, limit: int) -> set[str]:
-    """The names that callers gave of those who caused the newest events, reports of agents aside."""
-    query = select(cluster_events.c.claimed_by).where(text(_NO_REPORT))
-    names = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit)).scalars()
-    return {name for name in names if name}
-
-
-def switched_by(
-    connection: Connection, clusters: Mapping[str, Sequence[str]], until: datetime
-) -> dict[tuple[str, str], Provenance]:
-    """The events up to a time that set the states of clusters, by cluster and state.
-
-    Events that are no longer kept are left out.
-    """
-    switched: dict[tuple[str, str], Provenance] = {}
-    for state, names in clusters.items():
-        if names:
-            values = {"names": list(names), "types": [*STATE_EVENTS[state], *END_EVENTS[state]], "until": until}
-            numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
-            for row in connection.execute(_SELECT_EVENTS, {"numbers": numbers}):
-                if row.type in STATE_EVENTS[state]:
-                    switched[row.cluster, state] = ClusterEvent(**row._mapping).provenance
-    return switched
-
-
-#: The sum keeps databases from walking back over all events of a cluster in search of the largest number.
-_LAST_EVENTS = select(
-    select(func.max(cluster_events.c.number + 0))
-    .where(
-        cluster_events.c.cluster == cluster_states.c.name,
-        cluster_events.c.type.in_(bindparam("types", expanding=True)),
-        cluster_events.c.at <= bindparam("until"),
-    )
-    .scalar_subquery()
-).where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
-_SELECT_EVENTS = select(cluster_events).where(cluster_events.c.number.in_(bindparam("numbers", expanding=True)))
 
 
 class FleetCache:

@@ -80,7 +80,7 @@ class LeasedExecution:
         since = {"phase_since": now} if change.values.get("phase", self.phase) != self.phase else {}
         self.set(**change.values, **since, updated_at=now)
         message = change.message or change.values.get("reason_message")
-        self.note(change.kind, self.reason, message, cluster, now, change.attempt)
+        self.note(change.kind, self.reason, message, cluster, now, change.attempt, change.by)
 
     def note(
         self,
@@ -90,6 +90,7 @@ class LeasedExecution:
         cluster: str | None,
         now: datetime,
         attempt: AttemptRecord | None = None,
+        by: str | None = None,
     ) -> None:
         """Add an event that changes nothing else."""
         self.set(events=self.events + 1)
@@ -101,6 +102,7 @@ class LeasedExecution:
             reason=reason,
             message=message,
             cluster=cluster,
+            by=by,
             attempt=None if attempt is None else attempt.as_json(),
         )
         self._new_events.append(event)

@@ -10,7 +10,7 @@ from typing import TypedDict
 from sqlalchemy import JSON, Column, Connection, Table, Text, delete, select, update
 
 from admin.store.database import UtcDateTime, insert_new, metadata
-from admin.store.fleet import cluster_states
+from admin.store.fleet_tables import cluster_states
 from admin.store.tokens import cluster_tokens
 
 reconciliations = Table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    bindparam,
     cast,
     func,
     literal_column,
@@ -74,8 +76,21 @@ for _name, _columns_of_index in (
 PlaceKey = tuple[str, str, str]  #: a project, a domain and a name
 _NAMED = ("project", "domain", "name")
 _ACTIVE_OF = KeyedQuery(select(launch_plans).where(IS_ACTIVE), [launch_plans.c[name] for name in _NAMED])
-_ACTIVE_OF_WORKFLOWS = KeyedQuery(
-    select(launch_plans).where(IS_ACTIVE), [launch_plans.c[name] for name in ("project", "domain", "workflow")]
+_PLACE_OF_WORKFLOW = [launch_plans.c[name] for name in ("project", "domain", "workflow")]
+#: Of very many launch plans of a workflow only what they run is read, and not all of their definitions.
+_RUN_BY_ACTIVE = KeyedQuery(
+    select(
+        *_PLACE_OF_WORKFLOW,
+        *(launch_plans.c.spec["workflow_id", name].as_string().label(f"run_{name}") for name in _KEY),
+    )
+    .where(IS_ACTIVE)
+    .distinct()
+    .limit(bindparam("most")),
+    _PLACE_OF_WORKFLOW,
+)
+_JOBS_OF = KeyedQuery(
+    select(*(workflows.c[name] for name in _KEY), workflows.c.spec["job"].label("job")),
+    [workflows.c[name] for name in _KEY],
 )
 _NEWEST_OF = KeyedQuery(
     select(func.max(workflows.c.id)).group_by(*(workflows.c[name] for name in _NAMED)),
@@ -213,16 +228,31 @@ def active_plans_of(connection: Connection, keys: Iterable[PlaceKey]) -> dict[Pl
     return {(row.project, row.domain, row.name): _registered(row) for row in _ACTIVE_OF.execute(connection, keys)}
 
 
-def active_plans_of_workflows(connection: Connection, keys: Iterable[PlaceKey]) -> list[Registered]:
-    """The active launch plans of some projects, domains and names of workflows."""
-    return [_registered(row) for row in _ACTIVE_OF_WORKFLOWS.execute(connection, keys)]
+def workflows_of_active_plans(
+    connection: Connection, keys: Iterable[PlaceKey], limit: int
+) -> list[tuple[PlaceKey, Identifier]]:
+    """The versions of workflows that the active launch plans of some projects, domains and names of workflows name.
+
+    Each comes once with the place of the launch plans, and so many at most.
+    """
+    return [
+        ((row.project, row.domain, row.workflow), Identifier(**{name: getattr(row, f"run_{name}") for name in _KEY}))
+        for row in _RUN_BY_ACTIVE.execute(connection, keys, most=limit)
+    ]
 
 
-def newest_workflows(connection: Connection, keys: Iterable[PlaceKey]) -> dict[PlaceKey, Registered]:
-    """The workflows of some projects, domains and names, each in the version that was registered last."""
+def newest_workflows(connection: Connection, keys: Iterable[PlaceKey]) -> dict[PlaceKey, Identifier]:
+    """The versions of workflows of some projects, domains and names that were registered last."""
     ids = [row[0] for row in _NEWEST_OF.execute(connection, keys)]
-    rows = connection.execute(select(workflows).where(workflows.c.id.in_(ids))) if ids else ()
-    return {(row.project, row.domain, row.name): _registered(row) for row in rows}
+    columns = [workflows.c[name] for name in _KEY]
+    rows = connection.execute(select(*columns).where(workflows.c.id.in_(ids))) if ids else ()
+    return {(row.project, row.domain, row.name): build(Identifier, row) for row in rows}
+
+
+def workflow_jobs(connection: Connection, identifiers: Iterable[Identifier]) -> dict[Identifier, JsonObject]:
+    """The jobs of some versions of workflows."""
+    keys = [tuple(vars(identifier)[name] for name in _KEY) for identifier in set(identifiers)]
+    return {build(Identifier, row): row.job for row in _JOBS_OF.execute(connection, keys)} if keys else {}
 
 
 def active_plans_containing(
@@ -238,9 +268,10 @@ def active_plans_containing(
     return [_registered(row) for row in connection.execute(query)]
 
 
-def active_plans(connection: Connection) -> list[Registered]:
-    """Every active launch plan."""
-    query = select(launch_plans).where(IS_ACTIVE)
+def active_plans_naming(connection: Connection, path: tuple[str, ...], name: str) -> list[Registered]:
+    """The active launch plans that have a name at a path of their definitions."""
+    spec: Any = launch_plans.c.spec  # the operators of JSON have no types
+    query = select(launch_plans).where(IS_ACTIVE, spec[path].as_string() == name)
     return [_registered(row) for row in connection.execute(query)]
 
 

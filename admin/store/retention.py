@@ -17,7 +17,8 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, literal, 
 from admin.core.retention import Lifespan
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
-from admin.store.fleet import bump_generation, cluster_events
+from admin.store.fleet import bump_generation
+from admin.store.fleet_tables import cluster_events
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revisions import lock_head, revision_changes, revisions
 from admin.store.sql_types import AnyColumn, AnyRow, AnySelect

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -27,7 +28,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from admin.core.changes import Authorship, LastChange, RowChange
+from admin.core.changes import Authorship, LastChange, RowChange, RowKey
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
@@ -50,6 +51,7 @@ revisions = Table(
     Column("request_id", Text),
     Column("undone", BigInteger),
     Column("restored", BigInteger),
+    Index("ix_revisions_created_at", "created_at", "number"),
 )
 
 revision_changes = Table(
@@ -63,7 +65,7 @@ revision_changes = Table(
     Column("before", JSON(none_as_null=True)),
     Column("after", JSON(none_as_null=True)),
     Column("before_version", BigInteger),
-    Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind"),
+    Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind", "revision"),
 )
 _changes = revision_changes.c
 #: Rows with a name are few; writes of attributes, which are many, do not pay for this index.
@@ -215,15 +217,30 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
             yield column == getattr(filters, column.name)
     if filters.actor is not None:
         yield or_(revisions.c.author == filters.actor, revisions.c.claimed_by == filters.actor)
-    if filters.after is not None:
-        yield revisions.c.created_at >= filters.after
-    if filters.before is not None:
-        yield revisions.c.created_at < filters.before
+    yield from _within(filters.after, filters.before)
     named = [column == getattr(filters, column.name) for column in _KEY if getattr(filters, column.name) is not None]
     if filters.name and filters.kind:
         yield revisions.c.number.in_(select(_changes.revision).where(*named, _IS_NAMED))
+    elif filters.project:  # which the index of scopes leads with
+        yield revisions.c.number.in_(select(_changes.revision).where(*named))
     elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
+
+
+def _within(after: datetime | None, before: datetime | None) -> Iterator[ColumnElement[bool]]:
+    """Revisions of a window of time.
+
+    They come by number, and the index of times tells the first and last numbers that the window may have: by a sum, so
+    that this index is read and not the key. A clock that was set back makes that more than the window has, so the times
+    are compared as well.
+    """
+    timed = revisions.alias("timed").c
+    if after is not None:
+        first = select(func.min(timed.number + 0)).where(timed.created_at >= after)
+        yield and_(revisions.c.created_at >= after, revisions.c.number >= first.scalar_subquery())
+    if before is not None:
+        last = select(func.max(timed.number + 0)).where(timed.created_at < before)
+        yield and_(revisions.c.created_at < before, revisions.c.number <= last.scalar_subquery())
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:
@@ -250,11 +267,33 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
     }
 
 
+def undone_by(connection: Connection, numbers: Iterable[int]) -> dict[int, int]:
+    """Those of some revisions that are rollbacks of another one, with the one that each undid."""
+    wanted = sorted(set(numbers))
+    rows = connection.execute(_SELECT_SOME, {"numbers": wanted}) if wanted else ()
+    return {row.number: row.undone for row in rows if row.undone is not None}
+
+
 def last_changes(connection: Connection, kind: str, name: str, limit: int) -> list[RowChange]:
     """The last changes of a named definition, newest first."""
     query = select(revision_changes).where(_changes.kind == kind, _changes.name == name, _IS_NAMED)
     rows = connection.execute(query.order_by(_changes.revision.desc()).limit(limit))
     return [_change(row) for row in rows]
+
+
+def definition_changes_above(connection: Connection, kind: str, number: int, name: str | None) -> list[RowChange]:
+    """The changes of the definitions of a kind after a revision, oldest first; or only those of a name."""
+    query = select(revision_changes).where(_changes.kind == kind, _IS_NAMED, _changes.revision > number)
+    if name is not None:
+        query = query.where(_changes.name == name)
+    return [_change(row) for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal))]
+
+
+def first_change(connection: Connection, kind: str, name: str, number: int) -> int | None:
+    """The first revision after one that changed a named definition."""
+    named = (_changes.kind == kind, _changes.name == name, _IS_NAMED, _changes.revision > number)
+    first: int | None = connection.execute(select(func.min(_changes.revision)).where(*named)).scalar_one()
+    return first
 
 
 def deleted_by(connection: Connection, kind: str, names: Iterable[str]) -> dict[str, Provenance]:
@@ -275,6 +314,27 @@ def changes_of_row(connection: Connection, kind: str, scope: Scope, up_to: int, 
     """The last changes of the row of a kind at a scope, up to a revision, newest first."""
     values = {"kind": kind, **scope._asdict(), "up_to": up_to, "most": limit}
     return [_change(row) for row in connection.execute(_CHANGES_OF_ROW, values)]
+
+
+class ChangedSince(NamedTuple):
+    """The revisions that changed a row after another one."""
+
+    newest: list[int]
+    number: int  #: how many there are in all, as far as they are kept
+
+
+def changed_since(connection: Connection, key: RowKey, number: int, limit: int) -> ChangedSince:
+    """The newest revisions that changed a row after one, newest first, and how many there are."""
+    of_row = select(_changes.revision).where(_changes.kind == key.kind, _changes.name == key.name)
+    if key.name:
+        of_row = of_row.where(_IS_NAMED)
+    else:
+        of_row = of_row.where(*(column == place for column, place in zip(_SCOPE, key.scope.sort_key, strict=True)))
+    since = of_row.where(_changes.revision > number)
+    newest = list(connection.execute(since.order_by(_changes.revision.desc()).limit(limit)).scalars())
+    if len(newest) < limit:
+        return ChangedSince(newest, len(newest))
+    return ChangedSince(newest, connection.execute(select(func.count()).select_from(since.subquery())).scalar_one())
 
 
 def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | None:
@@ -303,8 +363,8 @@ _CHANGES_OF_ROW = (
 def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
     """The last revision that changed a cluster, pool or label, if it is among the last ones."""
     above = head(connection) - searched
-    # By a sum, so that the index of named changes is read and not every change of the last revisions.
-    query = select(func.max(_changes.revision)).where(_changes.revision + 0 > above, _IS_NAMED)
+    # By sums, so that the index of named changes is read and not every change of the last revisions.
+    query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, _IS_NAMED)
     number = connection.execute(query).scalar_one()
     return None if number is None else provenance_of(connection, [number]).get(number)
 

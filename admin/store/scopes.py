@@ -30,6 +30,8 @@ def _known(keys: int) -> list[KeyedQuery]:
     return queries
 
 
+#: Up to so many places are read one by one.
+_FEW = 20
 _BELOW_PROJECTS, _BELOW_WORKFLOWS = _known(2), _known(3)
 
 
@@ -62,6 +64,8 @@ def below(
 
 def below_all(connection: Connection, places: Sequence[Scope], limit: int) -> list[Scope]:
     """The first known scopes below some others, which all have a project and a domain, or all a workflow too."""
+    if len(places) <= _FEW:
+        return _below_each(connection, sorted(places, key=lambda scope: scope.sort_key), limit)
     queries = _BELOW_WORKFLOWS if places and places[0].workflow else _BELOW_PROJECTS
     keys = [(project, domain, workflow) if workflow else (project, domain) for domain, project, workflow, _ in places]
     scopes = {
@@ -70,3 +74,14 @@ def below_all(connection: Connection, places: Sequence[Scope], limit: int) -> li
         for project, domain, *names in query.execute(connection, keys, most=limit + len(keys))
     }
     return sorted(scopes.difference(places), key=lambda scope: scope.sort_key)[:limit]
+
+
+def _below_each(connection: Connection, places: Sequence[Scope], limit: int) -> list[Scope]:
+    """The same, place by place in their order until there are enough: of one with very many only the first are read."""
+    scopes: list[Scope] = []
+    for domain, project, workflow, _ in places:
+        if len(scopes) >= limit:
+            break
+        names = (workflow, "")  # after which what is below comes
+        scopes += below(connection, domain, [project], limit - len(scopes), after=names, workflow=workflow or None)
+    return scopes

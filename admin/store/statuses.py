@@ -1,4 +1,4 @@
-"""What is read of an execution's place in the queue and of its phase, beside its own row."""
+"""What is read of an execution's place in the queue, beside its own row."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from sqlalchemy import ColumnElement, Connection, func, select, tuple_
 
 from admin.core.executions.attempts import time_limit_seconds
 from admin.core.executions.starts import Ahead
-from admin.store.execution_tables import execution_events, executions
+from admin.store.execution_tables import executions
 from admin.store.executions import LEASED, UNLEASED, Execution
 from admin.store.leases import MAY_START
 from admin.store.sql_types import AnyRow
 
 _columns = executions.c
-_event_columns = execution_events.c
 #: In which agents get what waits.
 _ORDER = (_columns.tier, _columns.priority.desc(), _columns.id)
 
@@ -51,15 +50,3 @@ def _ahead(row: AnyRow) -> Ahead:
         started_at=row.started_at,
         time_limit_seconds=limit,
     )
-
-
-def phase_began_at(connection: Connection, execution: Execution) -> datetime:
-    """When an execution entered its phase."""
-    if execution.finished_at is not None:  # its events may not be kept, and it may have been archived since
-        return execution.finished_at
-    is_own = _event_columns.execution_id == execution.id
-    last_other = select(func.coalesce(func.max(_event_columns.number), 0)).where(
-        is_own, _event_columns.phase != execution.phase
-    )
-    query = select(func.min(_event_columns.at)).where(is_own, _event_columns.number > last_other.scalar_subquery())
-    return connection.execute(query).scalar_one() or execution.created_at

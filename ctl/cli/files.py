@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.provenance import describe_later
 from ctl.cli.session import Session
+from ctl.client.answers import Document
 from ctl.client.contexts import write_private
 from ctl.client.errors import Conflict, InvalidInput
 
@@ -35,14 +38,28 @@ def write_output(session: Session, file: str, text: str, note: str, *, is_forced
         session.printer.note(note)
 
 
-def check_expected_version(file: str, expected: int | None, stored: int | None) -> None:
-    """Refuse a file that was made from another version than the one stored; None is that there is none."""
-    if expected in (None, stored):
+def check_expected_version(
+    session: Session, file: str, expected: int | None, stored: int | None, try_write: Callable[[int], object]
+) -> None:
+    """
+    Refuse a file that was made from another version than the one stored; None is that there is none.
+
+    `try_write` is a dry run of the write on the version of the file: its refusal says who changed the row since.
+    """
+    if expected is None or expected == stored:
         return
+    detail: Document = {} if stored is None else {"current_version": stored}
+    try:
+        try_write(expected)
+    except Conflict as error:
+        known = error.details[0] if error.details else {}
+        detail |= {key: known[key] for key in ("provenance", "later", "later_count") if key in known}
     reason = "the row no longer exists" if stored is None else f"version {stored} is stored"
+    by = describe_later(session.printer, detail)
+    changed = f" ({'deleted' if stored is None else 'changed since'} by {by})" if by else ""
     raise Conflict(
-        f"{file} was made from version {expected}, but {reason}. Check it with `rainbowctl get`, then remove the "
-        "version from the file, or use --force.",
+        f"{file} was made from version {expected}, but {reason}{changed}. Check it with `rainbowctl get`, then remove "
+        "the version from the file, or use --force.",
         name="version_conflict",
-        details=[{} if stored is None else {"current_version": stored}],
+        details=[detail],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import click
 
@@ -86,20 +86,36 @@ def refuse_choice(flags: Mapping[str, Any], name: str) -> None:
         raise InvalidInput(f"{name} names one, and {flag} chooses among many: leave out one of the two.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chosen(Generic[Row]):
+    """The rows that the flags choose, and where they stand among all that match."""
+
+    rows: Iterable[Row]
+    skipped: int = 0  #: rows of the pages before
+    has_more: bool = False
+
+
 def choose(session: Session, rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> Iterable[Row]:
     """The rows that the flags choose, in the order they ask for."""
+    return choose_page(session, rows, flags, listing).rows
+
+
+def choose_page(session: Session, rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> Chosen[Row]:
+    """The same, for an answer that says whether there are others."""
     if flags["selector"]:
         rows = _select(rows, flags["selector"], listing)
     if flags["sort_by"] or flags["is_ascending"]:
         rows = _sort(rows, flags, listing)
     limit, page = flags["limit"] or listing.limit, flags["page"] or 1
     if not limit and not flags["page"]:
-        return rows
+        return Chosen(rows=rows)
     limit = limit or PAGE
-    chosen = list(islice(rows, (page - 1) * limit, page * limit + 1))
-    if len(chosen) > limit:
+    skipped = (page - 1) * limit
+    chosen = list(islice(rows, skipped, skipped + limit + 1))
+    has_more = len(chosen) > limit
+    if has_more:
         _note_at_end(session, more_note(page, limit))
-    return chosen[:limit]
+    return Chosen(rows=chosen[:limit], skipped=skipped, has_more=has_more)
 
 
 def _note_at_end(session: Session, text: str) -> None:

@@ -22,6 +22,7 @@ class Time:
 
     field: Field
     is_ahead: bool = False  #: whether they may be to come
+    is_due: bool = False  #: whether something is to happen then
 
 
 @dataclass(frozen=True)
@@ -76,17 +77,18 @@ class Printer:
         """The same without headers, for rows that continue a table."""
         return replace(self, has_headers=False)
 
-    def when(self, time: str | None, *, is_ahead: bool = False) -> str:
+    def when(self, time: str | None, *, is_ahead: bool = False, is_due: bool = False) -> str:
         """
         How long ago a time was, or with `is_ahead` how far it is to come; wide output has the time itself.
 
-        Empty where there is none. What has happened is never to come, though clocks differ.
+        With `is_due` something is to happen then, and is overdue if it has not. Empty where there is no time. What has
+        happened is never to come, though clocks differ.
         """
-        from ctl.client.times import age, distance, to_second
+        from ctl.client.times import age, distance, due, to_second
 
-        if not time:
-            return ""
-        return to_second(time) if self.is_wide else distance(time) if is_ahead else age(time)
+        if not time or self.is_wide:
+            return to_second(time) if time else ""
+        return due(time) if is_due else distance(time) if is_ahead else age(time)
 
     def folded(self) -> Printer:
         """The same for an answer about one thing, which people read: nothing is wider than 100 columns."""
@@ -110,13 +112,11 @@ class Printer:
 
         return with_distances(text, is_wide=self.is_wide) if self.is_table else text
 
-    def _write_sentence(self, text: str, stream: IO[str], indent: str = "") -> None:
-        from ctl.cli.sentences import fold
-
+    def _write_sentence(self, text: str, stream: IO[str], indent: str = "", colour: str | None = None) -> None:
         shown = printable_lines(self.in_words(text))
-        width = min(_terminal_width(), FOLDED_WIDTH) if stream.isatty() else self.width
-        lines = fold(shown, width, indent=indent) if width is not None and self.is_table else [shown]
-        print(*lines, sep="\n", file=stream)
+        is_data = stream is sys.stdout and not self.is_table
+        lines = [shown] if is_data else _folded(shown, stream, indent, self.width if self.is_table else None)
+        print(*(paint(line, colour, stream) if colour else line for line in lines), sep="\n", file=stream)
 
     def text(self, text: str) -> None:
         """Data that brings its own line ends."""
@@ -130,8 +130,7 @@ class Printer:
 
     def warning(self, text: str) -> None:
         """A warning; with --quiet too."""
-        shown = fold_on_terminal(f"warning: {printable_lines(self.in_words(text))}", sys.stderr)
-        print(paint(shown, "yellow", sys.stderr), file=sys.stderr)
+        self._write_sentence(f"warning: {text}", sys.stderr, indent="  ", colour="yellow")
 
     def warnings(self, warnings: Iterable[Mapping[str, Any]], already_shown: Iterable[Mapping[str, Any]] = ()) -> None:
         """The warnings of an answer, without those that were shown already."""
@@ -199,7 +198,7 @@ class Printer:
 
     def _cell(self, row: Any, column: Column) -> str:
         if isinstance(column, Time):
-            return self.when(cell_text(row, column.field), is_ahead=column.is_ahead)
+            return self.when(cell_text(row, column.field), is_ahead=column.is_ahead, is_due=column.is_due)
         if isinstance(column, Sentence):
             return self.in_words(cell_text(row, column.field))
         return cell_text(row, column)
@@ -300,6 +299,15 @@ def _below(name: str, cell: str, width: int) -> str:
     return "".join(f"  {line}\n" for line in fold(f"{name}: {cell}", width - 2, indent="  "))
 
 
+def _folded(text: str, stream: IO[str], indent: str, width: int | None = None) -> list[str]:
+    """The lines of a text: folded on a terminal, or to a width anywhere else if one is given."""
+    from ctl.cli.sentences import fold
+
+    if stream.isatty():
+        width = min(_terminal_width(), FOLDED_WIDTH)
+    return [text] if width is None else fold(text, width, indent=indent)
+
+
 def _terminal_width() -> int:
     from shutil import get_terminal_size
 
@@ -336,14 +344,6 @@ def print_error(error: RainbowError, *, as_json: bool) -> None:
         sys.stderr.write(to_json(error.document()))
         return
     first, *rest = map(printable_lines, error.lines())
-    start = fold_on_terminal(f"error: {first}", sys.stderr).removeprefix("error:")
-    others = (fold_on_terminal(line, sys.stderr, indent="    ") for line in rest)
-    print(f"{paint('error:', 'red', sys.stderr)}{start}", *others, sep="\n", file=sys.stderr)
-
-
-def fold_on_terminal(text: str, stream: IO[str], indent: str = "  ") -> str:
-    """A text whose lines fit a terminal, all but the first indented; elsewhere as it is."""
-    from ctl.cli.sentences import fold
-
-    width = min(_terminal_width(), FOLDED_WIDTH)
-    return "\n".join(fold(text, width, indent=indent)) if stream.isatty() else text
+    start, *more = _folded(f"error: {first}", sys.stderr, "  ")
+    more += [part for line in rest for part in _folded(line, sys.stderr, "    ")]
+    print(f"{paint('error:', 'red', sys.stderr)}{start.removeprefix('error:')}", *more, sep="\n", file=sys.stderr)

@@ -61,6 +61,35 @@ def describe_origin_revision(printer: Printer, origin: Document, revisions: Mapp
     return revision
 
 
+def describe_fields_revisions(printer: Printer, row: Document, revisions: Mapping[str, Document] | None) -> str:
+    """
+    The revisions that set some fields of a row, newest first, of their numbers by path in `revisions` of the row.
+
+    Where those are not known it is the last one of the row, and that it is so.
+    """
+    numbers = sorted(set((row.get("revisions") or {}).values()), reverse=True)
+    parts = [describe_revision(printer, number, revisions) for number in numbers]
+    if row.get("set_before") or not parts:
+        parts.append(f"before revision {row['set_before']}" if row.get("set_before") else "")
+        last = describe_revision(printer, row.get("version"), revisions)
+        parts.append(f"its row was changed last by {last}" if last and last not in parts else "")
+    return "; ".join(part for part in parts if part)
+
+
+def describe_later(printer: Printer, detail: Document) -> str:
+    """The revisions that changed a row again, of a detail of a conflict, newest first; empty where none is known."""
+    number = detail.get("changed_by_revision")
+    last = detail.get("provenance") or ({"revision": number} if number else None)
+    later = detail.get("later") or ([last] if last else [])
+    parts = [f"{describe_provenance(printer, entry)}{_undone(entry)}" for entry in later]
+    rest = int(detail.get("later_count") or len(later)) - len(later)
+    return "; by ".join([*parts, *([f"{rest} more before"] if rest else [])])
+
+
+def _undone(revision: Document) -> str:
+    return f" (rollback of revision {revision['undone']})" if revision.get("undone") else ""
+
+
 def describe_field_origin(
     printer: Printer, origin: Document, here: Scope | None, revisions: Mapping[str, Document] | None
 ) -> str:

@@ -144,7 +144,7 @@ class Execution:
     phase: str
     reason: str  #: code
     message: str  #: of the reason, and what is known while its cluster is silent
-    cause: str  #: the category of what ended it without success; "" for any other
+    cause: str  #: the category of what ended it, or the attempt before which the next one waits; "" for any other
     cluster: str
     pool: str
     label: str
@@ -197,11 +197,12 @@ class Execution:
         return to_second(self.created_at)
 
     def elapsed(self, now: datetime) -> str:
-        """How long it ran, or has been running; while it waits, how long it has been waiting."""
+        """How long it ran, or has been running; while it waits, for how long it has waited this time."""
         closure = self.document.get("closure") or {}
         if closure.get("duration") is not None:
             return format_duration(float(closure["duration"]))
-        start = parse_timestamp(closure.get("started_at")) or parse_timestamp(self.created_at)
+        waits_since = None if self.is_finished else self.document.get("phase_since")
+        start = parse_timestamp(closure.get("started_at") or waits_since or self.created_at)
         end = parse_timestamp(closure.get("finished_at")) if self.is_finished else now
         return format_duration((end - start).total_seconds()) if start and end else ""
 

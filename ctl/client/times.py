@@ -90,6 +90,14 @@ def age(moment: str | None) -> str:
     return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
 
 
+def due(moment: str) -> str:
+    """When something is to happen: `in 20 s`, or any moment, and since when it is overdue."""
+    away = distance(moment)
+    if away.startswith("in "):
+        return away
+    return "any moment now" if away in ("", "0 s ago", "1 s ago") else f"any moment now, overdue since {away}"
+
+
 def distance(moment: str) -> str:
     """How far from now something is that may be to come: `in 20 s`, else its age."""
     time = parse_timestamp(moment)

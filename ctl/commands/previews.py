@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctl.cli.output import Sentence
 from ctl.cli.session import Session
 from ctl.client.answers import Document
+from ctl.client.words import count
 from ctl.commands.executions.tables import ID_COLUMNS
 
 #: What each outcome means for so many executions.
@@ -43,12 +44,19 @@ def summary(session: Session, preview: Document, *, most: int | None = None) -> 
     parts = [f"{number} {_OUTCOMES.get(outcome, outcome)}" for outcome, number in counts.items()]
     number = len(effects) if most is None or session.printer.is_wide else min(most, len(effects))
     shown = f" The first {number} are shown." if number < sum(counts.values()) and session.printer.is_table else ""
-    more = "" if preview["complete"] else " There are more executions than were looked at."
+    more = "" if preview["complete"] else f" {_not_examined(preview)}"
     return f"{', '.join(parts) if parts else 'no execution would move or be ended'}.{shown}{more}"
 
 
+def _not_examined(preview: Document) -> str:
+    number = preview.get("not_examined")
+    if number is None:
+        return "There are more executions than were looked at."  # an older admin does not say how many
+    return f"{count(number, 'execution')} {'was' if number == 1 else 'were'} not looked at."
+
+
 def show_notes(session: Session, preview: Document) -> None:
-    """What a dry run says of clusters that are silent."""
+    """What is said of clusters that are silent, and of what else a switch ends."""
     for note in preview.get("notes") or []:
         session.printer.note(note)
 

@@ -9,7 +9,7 @@ from ctl.cli.groups import command
 from ctl.cli.lists import PAGE, Listing, choose
 from ctl.cli.options import filter_parameters, kind_argument, strict_option
 from ctl.cli.output import Column
-from ctl.cli.provenance import as_of, describe_revision
+from ctl.cli.provenance import as_of, describe_fields_revisions
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange, warning_text
@@ -24,7 +24,7 @@ _NO_EFFECT_HELP = """Show the stored settings that affect no execution, each wit
 A setting has no effect if more specific ones override it everywhere, if nothing runs under the name it is for, if it
 names a pool, label or queue tag that is unknown or empty, or if what runs there sets it itself. -p, -d and -w
 choose the scopes; without them all are examined, by kind and scope, until a page is full. The first sentence says how
-many were examined, and as of which revision; beside each reason stands who set the row, when and why.
+many were examined, and as of which revision; beside each reason stands who set the field, when and why.
 """
 
 
@@ -93,7 +93,7 @@ def get_no_effect(session: Session, kind: str | None, **flags: Any) -> None:
         return
     printer.sentence(_opening(rows, document))
     if rows:
-        set_by = {"SET BY": lambda row: describe_revision(printer, row.get("version"), document.get("revisions"))}
+        set_by = {"SET BY": lambda row: describe_fields_revisions(printer, row, document.get("revisions"))}
         printer.line()
         printer.rows(rows, {**_COLUMNS, "REASON": warning_text, **set_by}, {"CODE": "code"})
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Scale
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.shells import Shell
 
@@ -77,29 +78,30 @@ def revision(shell: Shell, number: int) -> dict[str, Any]:
     return revision
 
 
-def test_500_mixed_documents_are_one_revision_that_can_be_moved_and_undone(
-    shell: Shell, other_shell: Callable[[], Shell]
+def test_many_mixed_documents_are_one_revision_that_can_be_moved_and_undone(
+    shell: Shell, other_shell: Callable[[], Shell], scale: Scale
 ) -> None:
-    write_documents(shell.cwd / "settings", mixed_documents(500))
+    number = scale(100, full=500)
+    write_documents(shell.cwd / "settings", mixed_documents(number))
     empty = shell.ok("rainbowctl export")
 
     done = shell.run("rainbowctl apply -f settings -m 'all at once'")
     assert (done.status, head(shell)) == (0, 1), done.err
     assert [line for line in done.err.splitlines() if not line.startswith("warning:")] == [
-        "Read 500 documents from 500 files.",
-        "Planning 500 changes…",
-        "Writing 500 changes…",
-        "Applied as revision 1: 500 created.",
+        f"Read {number} documents from {number} files.",
+        f"Planning {number} changes…",
+        f"Writing {number} changes…",
+        f"Applied as revision 1: {number} created.",
     ]
-    assert done.out.count("\ncreate ") + done.out.startswith("create ") == 500
-    assert "500 to create.\n" in done.out
+    assert done.out.count("\ncreate ") + done.out.startswith("create ") == number
+    assert f"{number} to create.\n" in done.out
     assert "effective values at" in done.out
-    assert len(revision(shell, 1)["changes"]) == 500
+    assert len(revision(shell, 1)["changes"]) == number
     assert revision(shell, 1)["message"] == "all at once"
 
     again = shell.run("rainbowctl apply -f settings")
     assert (again.status, again.out, head(shell)) == (0, "", 1)
-    assert again.err.endswith("No changes: everything is already as requested (500 rows).\n")
+    assert again.err.endswith(f"No changes: everything is already as requested ({number} rows).\n")
 
     full = shell.ok("rainbowctl export")
     assert shell.run("rainbowctl diff -f -", stdin=full).status == 0
@@ -190,7 +192,10 @@ def test_a_document_with_the_version_of_another_row_is_refused(shell: Shell) -> 
     shell.ok("rainbowctl update workflow-priority -d staging --priority 2")
     message = shell.refused(5, "rainbowctl apply -f -", stdin=old)
     assert "1 row changed in the meantime: nothing was written." in message
-    assert "stdin:2:1: workflow-priority at domain staging: expected at version 1, now at version 2\n" in message
+    assert (
+        "stdin:2:1: workflow-priority at domain staging: expected at version 1, now at version 2 (revision 2, "
+        in message
+    )
     assert shell.run("rainbowctl apply -f -", stdin=old.replace("priority: 1", "priority: 2")).status == 0
     shell.ok("rainbowctl apply -f - --force", stdin=old)
     assert head(shell) == 3
@@ -228,7 +233,25 @@ def test_warnings_name_their_row_and_strict_fails_on_them(shell: Shell) -> None:
     document = "kind: execution-cluster-label\ndomain: staging\nvalue: mycluste\n"
     done = shell.run("rainbowctl apply -f - --strict", stdin=document)
     assert (done.status, head(shell)) == (7, 1)
-    assert "warning: execution-cluster-label at domain staging: No label is called 'mycluste'" in done.err
+    row = "execution-cluster-label at domain staging: No label is called 'mycluste'"
+    assert f"warning: stdin:3:8: {row}" in done.err
+
+
+def test_differences_come_before_warnings_and_both_with_file_and_line(shell: Shell) -> None:
+    shell.ok("rainbowctl update execution-cluster-label -d staging --value first")
+    path = shell.cwd / "labels.yaml"
+    path.write_text("# labels\nkind: execution-cluster-label\ndomain: staging\nvalue: mycluste\n")
+    for command in ("plan", "apply --dryRun", "diff"):
+        both = shell.run(f"rainbowctl {command} -f labels.yaml 2>&1").out
+        difference = both.index("labels.yaml:4:8: value: first → mycluste")
+        warning = both.index("warning: labels.yaml:4:8: execution-cluster-label at domain staging: No label is called")
+        assert difference < warning
+        answer = json.loads(shell.run(f"rainbowctl {command} -f labels.yaml -o json").out)
+        [row], [warned] = answer["rows"], answer["warnings"]
+        assert row["differences"][0]["position"] == warned["position"] == "labels.yaml:4:8"
+    done = shell.run("rainbowctl apply -f labels.yaml")
+    assert "labels.yaml:4:8: value: first → mycluste" in done.out
+    assert done.err.count("warning: labels.yaml:4:8: ") == 1
 
 
 def test_documents_are_tried_out_without_being_applied(shell: Shell) -> None:

@@ -44,6 +44,13 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     assert re.fullmatch(rf"1 +{when}  anonymous \(says ann\)  {what} +first", lines[4])
     summary = rf"^3 revisions, the oldest {when}, newest first\.$"
     assert re.search(summary, shell.run("rainbowctl history").err, re.MULTILINE)
+    for flags, start in (
+        ("--limit 2", "The newest 2 of more: 2 revisions"),
+        ("--limit 2 --filter.page 2", "3 to 3, which are the last: 1 revision"),
+        ("--limit 1 --filter.page 2", "2 to 2, of more: 1 revision"),
+        ("--limit 2 --filter.asc", "The first 2 of more: 2 revisions"),
+    ):
+        assert f"{start}, the oldest " in shell.run(f"rainbowctl history {flags}").err.splitlines()[0]
     assert numbers(shell, "") == [3, 2, 1]
     assert numbers(shell, "--limit 2") == [3, 2]
     assert numbers(shell, "--filter.limit 2 --filter.page 2") == [1]
@@ -134,6 +141,19 @@ def test_a_revision_whose_rows_changed_again_is_not_undone(shell: Shell) -> None
     message = shell.refused(5, "rainbowctl rollback 1")
     assert "1 row of revision 1 changed again since: nothing was written." in message
     assert "workflow-priority at domain staging: changed again by revision 2" in message
+    shell.ok(f"{PRIORITY} -d staging --priority 3 -m 'more of it'", LOGNAME="ann")
+    message = shell.refused(5, "rainbowctl rollback 1")
+    last = r"changed again by revision 3, anonymous \(says ann\), [^;]*, 'more of it'; by revision 2, anonymous"
+    assert re.search(rf"workflow-priority at domain staging: {last}", message)
+    shell.ok("rainbowctl rollback 3 -m 'not so much'", LOGNAME="bob")
+    message = shell.refused(5, "rainbowctl rollback 3")
+    by = r"revision 4, anonymous \(says bob\), [^:]* ago, 'not so much'"
+    assert re.search(rf"^error: Revision 3 was rolled back already, by {by}: nothing was written\.", message)
+    assert "To make its change again, `rainbowctl rollback 4`." in message
+    assert re.search(rf"workflow-priority at domain staging: rolled back already by {by}", message)
+    assert "For example: rainbowctl rollback --to 2 -p flyteexamples -d development" in shell.refused(
+        2, "rainbowctl rollback --to 2"
+    )
 
 
 def test_what_can_be_restored_of_a_revision_is_undone_and_the_rest_is_named(shell: Shell) -> None:

@@ -222,3 +222,62 @@ def test_where_something_would_run_is_said_in_one_sentence(shell: Shell) -> None
     first = shell.ok(f"rainbowctl place name -p {project} -d staging --clusterPool placed -- true").splitlines()[0]
     assert first.startswith(f"{project}/staging/name would run on somewhere: ")
     assert "; as of revision " in first
+
+
+def test_a_deletion_tells_what_applies_afterwards_field_by_field(shell: Shell) -> None:
+    project = shell.project("deleting")
+    place, key = f"{project}/staging", "task_resource_attributes"
+    shell.put(f"project_attributes/{project}", **{key: {"limits": {"cpu": "4"}}})
+    shell.put(f"project_domain_attributes/{place}", **{key: {"limits": {"memory": "2Gi"}, "defaults": {"cpu": "2"}}})
+    shell.put(f"workflow_attributes/{place}/fit", **{key: {"limits": {"cpu": "3"}}})
+    command = f"rainbowctl delete task-resource-attribute -p {project} -d staging fit"
+    path = f"workflow_attributes/{place}/fit?resource_type=0"
+    trial = shell.rest("DELETE", f"{path}&dry_run=true")
+    assert json.loads(shell.ok(f"{command} --dryRun -o json")) == trial
+    [value] = trial["afterwards"]["values"]
+    assert value["value"]["limits"]["cpu"] == "4"
+    levels = {field: origin["level"] for field, origin in value["origins"].items()}
+    assert (levels["limits.cpu"], levels["limits.memory"], levels["defaults.cpu"]) == (
+        "project",
+        "project-domain",
+        "project-domain",
+    )
+    made_by = trial["afterwards"]["revisions"]
+    for more, applies in ((" --dryRun", "would apply there"), ("", "applies there now")):
+        lines = shell.ok(f"{command} --force -o wide{more}").splitlines()
+        title = next(index for index, line in enumerate(lines) if line.startswith(f"What {applies}, as of revision "))
+        rows = [cells(line)[:3] for line in lines[title + 2 : title + 2 + len(value["origins"])]]
+        limit = value["origins"]["limits.cpu"]
+        assert ["limits.cpu", "4"] in [row[:2] for row in rows]
+        assert str(limit["revision"]) in made_by
+    after = shell.rest("GET", f"effective_attributes?project={project}&domain=staging&workflow=fit&resource_type=0")
+    assert after["values"][0]["value"] == value["value"]
+
+
+def test_a_value_that_executions_do_not_follow_says_what_happens(shell: Shell) -> None:
+    project = shell.project("followed")
+    place = f"{project}/staging"
+    shell.rest("PUT", "pools/followed", {"pool": {"members": [{"id": "somewhere"}]}})
+    shell.put(f"project_attributes/{project}", cluster_assignment={"cluster_pool_name": "followed"})
+    shell.put(f"project_domain_attributes/{place}", **{LABEL: {"value": "no-such-label"}})
+    for noun, number, kind, outcome, effect in (
+        ("execution-cluster-label", 3, "EXECUTION_CLUSTER_LABEL", "refuses", "refuses executions"),
+        ("cluster-pool-attribute", 7, "CLUSTER_ASSIGNMENT", "outranked", "outranked by label no-such-label"),
+    ):
+        query = f"project={project}&domain=staging&resource_type={number}&provenance=true&nearest=true"
+        answer = shell.rest("GET", f"effective_attributes?{query}")
+        consequence = answer["consequences"][kind]
+        assert consequence["outcome"] == outcome
+        command = f"rainbowctl explain {noun} -p {project} -d staging"
+        shown = json.loads(shell.ok(f"{command} -o json"))
+        start = consequence.pop("message").partition("revision")[0]
+        assert shown["consequences"][kind].pop("message").startswith(start)  # it goes on with how long ago
+        assert shown == answer
+        lines = shell.ok(f"{command} -o wide").splitlines()
+        assert lines[2].startswith(start)
+        assert any(effect in line for line in lines[3:])
+    assert answer["revisions"][str(consequence["origin"]["revision"])]["author"] == "anonymous"
+    assert (consequence["noun"], consequence["name"]) == ("label", "no-such-label")
+    assert "consequences" not in shell.rest(
+        "GET", "effective_attributes?domain=staging&resource_type=0&provenance=true"
+    )

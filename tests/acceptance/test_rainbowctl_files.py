@@ -142,7 +142,7 @@ def test_a_file_of_the_documentation_is_stored_read_back_listed_and_deleted(
 
     done = new_shell.run(f"rainbowctl delete {noun} --attrFile config/{name}.yaml")
     assert done.status == 0
-    assert done.err.startswith(f"Deleted {noun} at {place}. ")
+    assert done.err == f"Deleted {noun} at {place}.\n"
     assert new_shell.rest("GET", f"matchable_attributes?resource_type={number}") == {"configurations": []}
 
 
@@ -363,10 +363,21 @@ def test_a_file_made_from_an_older_version_is_refused_unless_forced(shell: Shell
     path = f"project_attributes/{shell.project('older')}"
     first = shell.put(path, execution_cluster_label={"value": "a"})
     second = shell.put(path, execution_cluster_label={"value": "b"})
-    shell.file("older.yaml", f"project: older\nvalue: c\nversion: {first}\n")
+    shell.ok("rainbowctl update execution-cluster-label -p older --value c -m 'on to c'", LOGNAME="ann")
+    third = shell.rest("GET", f"{path}?resource_type=3")["version"]
+    shell.file("older.yaml", f"project: older\nvalue: d\nversion: {first}\n")
     for command in ("update", "delete"):
         message = shell.refused(5, f"rainbowctl {command} execution-cluster-label --attrFile older.yaml")
-        assert f"older.yaml was made from version {first}, but version {second} is stored." in message
-    assert shell.values("3", "project=older") == [{"value": "b"}]
-    shell.ok("rainbowctl update execution-cluster-label --attrFile older.yaml --force")
+        assert f"older.yaml was made from version {first}, but version {third} is stored (changed since by " in message
+        assert f" by revision {third}, anonymous (says ann), " in message
+        assert f", 'on to c'; by revision {second}, anonymous" in message
+        error = shell.run(f"rainbowctl {command} execution-cluster-label --attrFile older.yaml -o json").err
+        [detail] = json.loads(error[error.index("{") :])["error"]["details"]
+        assert [entry["revision"] for entry in detail["later"]] == [third, second]
+    document = f"kind: execution-cluster-label\nproject: older\nvalue: d\nversion: {first}\n"
+    for command in ("plan", "apply"):
+        message = shell.refused(5, f"rainbowctl {command} -f -", stdin=document)
+        assert f"now at version {third} (revision {third}, anonymous (says ann), " in message
     assert shell.values("3", "project=older") == [{"value": "c"}]
+    shell.ok("rainbowctl update execution-cluster-label --attrFile older.yaml --force")
+    assert shell.values("3", "project=older") == [{"value": "d"}]

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.support.admins import RunningAdmin, running_admin
+from tests.support.ages import AGE
 from tests.support.shells import Shell
 
 
@@ -117,7 +118,8 @@ def test_what_is_in_use_is_deleted_only_by_force(new_shell: Shell) -> None:
     assert (error["name"], error["exit_code"], error["details"][0]["field"]) == ("in_use", 5, "attributes")
     new_shell.ok("rainbowctl delete pool idle gpu --force")
     assert new_shell.rest("GET", "pools")["pools"] == []
-    assert "No pool is called 'gpu'" in new_shell.ok("rainbowctl get warnings")
+    for command in ("get warnings", "get no-effect"):
+        assert "The pool 'gpu' was deleted by revision " in new_shell.ok(f"rainbowctl {command}"), command
 
 
 def test_a_cluster_is_defined_by_flags_and_changed_field_by_field(shell: Shell) -> None:
@@ -194,7 +196,7 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert (done.status, done.out) == (0, "")
     assert done.err == "Cordoned cluster alpha.\nCordoned cluster beta.\n"
     assert "new disks" in shell.ok("rainbowctl get cluster alpha -o wide")
-    by = r"anonymous \(says \S+\), [0-9]+ s ago"
+    by = rf"anonymous \(says \S+\), {AGE}"
     lines = shell.ok("rainbowctl get cluster alpha")
     summary = shell.rest("GET", "clusters/alpha")["summary"]
     assert summary.startswith("Cluster 'alpha' takes no work: it is cordoned (event ")
@@ -231,6 +233,12 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     shell.ok("rainbowctl drain alpha --deadline 7d")
     for command in ("get cluster-event alpha", "get cluster", "history --limit 1"):
         assert re.search(r"\b6 d 23 h\b", shell.ok(f"rainbowctl {command}")), command
+    shell.ok("rainbowctl cordon beta --reason 'new disks'")
+    shell.ok("rainbowctl drain beta")
+    for command in ("undrain beta --dryRun", "undrain beta"):
+        done = shell.run(f"rainbowctl {command}")
+        assert "Cluster 'beta' had been cordoned apart from the drain (event " in done.err, command
+        assert "`rainbowctl cordon beta` cordons it again." in done.err, command
     shell.ok("rainbowctl undrain alpha")
     assert "6 d 23 h" not in shell.ok("rainbowctl get cluster-event alpha")
 
@@ -314,3 +322,45 @@ def test_names_are_completed_from_the_fleet(shell: Shell) -> None:
     words = "rainbowctl get pool complete-"
     done = shell.run("rainbowctl", COMP_WORDS=words, COMP_CWORD="3", _RAINBOWCTL_COMPLETE="bash_complete")
     assert done.out == "plain,complete-me\n"
+
+
+def test_definitions_are_shown_as_they_were_at_a_revision(new_shell: Shell) -> None:
+    new_shell.ok("rainbowctl create pool past --member local", LOGNAME="ann")
+    first = new_shell.rest("GET", "revisions")["head"]
+    new_shell.ok("rainbowctl update pool past --addMember spot=3 -m 'two of them'", LOGNAME="ben")
+    new_shell.ok("rainbowctl delete pool past")
+    for number, definition, by in (
+        (first, "members.local.weight=1", "(says ann), "),
+        (first + 1, "members.local.weight=1, members.spot.weight=3", "(says ben), "),
+    ):
+        answer = new_shell.rest("GET", f"definitions?resource_type=POOL&at={number}")
+        assert json.loads(new_shell.ok(f"rainbowctl get pool --at {number} -o json")) == answer["definitions"]
+        assert json.loads(new_shell.ok(f"rainbowctl get pool past --at {number} -o json")) == answer["definitions"][0]
+        assert new_shell.ok(f"rainbowctl get pool --at {number} -o name") == "pool/past\n"
+        header, row = cells(new_shell.ok(f"rainbowctl get pool past --at {number}"))
+        assert (header, row[:2]) == (["NAME", "DEFINITION", "DEFINED BY"], ["past", definition])
+        assert row[2].startswith(f"revision {number}, anonymous {by}")
+    assert new_shell.run(f"rainbowctl get pools --at {first + 2}").err == (
+        f"No pools were defined at revision {first + 2}.\n"
+    )
+    message = new_shell.refused(3, f"rainbowctl get pool past --at {first - 1}")
+    assert f"No pool called 'past' was defined at revision {first - 1}. It was defined later, by revision " in message
+    assert "--shares is about what there is now" in new_shell.refused(2, "rainbowctl get pool past --at 1 --shares")
+    assert "--limit" in new_shell.refused(2, "rainbowctl get cluster --at 1 --limit 3")
+
+
+def test_the_events_of_a_cluster_are_shown_without_its_reports(shell: Shell) -> None:
+    shell.ok("rainbowctl create cluster busy --cost 2")
+    shell.ok("rainbowctl cordon busy")
+    for number in range(3):
+        shell.rest("PUT", "clusters/busy/state", {"free": {"executions": number}})
+    done = shell.run("rainbowctl get cluster-event busy")
+    assert [row[1] for row in cells(done.out)] == ["EVENT", "CORDONED"]
+    assert done.err == "3 reports of its agent left out: --all shows them.\n"
+    everything = cells(shell.ok("rainbowctl get cluster-event busy --all"))
+    assert [row[1] for row in everything[1:]] == ["REPORTED"] * 3 + ["CORDONED"]
+    chosen = shell.run("rainbowctl get cluster-event busy --filter.fieldSelector type=REPORTED")
+    assert (len(cells(chosen.out)), chosen.err) == (4, "")
+    assert re.search("^cost +2", shell.ok("rainbowctl get cluster busy"), re.MULTILINE)
+    shell.ok("rainbowctl create cluster free")
+    assert re.search("^cost +not set$", shell.ok("rainbowctl get cluster free"), re.MULTILINE)

@@ -153,7 +153,7 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     shell.ok(f"rainbowctl create execution e {HERE} --cluster local -- work")
     [lease] = agent.take()
     agent.report(lease, "RUNNING")
-    assert "silent" not in shell.ok(f"rainbowctl explain execution e {HERE}")
+    assert "silent since" not in shell.ok(f"rainbowctl explain execution e {HERE}")
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
     folded = shell.ok(f"rainbowctl explain execution e {HERE}")
     assert all(len(line) <= 100 for line in folded.partition("\n\n")[0].splitlines())

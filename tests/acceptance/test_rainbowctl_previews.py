@@ -61,6 +61,24 @@ def test_the_update_of_a_pool_shows_what_would_move(shell: Shell) -> None:
     assert state(shell) == before
 
 
+def test_several_clusters_are_tried_together(shell: Shell) -> None:
+    before, body = state(shell), {"switch": "cordon", "clusters": ["east", "west"]}
+    posted = shell.rest("POST", "cluster_switches?dry_run=true", body)
+    answer = json.loads(shell.ok("rainbowctl cordon east west --dryRun -o json"))
+    assert (
+        (answer["effects"], answer["counts"])
+        == (posted["effects"], posted["counts"])
+        == (answer["effects"], {"WAITS": 1})
+    )
+    done = shell.run("rainbowctl cordon east west --dryRun")
+    assert facts(answer)[0] in cells(done.out)
+    assert done.err == "Would cordon clusters east and west: 1 would wait. Dry run: nothing was changed.\n"
+    deleted = shell.run("rainbowctl delete pool first second --force --dryRun")
+    assert "Executions: 2 would wait.\n" in deleted.out
+    assert deleted.err.endswith("Dry run: pool first and second were not deleted.\n")
+    assert state(shell) == before
+
+
 def test_the_delete_of_a_pool_that_is_in_use_shows_its_users_and_what_would_wait(shell: Shell) -> None:
     before, delete = state(shell), "rainbowctl delete pool second --dryRun"
     message = shell.refused(5, delete)

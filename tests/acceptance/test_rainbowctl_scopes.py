@@ -107,15 +107,16 @@ def test_a_value_is_set_and_deleted_at_each_level_however_its_scope_is_typed(new
     left = list(LEVELS)
     for level in ("project", "launch-plan", "project-domain", "workflow", "domain"):
         typed, _, keys = LEVELS[level]
-        note = new_shell.run(f"rainbowctl delete execution-cluster-label {typed}").err
+        shown = new_shell.run(f"rainbowctl delete execution-cluster-label {typed}").out
         left.remove(level)
         assert [row["level"] for row in new_shell.rows("3")] == left
         broader = {key for key in left if LEVELS[key][2].items() <= keys.items()}
         if not broader:
-            assert note.endswith("Nothing applies there now: no level above sets it.\n")
+            assert shown.endswith("Nothing applies there now: no level above sets it.\n")
         else:
             nearest = max(broader, key=list(LEVELS).index)
-            assert f"What applies there now: value={nearest}, inherited from " in note
+            assert "What applies there now, as of revision " in shown
+            assert re.search(rf"^value +{nearest} +inherited from .* \(revision [0-9]+, ", shown, re.MULTILINE)
 
 
 @pytest.mark.parametrize("verb", ["get", "update", "delete"])
@@ -218,15 +219,16 @@ def test_a_delete_shows_what_goes_and_what_is_absent_is_fine(shell: Shell) -> No
     diff = f"{place} (level project-domain)\n--- version {version}\n+++ deleted\n@@ -1 +0,0 @@\n-value: a\n"
     for _ in range(2):
         done = shell.run(f"{delete} --dryRun")
-        shown = f"{diff}Executions: no execution would move or be ended.\n"
+        nothing = "Nothing would apply there: no level above sets it.\n"
+        shown = f"{diff}{nothing}Executions: no execution would move or be ended.\n"
         assert (done.status, done.out, done.err) == (0, shown, "Dry run: nothing was deleted.\n")
     document = json.loads(shell.ok(f"{delete} --dryRun -o json"))
     assert (document["deleted"], document["dry_run"], document["before"]) == (False, True, {"value": "a"})
     assert shell.values("3", f"project={name}") == [{"value": "a"}]
 
     done = shell.run(delete)
-    assert (done.status, done.out) == (0, diff)
-    assert done.err == f"Deleted {place}. Nothing applies there now: no level above sets it.\n"
+    assert (done.status, done.out) == (0, f"{diff}Nothing applies there now: no level above sets it.\n")
+    assert done.err == f"Deleted {place}.\n"
     revision = shell.rest("GET", f"effective_attributes?project={name}")["revision"]
     for more in ("", " --dryRun", " --force"):
         done = shell.run(delete + more)

@@ -22,7 +22,7 @@ QUERIES: dict[str, tuple[str, Callable[[Connection], Any]]] = {
     "of names": ("ix_launch_plans_active", lambda c: registrations.active_plans_of(c, [("p", "d", "plan3")])),
     "of workflows": (
         "ix_launch_plans_active_workflow",
-        lambda c: registrations.active_plans_of_workflows(c, [("p", "d", "w3")]),
+        lambda c: registrations.workflows_of_active_plans(c, [("p", "d", "w3")], 10),
     ),
     "below a project": ("ix_launch_plans_active_workflow", lambda c: scopes.below(c, "d", ["p"], 10)),
 }
@@ -112,4 +112,4 @@ def test_the_indexes_come_and_go_with_their_migration_and_the_plans_stay(filled:
     migrate(filled)
     assert indexes <= names()
     with filled.connect() as connection:
-        assert len(registrations.active_plans(connection)) == PLANS
+        assert len(registrations.active_plans_containing(connection, [], None, 2 * PLANS)) == PLANS

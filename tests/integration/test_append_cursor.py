@@ -7,7 +7,7 @@ from sqlalchemy import Connection, delete, insert
 
 from admin.services.context import Context
 from admin.store.cache.append_cursor import AppendCursor
-from admin.store.fleet import cluster_events
+from admin.store.fleet_tables import cluster_events
 
 
 def add(connection: Connection, context: Context, cluster: str, number: int | None = None) -> None:

@@ -155,6 +155,8 @@ def test_who_gave_it_up_is_said_and_that_nobody_has_confirmed(
     assert agent.report("gone", "ABORTED", finished_at=ended) is None
     clock.advance(1)
     assert agent.report("gone", "ABORTED", finished_at=ended) is None  # the same again changes nothing
+    taken = get(agent.client, f"executions/{agent.project}/{DOMAIN}/gone")["closure"]["duration"]
+    assert (taken, explained(agent, "gone")["status"]["times"]["run_seconds"]) == (33.0, 33.0)  # until it really ended
     [(unconfirmed_now, ended_at, confirmed_at)] = attempts(agent, "gone", "unconfirmed", "ended_at", "confirmed_at")
     assert (unconfirmed_now, ended_at) == (None, ended)
     message = explained(agent, "gone")["status"]["message"]

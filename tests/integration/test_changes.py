@@ -241,6 +241,45 @@ def test_a_revision_whose_rows_have_moved_on_is_not_undone(api: FlaskClient) -> 
     )
 
 
+def test_a_revision_that_was_rolled_back_says_by_which(api: FlaskClient) -> None:
+    change(api, label("a", domain="staging"))
+    change(api, label("b", domain="staging"))
+    api.post(f"{API}/rollbacks", json={"revision": 2, "claimed_by": "ana", "message": "too far"})
+    refused = api.post(f"{API}/rollbacks", json={"revision": 2}).get_json()
+    assert refused["error"] == "version_conflict"
+    assert refused["message"].startswith("Revision 2 was rolled back already, by revision 3, anonymous (says ana), ")
+    assert refused["message"].endswith("To make its change again, roll back revision 3.")
+    (detail,) = refused["details"]
+    assert (detail["rolled_back"], detail["changed_by_revision"], "later" in detail) == (True, 3, False)
+    change(api, label("c", domain="staging"))
+    refused = api.post(f"{API}/rollbacks", json={"revision": 2}).get_json()
+    (detail,) = refused["details"]
+    assert "rolled_back" not in detail
+    assert [(entry["revision"], entry.get("undone")) for entry in detail["later"]] == [(4, None), (3, 2)]
+    assert detail["later_count"] == 2
+    assert "(rollback of revision 2)" in refused["message"]
+    for number in range(20):
+        change(api, label(f"d{number}", domain="staging"))
+    (detail,) = api.post(f"{API}/rollbacks", json={"revision": 2}).get_json()["details"]
+    assert (len(detail["later"]), detail["later"][0]["revision"], detail["later_count"]) == (10, 24, 22)
+
+
+def test_a_stale_version_is_answered_with_every_revision_since(api: FlaskClient) -> None:
+    for value, name in (("a", "ana"), ("b", "ben"), ("c", "cleo")):
+        body = {"changes": [label(value, domain="staging")], "claimed_by": name, "message": f"to {value}"}
+        assert api.post(f"{API}/attribute_changes", json=body).status_code == 200
+    stale = {"changes": [{**label("x", domain="staging"), "expected_version": 1}]}
+    refused = api.post(f"{API}/attribute_changes", json=stale).get_json()
+    (detail,) = refused["details"]
+    assert [(entry["revision"], entry["claimed_by"], entry["message"]) for entry in detail["later"]] == [
+        (3, "cleo", "to c"),
+        (2, "ben", "to b"),
+    ]
+    assert (detail["later_count"], detail["current_version"], detail["provenance"]["revision"]) == (2, 3, 3)
+    assert "changed since by revision 3, anonymous (says cleo)" in refused["message"]
+    assert ", and by revision 2, anonymous (says ben)" in refused["message"]
+
+
 def test_a_scope_goes_back_alone(api: FlaskClient) -> None:
     change(api, label("a", domain="staging"), label("a", domain="production"))
     task = {"resource_type": 0, "domain": "staging", "payload": {"limits": {"cpu": "4"}}}

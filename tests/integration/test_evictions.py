@@ -127,9 +127,9 @@ def test_a_silent_cluster_is_unreachable_then_lost_and_ready_again_as_soon_as_it
     assert [event["type"] for event in reversed(events)] == ["READY", "UNREACHABLE", "LOST", "READY", "LOST", "READY"]
     first, unreachable, lost, back, *_ = [event["reason"] for event in reversed(events)]
     assert first == "Its agent synced for the first time."
-    assert unreachable.startswith("Its agent was last heard at 20")
-    assert unreachable.endswith("; it has been silent for more than 20 s (agents.unreachableSeconds).")
-    assert lost.endswith("; it has been silent for more than 1 min 40 s (agents.lostSeconds).")
+    assert unreachable.startswith("Its agent had been silent since 20")
+    assert unreachable.endswith(", for more than 20 s (agents.unreachableSeconds).")
+    assert lost.endswith(", for more than 1 min 40 s (agents.lostSeconds).")
     assert back == "Its agent is heard again, after 1 min 41 s without a sync; the cluster was lost."
 
 
@@ -453,7 +453,10 @@ def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
     assert agent.holding.keys() == {"plain", "late", "moves", "offered"}
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/late", json={"cause": "mine"}))
     assert agent.offered() == {"ended": 1}
-    switch(agent.client, agent.cluster, "drain", deadline="10m")
+    switch(agent.client, agent.cluster, "drain", deadline="10m", reason="disks", claimed_by="ana")
+    number = get(agent.client, f"clusters/{agent.cluster}/events?limit=1")["events"][0]["number"]
+    at = clock().isoformat(timespec="seconds").replace("+00:00", "Z")
+    drained = f"Its cluster was drained (event {number}, anonymous (says ana), at {at}, 'disks')."
     clock.advance(599)
     end_drained(context)
     assert phase(agent, "plain")[0] == "RUNNING"
@@ -464,12 +467,24 @@ def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
     other.sync()
     decide_undecided(context)
     assert place(agent, "ended") == (other.cluster, 2)  # nobody had started it
+    clock.advance(1)
     answer = agent.sync(want=5)
     assert sorted(names(answer["cancels"])) == ["late", "moves", "offered", "plain"]
     assert answer["leases"] == []
+    switch(agent.client, agent.cluster, "uncordon")
     agent.finish(["plain", "late", "moves", "offered"], "ABORTED")
+    switch(agent.client, agent.cluster, "cordon")
     decide_undecided(context)
     assert phase(agent, "plain") == ("ABORTED", "DRAINED")
+    path = f"executions/{agent.project}/{DOMAIN}"
+    closure, explanation = get(agent.client, f"{path}/plain")["closure"], get(agent.client, f"{path}/plain/explanation")
+    assert (closure["reason"]["message"], closure["abort_metadata"]["claimed_by"]) == (drained, "ana")
+    assert f" 0 s ago: {drained} No other attempt follows" in explanation["status"]["message"]
+    for name in ("plain", "moves"):
+        attempt = get(agent.client, f"{path}/{name}/explanation")["attempts"][0]
+        by = attempt["drained_by"]
+        assert (by["event"], by["claimed_by"], by["message"]) == (number, "ana", "disks")
+        assert drained in attempt["reason"]["message"]
     assert phase(agent, "late") == ("ABORTED", "TERMINATED")
     assert (phase(agent, "moves")[0], place(agent, "moves")) == ("QUEUED", (other.cluster, 2))
     assert "abort_metadata" not in execution(agent.client, "moves", agent.project)["closure"]

@@ -83,16 +83,17 @@ def counts(agent: PlayedAgent, by: str, query: str = "") -> dict[str, int]:
 
 
 def test_executions_are_selected_by_what_ended_them(agent: PlayedAgent) -> None:
-    assert listed(agent, "cause=EXIT_CODE") == ["crashes", "exits"]
+    assert listed(agent, "cause=EXIT_CODE") == ["again", "crashes", "exits", "later"]  # in back-off for it, too
+    assert listed(agent, "cause=EXIT_CODE&phase=QUEUED") == ["again", "later"]
     assert listed(agent, "cause=LIMIT") == ["lasts", "swells"]
     assert listed(agent, "cause=CLUSTER_LOST,CANCELLED") == ["unwanted", "vanishes"]
     assert listed(agent, "cause=PLATFORM&domain=development") == ["breaks"]
-    assert listed(agent, "filters=value_in(cause,)") == ["again", "later", "waits", "works"]
+    assert listed(agent, "filters=value_in(cause,)") == ["waits", "works"]
     assert listed(agent, "filters=value_not_in(cause,EXIT_CODE;LIMIT;)") == ["breaks", "unwanted", "vanishes"]
     assert listed(agent, "cause=LIMIT&phase=FAILED") == ["swells"]
     assert listed(agent, "cause=LIMIT&sort_by.key=updated_at") == ["lasts", "swells"]
-    closures = {name: execution(agent.client, name, agent.project)["closure"] for name in ("swells", "works")}
-    assert (closures["swells"]["cause"], "cause" in closures["works"]) == ("LIMIT", False)
+    shown = {name: execution(agent.client, name, agent.project)["closure"] for name in ("swells", "works", "again")}
+    assert [closure.get("cause") for closure in shown.values()] == ["LIMIT", None, "EXIT_CODE"]
 
 
 def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: PlayedAgent) -> None:
@@ -106,8 +107,8 @@ def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: Played
 def test_executions_are_counted_by_what_they_share(agent: PlayedAgent) -> None:
     cluster = agent.cluster
     assert counts(agent, "cause") == {
-        "": 4,
-        "EXIT_CODE": 2,
+        "EXIT_CODE": 4,
+        "": 2,
         "LIMIT": 2,
         "CANCELLED": 1,
         "CLUSTER_LOST": 1,

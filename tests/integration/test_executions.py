@@ -16,6 +16,7 @@ from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.queueing_budgets import end_overdue
 from admin.services.run_requests import read_request
+from tests.support.ages import AGE
 from tests.support.placing import (
     API,
     JOB,
@@ -170,7 +171,7 @@ def test_a_request_above_the_limit_is_refused_and_nothing_is_stored(
         ):
             answer = refused(response, 400, "above_limit", "spec.job.resources.requests.cpu")
             assert f"900m is above the limit of 200m set at project-domain {project}/development" in answer["message"]
-            set_by = rf"That was set by revision {revision}, anonymous \(says ana\), \d+ s ago, 'cap it'\."
+            set_by = rf"That was set by revision {revision}, anonymous \(says ana\), {AGE}, 'cap it'\."
             assert re.search(set_by, answer["message"])
             provenance = answer["details"][0]["provenance"]
             assert (provenance["revision"], provenance["claimed_by"]) == (revision, "ana")

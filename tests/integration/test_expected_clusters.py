@@ -69,7 +69,13 @@ def test_a_creation_that_goes_to_a_cluster_that_nobody_runs_is_warned_of_and_lis
     preview = ok(api.post(f"{API}/placements", json=asked("f", **pool("gpu"))))
     assert (codes(preview), preview["reason"]["code"]) == ([WARNING], "CLUSTER_EXPECTED")
     assert explanation(api, "e")["candidates"][0]["expected"]
-    assert "(executions: 2)" in listed(api)["a"]
+    assert listed(api)["a"].endswith(
+        "work waits there (executions: 2). Start its agent, or add a cluster that has one to the pools and labels that "
+        "the executions were placed by, or end 1 of the executions, whose requests name the cluster itself, and create "
+        "them anew."
+    )
+    alone = explanation(api, "named")["status"]["next"]
+    assert alone == "The agent of a takes it once there is one. It is decided again when the fleet changes."
     state = StateSummary(context)()
     assert state is not None
     assert state.warnings[WARNING] == 1
@@ -101,6 +107,11 @@ def test_what_waits_at_an_expected_cluster_moves_as_far_as_a_seen_one_has_room(
         created(api, name, **pool("gpu"))
     put_pool(api, "gpu", ["a", "b"], strategy=strategy)
     assert decide_waiting(context) == []
+    report(api, "b", capacity={"executions": 2}, free={"executions": 0})
+    assert explanation(api, "e0")["status"]["next"] == (
+        "The agent of a takes it once there is one. It is decided again when a cluster that has been seen has room for "
+        "it, or the fleet changes."
+    )
     loop = WaitingLoop(context, interval=0)
     report(api, "b", capacity={"executions": 2}, free={"executions": 2})
     loop()
@@ -168,3 +179,11 @@ def test_a_backup_of_before_the_first_sync_waits_for_the_agent_that_had_register
     assert west.sync(seen=100)["lost"] == []
     assert get(api, "clusters/west")["state"] == "ready"
     assert clusters(api, "e") == ["west"]
+
+
+def test_what_names_an_expected_cluster_itself_is_not_told_to_change_pools(api: FlaskClient) -> None:
+    put_cluster(api, "a")
+    created(api, "named", cluster="a")
+    assert listed(api)["a"].endswith(
+        "Start its agent, or end the executions, whose requests name the cluster itself, and create them anew."
+    )

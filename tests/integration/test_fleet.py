@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
 from tests.conftest import MakeApp
+from tests.support.agents import Clock, played_agent
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -368,6 +369,31 @@ def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: Flask
     refused(create(api, "after"), 400, "unknown_pool", "pool")
 
 
+def test_settings_that_name_a_deleted_pool_are_listed_up_to_a_number_and_counted(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["c1"])
+    put_pool(api, "spare", ["c1"])
+
+    def row(number: int, pool: str) -> dict[str, Any]:
+        payload = {"cluster_pool_name": pool}
+        place = {"project": PROJECT, "domain": DOMAIN, "workflow": f"w{number:03}"}
+        return {"resource_type": "CLUSTER_ASSIGNMENT", **place, "payload": payload}
+
+    def change(*changes: dict[str, Any], query: str) -> Any:
+        return api.post(f"{API}/attribute_changes?{query}", json={"changes": list(changes)})
+
+    delete = {"pool_definition": {"name": "gpu"}, "delete": True}
+    ok(change(*(row(number, "gpu") for number in range(503)), query="force=true"))
+    refusal = refused(change(delete, query="dry_run=true"), 409, "in_use")
+    assert " And 498 more. " in refusal["message"]
+    users = ok(change(delete, query="dry_run=true&force=true"))["users"]
+    assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 3 more settings name it."]
+    # What the same change leaves without the name does not count, and what it gives the name does.
+    others = [*(row(number, "spare") for number in range(2)), row(600, "gpu")]
+    users = ok(change(delete, *others, query="dry_run=true&force=true"))["users"]
+    assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 2 more settings name it."]
+    ok(change(delete, *(row(number, "spare") for number in range(503)), query=""))
+
+
 def test_a_cluster_whose_own_name_is_used_as_a_label_is_in_use(api: FlaskClient) -> None:
     put_cluster(api, "lonely")
     put_attribute(api, "domain", "execution_cluster_label", {"value": "lonely"})
@@ -487,3 +513,93 @@ def test_a_managed_pool_that_configuration_declares_too_gives_way_and_can_be_del
     assert "shadowed_definition" not in [warning["code"] for warning in get(api, "warnings")["warnings"]]
     assert get(api, "pools/gpu")["source"] == "configuration"
     refused(api.delete(f"{API}/pools/gpu"), 409, "declared_in_configuration")
+
+
+def test_definitions_are_read_as_they_were_at_a_revision(api: FlaskClient) -> None:
+    first = put_pool(api, "gpu", {"a": 1})["revision"]
+    second = put_pool(api, "gpu", {"a": 1, "b": 2}, description="two")["revision"]
+    put_label(api, "other", {"a": 1})
+    third = ok(api.delete(f"{API}/pools/gpu"))["revision"]
+    fourth = put_pool(api, "late", {"c": 1})["revision"]
+
+    def defined(query: str) -> Any:
+        return get(api, f"definitions?resource_type=POOL{query}")
+
+    def members(query: str) -> dict[str, list[str]]:
+        definitions = defined(query)["definitions"]
+        return {entry["name"]: [member["id"] for member in entry["definition"]["members"]] for entry in definitions}
+
+    assert members(f"&at={first - 1}") == {}
+    assert members(f"&at={first}") == members(f"&at={first}&name=gpu") == {"gpu": ["a"]}
+    assert members(f"&at={second}") == members(f"&at={third - 1}") == {"gpu": ["a", "b"]}
+    assert members(f"&at={third}") == {}
+    assert members("") == members(f"&at={fourth}") == {"late": ["c"]}
+    answer = defined(f"&at={second}")
+    [entry] = answer["definitions"]
+    assert (answer["revision"], entry["version"], entry["provenance"]["revision"]) == (second, second, second)
+    assert entry["definition"]["description"] == "two"
+    refusal = refused(api.get(f"{API}/definitions?resource_type=POOL&name=late&at={first}"), 404, "pool_not_found")
+    assert f"It was defined later, by revision {fourth}, anonymous" in refusal["message"]
+    refused(api.get(f"{API}/definitions?resource_type=POOL&at={fourth + 1}"), 404, "revision_not_found")
+    refused(api.get(f"{API}/definitions?resource_type=QUEUE"), 400, "invalid_request", "resource_type")
+    put_pool(api, "more", {"c": 1})
+    page = defined("&limit=1")
+    assert [entry["name"] for entry in page["definitions"]] == ["late"]
+    assert [entry["name"] for entry in defined(f"&limit=1&token={page['token']}")["definitions"]] == ["more"]
+
+
+def test_warnings_say_by_which_revision_something_was_deleted_that_is_still_named(api: FlaskClient) -> None:
+    put_cluster(api, "east")
+    put_pool(api, "big", ["east"])
+    put_label(api, "fast", ["east"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "big"}, domain="staging")
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "fast"}, domain="production")
+    why = {"message": "sold", "claimed_by": "ana"}
+    for path in ("pools/big", "labels/fast"):
+        ok(api.delete(f"{API}/{path}?force=true", json=why))
+    for path in ("warnings", "matchable_attributes/no_effect"):
+        by_kind = {warning["resource_type"]: warning for warning in get(api, path)["warnings"]}
+        for kind, word in (("CLUSTER_ASSIGNMENT", "pool 'big'"), ("EXECUTION_CLUSTER_LABEL", "label 'fast'")):
+            warning = by_kind[kind]
+            assert warning["message"].startswith(f"The {word} was deleted by revision "), path
+            assert "anonymous (says ana)" in warning["message"]
+            assert "once it is defined again; until then executions that need it are refused." in warning["message"]
+            assert warning["deleted_by"]["message"] == "sold"
+    written = put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "big"}, domain="development")
+    assert written["warnings"][0]["deleted_by"]["message"] == "sold"
+    put_pool(api, "big", ["east"])
+    ok(api.delete(f"{API}/clusters/east?force=true", json=why))
+    expected = [warning for warning in get(api, "warnings")["warnings"] if warning["code"] == "expected_cluster"]
+    assert [warning["deleted_by"]["message"] for warning in expected] == ["sold"]
+    assert expected[0]["message"].startswith("The cluster 'east' was deleted by revision ")
+    cluster = get(api, "clusters/east")
+    assert cluster["provenance"]["deleted"]["message"] == "sold"
+    assert "It was deleted by revision " in cluster["summary"]
+    put_pool(api, "new", ["never"])
+    assert "deleted" not in (get(api, "clusters/never").get("provenance") or {})
+
+
+def test_the_events_of_a_cluster_are_listed_without_reports_on_request(api: FlaskClient) -> None:
+    put_cluster(api, "east")
+    for number in range(3):
+        report(api, "east", free={"executions": number})
+        switch(api, "east", "cordon" if number % 2 == 0 else "uncordon")
+    everything = get(api, "clusters/east/events")
+    assert ([event["type"] for event in everything["events"]].count("REPORTED"), "left_out" in everything) == (3, False)
+    page = get(api, "clusters/east/events?reports=false&limit=2")
+    assert ([event["type"] for event in page["events"]], page["left_out"]) == (["CORDONED", "UNCORDONED"], 1)
+    rest = get(api, f"clusters/east/events?reports=false&token={page['token']}")
+    assert ([event["type"] for event in rest["events"]], rest["left_out"]) == (["CORDONED"], 2)
+
+
+def test_a_cluster_tells_how_long_its_newest_executions_waited(
+    api: FlaskClient, context: Context, app_clock: Clock
+) -> None:
+    agent = played_agent(api, context, "east")
+    assert "recent_wait" not in get(api, "clusters/east")
+    for seconds in (2, 4):
+        created(api, f"e{seconds}", cluster="east")
+        app_clock.advance(seconds)
+        agent.start()
+    created(api, "waits", cluster="east")
+    assert get(api, "clusters/east")["recent_wait"] == {"seconds": 3.0, "executions": 2, "examined": 3}

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, create_engine, event, insert, update
 
+from admin.core.changes import RowKey
 from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import PLATFORM, Scope
 from admin.store import (
     attributes,
+    decisions,
+    derived_fields,
     execution_counts,
     execution_events,
     execution_lists,
@@ -44,7 +47,7 @@ from bench.finished import add_finished
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.small_fleets import small_fleet
 
-FINISHED = 20_000
+FINISHED, REVISIONS = 20_000, 5000
 NOW = datetime.now(UTC)
 SILENT = SilentClusters(clusters=["cluster-1"], lost=["cluster-1"], given_up=[], given_up_before=NOW)
 ACTIVE = equals("state", "ACTIVE")
@@ -190,14 +193,25 @@ def _let_some_wait(connection: Connection) -> None:
 
 def _add_revisions(connection: Connection) -> None:
     """Many revisions of attributes, and few of a pool in each hundred."""
-    numbers = range(1, 5001)
-    made = [{"number": number, "created_at": NOW, "author": "ann"} for number in numbers]
+    numbers = range(1, REVISIONS + 1)
+    made = [
+        {"number": number, "created_at": NOW - timedelta(minutes=REVISIONS - number), "author": "ann"}
+        for number in numbers
+    ]
     connection.execute(insert(revisions.revisions), made)
     keys = dict.fromkeys(Scope._fields, "")
     changes = [
         {"revision": number, "ordinal": 0, "after": {}, "kind": "POOL", "name": f"pool-{number % 7}", **keys}
         if number % 100 == 0
-        else {"revision": number, "ordinal": 0, "after": {}, "kind": "EXECUTION_QUEUE", "name": "", **keys}
+        else {
+            "revision": number,
+            "ordinal": 0,
+            "after": {},
+            "kind": "EXECUTION_QUEUE",
+            "name": "",
+            **keys,
+            "project": f"team-{number % 500}",
+        }
         for number in numbers
     ]
     connection.execute(insert(revisions.revision_changes), changes)
@@ -291,6 +305,7 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
     "by origin": (counted("origin"), "active"),
     "by the scope of a limit": (counted("limit_scope"), "active"),
+    "waits of a cluster": (lambda c: executions.newest_waits(c, "cluster-7", 100), "cluster"),
     "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", ["cluster-7"], WINDOW, 10), "cluster"),
     "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),
 }
@@ -325,7 +340,15 @@ COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     ),
     "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),
     "leases": (lambda c: executions.leases_by_cluster(c), ("held", "unfinished")),
+    "leased": (lambda c: executions.count_leased(c, ["cluster-1"], [("pool", "gpu")]), ("held",)),
+    "waiting": (lambda c: execution_queue.count_waiting(c), ("unfinished", "offered", "phase")),
+    "naming": (lambda c: execution_queue.count_naming(c, ["cluster-1"]), ("offered",)),
     "of a cluster": (lambda c: executions.count_unfinished(c, cluster="cluster-1"), ("unfinished", "phase")),
+    "first of a cluster": (lambda c: executions.first_unfinished(c, 5, cluster="cluster-1"), ("unfinished", "phase")),
+    "first of a pool": (
+        lambda c: executions.first_unfinished(c, 5, route_kind="pool", route_name="batch"),
+        ("unfinished", "phase"),
+    ),
     "for metrics": (lambda c: list(executions.unfinished_counts(c)), ("unfinished", "phase")),
 }
 
@@ -398,10 +421,33 @@ def test_names_are_found_by_their_key_as_soon_as_the_database_knows_its_tables(c
     assert uses(crowded.of(BY_NAME[name]), "uq_executions_project_domain_name")
 
 
-def test_the_attempts_of_an_execution_are_read_from_its_own_events(plans: Plans) -> None:
-    plan = plans.of(lambda c: execution_events.attempt_events(c, 7, 100))
-    assert re.search("SEARCH execution_events USING INDEX|Index Cond: .execution_id = '7'", plan), plan
+EVENTS: dict[str, Call] = {
+    "of an execution": lambda c: execution_events.events_of(c, 7, 0, 100),
+    "attempts": lambda c: execution_events.attempt_events(c, 7, 100),
+    "unconfirmed attempts": lambda c: execution_events.unconfirmed_attempts(c, range(1, 50), "cluster-1"),
+    "of a type": lambda c: execution_events.with_event(c, range(1, 50), "CONFIRMED", "cluster-1"),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_events_are_read_by_their_executions(plans: Plans, name: str) -> None:
+    plan = plans.of(EVENTS[name])
+    assert re.search(r"SEARCH execution_events USING INDEX|Index Cond: \(+execution_id = ", plan), plan
     assert not re.search("SCAN execution_events|Seq Scan", plan), plan
+
+
+DECISIONS: dict[str, Call] = {
+    "of an execution": lambda c: decisions.of(c, 7),
+    "settings": lambda c: decisions.settings_trails(c, [(number, 1) for number in range(1, 50)]),
+    "placements": lambda c: decisions.placement_trails(c, [(number, 1) for number in range(1, 50)]),
+    "origins": lambda c: derived_fields.values_of(c, "origin_scope", range(1, 50)),
+}
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_decisions_are_read_by_their_executions(plans: Plans, name: str) -> None:
+    plan = plans.of(DECISIONS[name])
+    assert not re.search(r"SCAN (decisions|executions)|Seq Scan on (decisions|executions)", plan), plan
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -426,6 +472,12 @@ ANSWERS: dict[str, Call] = {
     "containing": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], None, most=100, limit=10),
     "containing-later": lambda c: attributes.containing(c, "EXECUTION_QUEUE", ["critical"], PLACE, most=100, limit=10),
     "known-scopes": lambda c: scopes.below(c, "staging", ["team-1"], 100, after=("w", "l")),
+    "known-scopes-of-many": lambda c: scopes.below_all(c, [PLACE._replace(workflow="", launch_plan="")], 100),
+    "known-plans-of-many": lambda c: scopes.below_all(c, [PLACE._replace(launch_plan="")], 100),
+    "naming": lambda c: attributes.naming(c, "EXECUTION_CLUSTER_LABEL", "value", "near", 100),
+    "count-naming": lambda c: attributes.count_naming(c, "EXECUTION_CLUSTER_LABEL", "value", "near"),
+    "below-a-project": lambda c: attributes.keys_below(c, "team-1"),
+    "plans-of-workflows": lambda c: registrations.workflows_of_active_plans(c, [("team-1", "staging", "w")], 100),
     "active-plans": lambda c: registrations.active_plans_of(c, [("team-1", "staging", "l")]),
     "newest-workflows": lambda c: registrations.newest_workflows(c, [("team-1", "staging", "w")]),
 }
@@ -456,6 +508,7 @@ def test_attributes_are_found_by_their_key(plans: Plans, call: Call) -> None:
 NAMED: dict[str, Call] = {
     "last-change": lambda c: revisions.last_changes(c, "POOL", "pool-3", 1),
     "page": lambda c: revisions.page(c, RevisionFilter(kind="POOL", name="pool-3"), None, 20),
+    "changed-since": lambda c: revisions.changed_since(c, RowKey("POOL", "pool-3", PLATFORM), 100, 10),
 }
 
 
@@ -464,6 +517,34 @@ def test_changes_of_one_name_are_found_by_it(plans: Plans, name: str) -> None:
     plan = plans.of(NAMED[name])
     assert "ix_revision_changes_name" in plan, plan
     assert not re.search(r"SCAN revision(s|_changes)|Seq Scan on revision", plan), plan
+
+
+MINUTE = timedelta(minutes=1)
+HISTORY: dict[str, tuple[Call, str]] = {
+    "of-a-project": (lambda c: revisions.page(c, RevisionFilter(project="team-3"), None, 20), "_changes_scope"),
+    "of-a-scope": (
+        lambda c: revisions.page(c, RevisionFilter(**PLACE._asdict(), kind="EXECUTION_QUEUE"), None, 20),
+        "_changes_scope",
+    ),
+    "of-a-row": (lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLACE, REVISIONS, 10), "_changes_scope"),
+    "of-the-fleet": (lambda c: revisions.last_of_fleet(c, 1000), "_changes_name"),
+    "since-a-time": (lambda c: revisions.page(c, RevisionFilter(after=NOW - 5 * MINUTE), None, 20), "s_created_at"),
+    "before-a-time": (
+        lambda c: revisions.page(c, RevisionFilter(before=NOW - (REVISIONS - 5) * MINUTE), None, 20),
+        "s_created_at",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_a_part_of_the_history_is_found_by_an_index(plans: Plans, name: str) -> None:
+    call, index = HISTORY[name]
+    if plans.database.engine.dialect.name == "postgresql":  # which the admin has look at tables as soon as they grow
+        with plans.database.autocommit() as connection:
+            connection.exec_driver_sql("ANALYZE revisions, revision_changes")
+    plan = plans.of(call)
+    assert f"ix_revision{index}" in plan, plan
+    assert not re.search(r"SCAN revision(s|_changes)(?! USING)|Seq Scan on revision(s|_changes)", plan), plan
 
 
 def test_the_last_change_of_a_name_is_the_newest(plans: Plans) -> None:
@@ -476,3 +557,25 @@ def test_the_last_change_of_a_name_is_the_newest(plans: Plans) -> None:
 def test_the_last_change_of_an_attribute_is_found_by_its_scope(plans: Plans) -> None:
     plan = plans.of(lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLACE))
     assert not re.search(r"SCAN revision_changes(?! USING)|Seq Scan on revision", plan), plan
+
+
+def test_the_first_scopes_below_a_project_are_read_without_sorting_all(plans: Plans) -> None:
+    plan = plans.of(lambda c: scopes.below_all(c, [Scope("staging", "team-1")], 100))
+    assert not re.search("SCAN (attributes|workflows|launch_plans)(?! USING)", plan), plan
+    if plans.database.engine.dialect.name == "sqlite":  # the other one sorts what is as little as here
+        assert plan.count("TEMP B-TREE FOR ORDER BY") == 1, plan  # of the first ones of each table
+
+
+OF_ROW: dict[str, Call] = {
+    "deleted-at": lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLATFORM),
+    "changes": lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLATFORM, 4990, 10),
+    "changes-of-few": lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLACE, 4990, 10),
+    "changed-since": lambda c: revisions.changed_since(c, RowKey("EXECUTION_QUEUE", "", PLATFORM), 10, 10),
+}
+
+
+@pytest.mark.parametrize("name", OF_ROW)
+def test_the_newest_changes_of_a_row_are_found_without_sorting_all(plans: Plans, name: str) -> None:
+    plan = plans.of(OF_ROW[name])
+    assert not SORTS.search(plan), plan
+    assert not re.search(r"SCAN revision_changes(?! USING)", plan), plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -389,6 +390,11 @@ def test_what_is_declined_goes_elsewhere_until_nobody_will_have_it(play: Play, c
     assert (execution.get("cluster"), execution["closure"]["phase"]) == (None, "QUEUED")
     assert execution["closure"]["reason"]["code"] == "CLUSTERS_DECLINED"
     assert f"'{second.cluster}' declined it" in execution["closure"]["reason"]["message"]
+    explanation = get(first.client, f"executions/{first.project}/{DOMAIN}/e/explanation")
+    why = {candidate["cluster"]: candidate["why_not"] for candidate in explanation["candidates"]}
+    assert re.fullmatch(r"declined it at [-0-9T:]+Z: no licence left", why[first.cluster])
+    assert f"'{first.cluster}' declined it at " in explanation["status"]["message"]
+    assert ": no licence left" in explanation["status"]["message"]
     assert (first.offered(), second.offered()) == ({}, {})
     third = play("c")
     put_pool(first.client, first.project, [first.cluster, second.cluster, third.cluster])

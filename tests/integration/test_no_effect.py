@@ -9,6 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
+from admin.services.context import Context
 from admin.services.no_effect import list_no_effect
 from admin.store.attributes import Filter
 from tests.support.apps import context_of
@@ -26,6 +27,7 @@ from tests.support.placing import (
     register_workflow,
     switch,
 )
+from tests.support.statements import statements
 
 LABEL = "execution_cluster_label"
 
@@ -171,6 +173,9 @@ def test_rows_of_an_archived_project_and_of_a_kind_that_is_not_declared(app: Fla
     with context_of(app).database.engine.begin() as connection:
         connection.execute(text("UPDATE attributes SET kind = 'GONE' WHERE project = ''"))
     assert codes(api) == [("undeclared_kind", "platform"), ("archived_project", "project-domain")]
+    first = reasons(api, "?limit=1")
+    assert [entry["code"] for entry in first["warnings"]] == ["undeclared_kind"]
+    assert codes(api, f"?limit=1&token={first['token']}") == [("archived_project", "project-domain")]
     assert codes(api, "?project=old") == [("archived_project", "project-domain")]
 
 
@@ -186,3 +191,34 @@ def test_rows_of_an_archived_project_and_of_a_kind_that_is_not_declared(app: Fla
 )
 def test_bad_input_is_refused_by_name(api: FlaskClient, query: str, error: str, field: str | None) -> None:
     refused(api.get(f"{API}/matchable_attributes/no_effect?{query}"), 400, error, field)
+
+
+def test_each_reason_names_the_revision_that_set_the_field(api: FlaskClient) -> None:
+    asks = {"command": ["true"], "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    ok(register_workflow(api, "fit", job=asks))
+    path = f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/fit?resource_type=0"
+    made = [
+        ok(api.patch(path, json={"set": {field: value}, "claimed_by": name}))["revision"]
+        for field, value, name in (
+            ("defaults.cpu", "1", "ana"),
+            ("limits.cpu", "4", "ben"),
+            ("defaults.memory", "1Gi", "cleo"),
+            ("limits.memory", "4Gi", "dan"),
+        )
+    ]
+    answer = reasons(api)
+    [entry] = answer["warnings"]
+    assert (entry["code"], entry["version"]) == ("ignored_by_job", made[3])
+    assert entry["fields"] == ["defaults.cpu", "defaults.memory"]
+    assert entry["revisions"] == {"defaults.cpu": made[0], "defaults.memory": made[2]}
+    names = {path: answer["revisions"][str(number)]["claimed_by"] for path, number in entry["revisions"].items()}
+    assert names == {"defaults.cpu": "ana", "defaults.memory": "cleo"}
+
+
+def test_of_launch_plans_only_the_workflows_that_they_run_are_read(set_up: FlaskClient, context: Context) -> None:
+    put_attribute(set_up, "workflow", LABEL, {"value": "a"}, workflow="fit")
+    with statements(context) as seen:
+        reasons(set_up, "?workflow=fit&resource_type=EXECUTION_CLUSTER_LABEL")
+    [asked] = [statement for statement in seen if "launch_plans.workflow" in statement.partition("WHERE")[0]]
+    assert "digest" not in asked
+    assert "LIMIT" in asked

@@ -335,3 +335,26 @@ def test_a_pool_of_configuration_takes_its_strategy_from_there(make_app: Any) ->
     api = make_app(clusters=sections).test_client()
     assert get(api, "pools/p")["strategy"] == "spill"
     assert {created(api, f"e{number}", **pool("p"))["cluster"] for number in range(8)} == {"z"}
+
+
+def test_a_cluster_without_a_gpu_takes_no_job_that_wants_one_and_an_unknown_one_is_warned_of(api: FlaskClient) -> None:
+    job = {"command": ["true"], "resources": {"requests": {"gpu": "1"}}}
+    for name in ("plain", "unknown", "declared"):
+        put_cluster(api, name, **({"capacity": {"gpu": "2"}} if name == "declared" else {}))
+        put_pool(api, name, [name])
+    report(api, "plain", capacity={"cpu": "4", "memory": "8Gi"})
+    report(api, "declared", capacity={"cpu": "4", "memory": "8Gi"})
+    report(api, "unknown", capacity={"executions": 10})
+    put_pool(api, "both", ["plain", "unknown"], strategy="spill")
+    refusal = refused(
+        api.post(f"{API}/placements", json=asked("e", **pool("plain"), job=job)), 400, "no_cluster_large_enough"
+    )
+    assert "'plain' has no gpu by its last report, 1 wanted" in refusal["message"]
+    answer = ok(api.post(f"{API}/placements", json=asked("e", **pool("both"), job=job)))
+    assert answer["cluster"] == "unknown"
+    assert [warning["code"] for warning in answer["warnings"]] == ["unknown_capacity"]
+    assert "'unknown' has a gpu is not known" in answer["warnings"][0]["message"]
+    sure = ok(api.post(f"{API}/placements", json=asked("e", **pool("declared"), job=job)))
+    assert (sure["cluster"], sure["warnings"]) == ("declared", [])
+    plain = ok(api.post(f"{API}/placements", json=asked("e", **pool("plain"))))
+    assert (plain["cluster"], plain["warnings"]) == ("plain", [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,8 +16,8 @@ from admin.services.context import Context
 from admin.services.evictions import evict_from_lost
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import fleet
+from admin.store.cluster_events import ClusterEvent
 from admin.store.execution_lists import ListLimits
-from admin.store.fleet import ClusterEvent
 from tests.support.agents import Clock, PlayedAgent, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -160,7 +160,7 @@ def test_an_answer_that_has_not_looked_at_everything_says_so(app: Flask, api: Fl
     app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(previewed=1))
     add(api, "both", "first", "second")
     answer = preview(api, "cordon")
-    assert (list(effects(answer)), answer["complete"]) == (["first"], False)
+    assert (list(effects(answer)), answer["complete"], answer["not_examined"]) == (["first"], False, 1)
 
 
 def test_an_unknown_cluster_is_refused_with_the_nearest(api: FlaskClient, east: PlayedAgent) -> None:
@@ -222,7 +222,7 @@ def test_the_delete_of_a_cluster_tells_what_waits_and_runs_there_and_what_become
     }
     for name in ("waits", "offered"):
         assert execution(api, name).get("cluster") is None
-        assert execution(api, name)["closure"]["reason"]["message"] == messages(preview)[name]
+        assert messages(preview)[name].endswith(execution(api, name)["closure"]["reason"]["message"])
 
 
 @pytest.mark.parametrize("kind", ["pool", "label"])
@@ -441,7 +441,7 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
         removal = tried(api, "clusters/east", force="true")["executions"]
     for answer in (drain, cordon, removal):
         [note] = answer["notes"]
-        assert note.startswith(f"Cluster 'east' is unreachable: its agent was last heard at {heard[:19]}")
+        assert note.startswith(f"Cluster 'east' is unreachable: its agent is silent since {heard[:19]}")
     assert effects(drain) == {
         "goes-on": ("RUNS_ON", "east"),
         "again": ("RUNS_AGAIN", "west"),
@@ -450,10 +450,13 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
     }
     assert effects(removal) == effects(drain)
     outcomes = messages(drain)
-    assert outcomes["ending"].startswith("It is being ended already, but its agent has not been heard since")
+    assert outcomes["ending"].startswith("It is being ended already, but its agent is silent since")
     assert messages(removal)["ending"] == outcomes["ending"]
-    assert "its agent has not been heard since" in outcomes["goes-on"]
-    assert outcomes["again"].startswith("Counts as lost when its lease is over, at ")
+    assert "its agent is silent since" in outcomes["goes-on"]
+    lost = (datetime.fromisoformat(heard) + timedelta(seconds=context.settings.agents.lost_seconds)).isoformat()
+    assert outcomes["again"].startswith(f"Counts as lost when its cluster does, at {lost[:19]}Z (its lease is over at ")
+    at = {effect["id"]["name"]: effect["at"] for effect in drain["effects"]}
+    assert at["again"][:19] == at["fails"][:19] == lost[:19]
     assert effects(cordon) == {}
 
 
@@ -485,9 +488,12 @@ def test_the_delete_of_a_cluster_says_where_executions_stay_without_an_agent(
     with nothing_stored(context):
         silent = tried(api, "clusters/east", force="true")["executions"]
         unseen = tried(api, "clusters/south", force="true")["executions"]
-    stays = "which pools or labels still name, and"
-    assert messages(silent)["waits"] == f"Stays at east, {stays} whose agent is silent since {heard[:19]}Z."
-    assert messages(unseen)["never"] == f"Stays at south, {stays} of which no agent has ever been seen."
+    lost = (datetime.fromisoformat(heard) + timedelta(seconds=context.settings.agents.lost_seconds)).isoformat()[:19]
+    assert effects(silent) == {"waits": ("WAITS", None)}
+    start = f"Stays at east, whose agent is silent, until that counts as lost at {lost}Z; it then waits. "
+    assert messages(silent)["waits"].startswith(start)
+    stays = "which pools or labels still name, and of which no agent has ever been seen."
+    assert messages(unseen)["never"] == f"Stays at south, {stays}"
 
 
 @pytest.mark.usefixtures("west")
@@ -504,3 +510,96 @@ def test_a_rollback_of_a_pool_names_what_would_move(api: FlaskClient, context: C
     decide_waiting(context)
     plan = ok(api.post(f"{API}/rollbacks?dry_run=true", json={"revision": revision + 2}))
     assert effects(plan["executions"]) == {"moves": ("MOVES", "west")}
+
+
+def switch_all(api: FlaskClient, word: str, *clusters: str, dry_run: bool = False, **body: Any) -> Any:
+    path = f"{API}/cluster_switches?dry_run={str(dry_run).lower()}"
+    return ok(api.post(path, json={"switch": word, "clusters": clusters, **body}))
+
+
+@pytest.mark.usefixtures("west")
+@pytest.mark.parametrize("word", ["cordon", "disable", "drain"])
+def test_clusters_that_are_switched_together_take_nothing_of_each_other(
+    api: FlaskClient, context: Context, word: str
+) -> None:
+    played_agent(api, context, "north")
+    put_pool(api, "both", ["east", "west", "north"], strategy="spill")
+    add(api, "both", "moves")
+    add(api, "alone", "waits")
+    assert effects(preview(api, word))["moves"] == ("MOVES", "west")
+    with nothing_stored(context):
+        answer = switch_all(api, word, "east", "west", dry_run=True)
+    assert effects(answer) == {"moves": ("MOVES", "north"), "waits": ("WAITS", None)}
+    assert (answer["changed"], answer["dry_run"]) == (True, True)
+    made = switch_all(api, word, "east", "west", reason="new disks")
+    assert [(entry["cluster"]["name"], entry["changed"]) for entry in made["clusters"]] == [
+        ("east", True),
+        ("west", True),
+    ]
+    decide_waiting(context)
+    for name, (_, cluster) in effects(answer).items():
+        assert execution(api, name).get("cluster") == cluster
+    again = switch_all(api, word, "east", "west", dry_run=True)
+    assert (again["changed"], again["effects"]) == (False, [])
+
+
+def test_of_clusters_that_are_switched_together_none_is_if_one_is_unknown(api: FlaskClient, east: PlayedAgent) -> None:
+    body = {"switch": "cordon", "clusters": [east.cluster, "eest"]}
+    answer = refused(api.post(f"{API}/cluster_switches", json=body), 404, "cluster_not_found")
+    assert east.cluster in answer["details"][0]["closest"]
+    assert get(api, f"clusters/{east.cluster}")["cordoned"] is False
+    body = {"switch": "cordon", "clusters": [east.cluster], "deadline": "10m"}
+    refused(api.post(f"{API}/cluster_switches", json=body), 400, "invalid_request")
+
+
+@pytest.mark.usefixtures("west")
+def test_clusters_that_are_deleted_together_take_nothing_of_each_other(api: FlaskClient, context: Context) -> None:
+    for name in ("first", "second", "third"):
+        played_agent(api, context, name)
+        put_pool(api, "group", ["first", "second", "third"][: len(name)], strategy="spill")
+    add(api, "group", "moves")
+    members = [{"id": "third"}]
+    changes = [{"cluster_definition": {"name": name}, "delete": True} for name in ("first", "second")]
+    changes.append({"pool_definition": {"name": "group", "members": members}})
+    with nothing_stored(context):
+        answer = plan_of(api, *changes, force=True)
+    assert effects(answer["executions"]) == {"moves": ("MOVES", "third")}
+    assert {user["name"] for user in answer["users"]} == {"first"}
+
+
+@pytest.mark.usefixtures("west")
+def test_what_was_not_decided_for_its_number_is_counted_and_not_said_to_stay(
+    app: Flask, api: FlaskClient, context: Context
+) -> None:
+    add(api, "both", "first", "second", "third")
+    put_pool(api, "both", ["west", "east"], strategy="spill")
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(decided=1))
+    changes = [{"cluster_definition": {"name": "east"}, "delete": True}]
+    changes.append({"pool_definition": {"name": "both", "members": [{"id": "west"}]}})
+    answer = plan_of(api, *changes, force=True)["executions"]
+    assert effects(answer) == {"first": ("MOVES", "west")}
+    assert (answer["complete"], answer["not_examined"]) == (False, 2)
+
+
+@pytest.mark.usefixtures("west")
+@pytest.mark.parametrize(("begin", "end"), [("cordon", "undrain"), ("drain", "uncordon")])
+def test_a_switch_that_ends_another_state_too_says_so(api: FlaskClient, begin: str, end: str) -> None:
+    switch(api, "east", begin, reason="new disks", claimed_by="ana")
+    if begin == "cordon":
+        switch(api, "east", "drain", reason="new racks", claimed_by="otto")
+    state = "cordoned" if begin == "cordon" else "draining"
+    for answer in (preview(api, end), switch(api, "east", end)):
+        assert answer["also_ended"][state]["message"] == "new disks"
+        [note] = answer["notes"]
+        assert "anonymous (says ana)" in note
+        assert f"`rainbowctl {begin} east`" in note
+    shown = get(api, "clusters/east")
+    assert (shown["cordoned"], shown["draining"]) == (False, False)
+
+
+@pytest.mark.usefixtures("west")
+def test_the_end_of_a_drain_alone_says_nothing_of_a_cordon(api: FlaskClient) -> None:
+    switch(api, "east", "cordon")
+    switch(api, "east", "uncordon")
+    switch(api, "east", "drain")
+    assert switch(api, "east", "undrain").keys().isdisjoint({"also_ended", "notes"})

@@ -74,6 +74,7 @@ def test_effective_values_come_with_the_revisions_that_set_them_where_asked(api:
             origin.pop("revision", None)
         for step in value["trail"]:
             step.pop("revisions", None)
+    assert answer.pop("consequences")["EXECUTION_CLUSTER_LABEL"]["outcome"] == "refuses"
     assert get(api, EFFECTIVE) == {key: value for key, value in answer.items() if key != "revisions"}
 
 

@@ -29,7 +29,7 @@ from admin.store import retention as stocks
 from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
-from admin.store.fleet import cluster_events
+from admin.store.fleet_tables import cluster_events
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, played_agent, set_clock
 from tests.support.apps import context_of

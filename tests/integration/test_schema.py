@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,8 +16,9 @@ from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, i
 
 import admin.store
 from admin.core.clock_checks import ClockCheck
+from admin.core.settings.scopes import Scope
 from admin.server import startup
-from admin.store import clock_checks, decisions, execution_tables, fleet
+from admin.store import clock_checks, decisions, execution_tables, fleet, fleet_tables, revisions
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
@@ -93,7 +94,7 @@ def _anything(column: Column[Any], now: datetime) -> Any:
 def test_executions_and_clusters_from_before_random_ids_have_empty_ones(engine: Engine) -> None:
     migrate(engine)
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    tables = (execution_tables.executions, fleet.cluster_states)
+    tables = (execution_tables.executions, fleet_tables.cluster_states)
     with engine.begin() as connection:
         for table in tables:
             columns = [column for column in table.columns if not column.nullable and column.server_default is None]
@@ -302,6 +303,53 @@ def test_executions_from_before_creators_gave_names_have_none(engine: Engine) ->
     with engine.connect() as connection:
         [execution] = connection.execute(select(table)).all()
     assert (execution.created_by, execution.claimed_by) == ("anonymous", None)
+
+
+def test_unfinished_executions_of_before_have_their_phase_since_the_event_that_brought_it(engine: Engine) -> None:
+    migrate(engine)
+    tables = (execution_tables.executions, execution_tables.execution_events)
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    execution, event_row = (
+        {
+            column.name: _anything(column, noon)
+            for column in table.columns
+            if not column.nullable and column.server_default is None and column.name != "id"
+        }
+        for table in tables
+    )
+    migrate(engine, "0023")
+    with engine.begin() as connection:
+        for id, phases in ((1, ["QUEUED", "RUNNING", "RUNNING"]), (2, ["QUEUED", "QUEUED"])):
+            connection.execute(insert(tables[0]).values({**execution, "id": id, "name": f"e{id}", "phase": phases[-1]}))
+            for number, phase in enumerate(phases, 1):
+                values = {"execution_id": id, "number": number, "phase": phase, "at": noon + timedelta(minutes=number)}
+                connection.execute(insert(tables[1]).values({**event_row, **values}))
+    migrate(engine)
+    with engine.connect() as connection:
+        since = connection.execute(select(tables[0].c.phase_since).order_by(tables[0].c.id)).scalars().all()
+    assert since == [noon + timedelta(minutes=2), None]
+
+
+def test_the_changes_of_rows_from_before_their_index_had_revisions_are_kept(engine: Engine) -> None:
+    migrate(engine)
+    now, scope = datetime(2026, 3, 1, tzinfo=UTC), Scope(domain="staging")
+    with engine.begin() as connection:
+        for number in (1, 2):
+            connection.execute(insert(revisions.revisions).values(number=number, created_at=now, author="ann"))
+            change = {"revision": number, "ordinal": 0, "kind": "TASK_RESOURCE", "after": {"n": number}}
+            connection.execute(insert(revisions.revision_changes).values({**change, **scope._asdict()}))
+
+    def changes() -> list[tuple[int, Any]]:
+        with engine.connect() as connection:
+            rows = revisions.changes_of_row(connection, "TASK_RESOURCE", scope, 2, 10)
+            return [(change.revision, change.after) for change in rows]
+
+    before = changes()
+    migrate(engine, "0023")
+    assert changes() == before == [(2, {"n": 2}), (1, {"n": 1})]
+    migrate(engine)
+    assert changes() == before
+    assert any("launch_plan, kind, revision)" in definition for definition in indexes(engine))
 
 
 def test_executions_that_ended_without_their_agent_are_marked_by_what_was_said_of_them(engine: Engine) -> None:

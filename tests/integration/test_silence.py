@@ -182,6 +182,28 @@ def test_what_is_waited_for_ends_when_the_cluster_is_given_up(
     assert sorted(names(agent.sync()["lost"])) == ["aborted", "again", "runs"]  # and its agent ends the jobs
 
 
+def test_everything_at_a_silent_cluster_is_selected_whatever_its_policy(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "waits")
+    add(agent, "retries", retry={"on_lost": "retry"})
+    add(agent, "fails", retry={"on_lost": "fail"})
+    agent.start(3)
+    add(agent, "queued")
+    for name, on_lost in (("waits", "wait"), ("retries", "retry"), ("fails", "fail"), ("queued", "wait")):
+        status = get(agent.client, f"executions/{agent.project}/{DOMAIN}/{name}/explanation")["status"]
+        assert (status["on_lost"], "if_silent" in status) == (on_lost, name != "queued")
+    assert listed(agent, "silent=true") == {}
+    pass_time(context, clock, UNREACHABLE + 1)
+    silent = listed(agent, "silent=true")
+    assert sorted(silent) == ["fails", "queued", "retries", "waits"]
+    assert all("silence" in execution for execution in silent.values())
+    status = get(agent.client, f"executions/{agent.project}/{DOMAIN}/fails/explanation")["status"]
+    assert (status["on_lost"], "if_silent" in status) == ("fail", False)
+    agent.sync()
+    assert listed(agent, "silent=true") == {}
+
+
 def test_an_agent_that_returns_ends_what_was_aborted_meanwhile(
     agent: PlayedAgent, context: Context, clock: Clock
 ) -> None:

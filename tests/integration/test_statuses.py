@@ -185,6 +185,26 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     )
 
 
+@pytest.mark.parametrize(
+    ("details", "is_hinted"),
+    [
+        ({"reason": "SIGNAL", "signal": 9}, True),
+        ({"exit_code": 137}, True),
+        ({"exit_code": 1}, False),
+        ({"reason": "NODE_FAIL", "signal": 9}, False),
+    ],
+)
+def test_what_was_killed_without_being_known_for_its_memory_names_the_limit_that_may_be_why(
+    agent: PlayedAgent, details: dict[str, Any], is_hinted: bool
+) -> None:
+    add(agent, "killed")
+    agent.start()
+    agent.finish(["killed"], "FAILED", message="It ended.", **details)
+    hint = "If it ran out of memory: its limit 200Mi is the default set in configuration (task_resources.defaults."
+    assert (hint in message(agent, "killed")) is is_hinted
+    assert execution(agent.client, "killed", agent.project)["closure"]["cause"] != "LIMIT"
+
+
 def test_the_limit_that_ended_it_is_named_with_who_set_it(agent: PlayedAgent, clock: Clock) -> None:
     def limit(name: str) -> str:
         agent.start()

@@ -273,7 +273,8 @@ def test_what_waits_is_not_ended_because_another_agent_does_not_know_it(
         assert second.sync()["questions"] == []
     assert [phase(agent, name) for name in "efg"] == [("RUNNING", "CLUSTER_SILENT")] * 3
     message = explanation(agent.client, "e", project=agent.project)["silence"]["message"]
-    assert message.startswith(f"Another agent serves cluster '{agent.cluster}'; the one that has it was last heard at ")
+    start = f"Another agent serves cluster '{agent.cluster}'; the one that has it has been silent since "
+    assert message.startswith(start)
     assert show_time(heard_at) in message
     refused(agent.post(), 409, "agent_replaced", "instance")  # so that it ends nothing that waits
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/f", json={"give_up": True, "cause": "gone"}))

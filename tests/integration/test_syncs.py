@@ -17,9 +17,9 @@ from admin.services import agents
 from admin.services.context import Context
 from admin.services.exchange_batches import exchange_all
 from admin.services.exchanges import Exchange, Sync, SyncResult
-from admin.services.fleet import set_cordoned
 from admin.services.logs import LogPiece
 from admin.services.reports import Held, Report
+from admin.services.switches import switch_clusters
 from admin.services.syncs import sync
 from admin.store import fleet
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -344,7 +344,7 @@ def test_how_busy_a_cluster_is_changes_the_fleet_only_where_a_pool_looks_at_it(a
         assert (shown["free"]["executions"], shown["eta"]) == (3, "5s")
         assert get(api, f"clusters/{cluster}/events")["events"][0]["type"] == "REPORTED"
         assert generation_after(cluster, plugins=[], free={"executions": 3}) > busier
-    set_cordoned(context, "plain", True, None, None)
+    switch_clusters(context, "cordon", ["plain"])
     shown = get(api, "clusters/plain")
     assert (shown["reported_free"]["executions"], shown["free"]["executions"]) == (3, 0)
 

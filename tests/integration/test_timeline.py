@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from flask import Flask
@@ -11,6 +13,7 @@ from flask.testing import FlaskClient
 from admin.core.retention import Retention
 from admin.services.redecisions import decide_waiting
 from admin.services.retention import prune
+from admin.store import decisions, fleet
 from tests.support.agents import Clock
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -182,6 +185,35 @@ def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: Flas
     assert (newest["author"], newest["claimed_by"]) == ("anonymous", "ada")
 
 
+def test_the_event_of_a_request_to_decide_again_comes_before_its_decisions(
+    app: Flask, api: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_pool(api, "both", ["east", "west"], strategy="spill")
+    for cluster in ("east", "west"):
+        report(api, cluster, capacity={"executions": 100})
+    for number in range(2):
+        created(api, f"e{number}", **pool("both"))
+    put_pool(api, "both", ["west"])
+    order: list[str] = []
+
+    def note(module: Any, name: str) -> None:
+        make = getattr(module, name)
+
+        def noted(*arguments: Any) -> Any:
+            order.append(name)
+            return make(*arguments)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(fleet, "add_numbered_event")
+    note(decisions, "add")
+    note(fleet, "complete_event")
+    ok(api.post(f"{API}/executions/redecide", json={"selector": {"phase": "QUEUED"}, "claimed_by": "ada"}))
+    assert order == ["add_numbered_event", "add", "add", "complete_event"]
+    [entry] = entries(api, "&source=redecision")
+    assert entry["message"].startswith("2 decided again: east -> west: 2 (")
+
+
 def test_a_round_of_pruning_is_one_entry_with_counts(app: Flask, api: FlaskClient, app_clock: Clock) -> None:
     put_pool(api, "both", ["east"])
     created(api, "old", **pool("both"))
@@ -257,7 +289,7 @@ def test_the_event_of_a_round_is_stored_with_its_decisions_or_not_at_all(
     def fail(*_: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("admin.store.fleet.add_event", fail)
+    monkeypatch.setattr("admin.store.cluster_events.add_event", fail)
     with pytest.raises(RuntimeError):
         decide_waiting(context_of(app))
     assert get(api, "executions/flytesnacks/development/first")["cluster"] == "east"
@@ -341,3 +373,21 @@ def test_the_deadline_of_a_drain_stands_beside_its_event_while_it_goes_on(eventf
     assert [entry.get("deadline") for entry in entries(eventful, "&source=cluster-event")][:2] == [deadline, None]
     switch(eventful, "east", "undrain")
     assert not any(entry.get("deadline") for entry in entries(eventful))
+
+
+def test_a_window_of_time_has_what_was_made_before_the_clock_was_set_back(api: FlaskClient, app_clock: Clock) -> None:
+    begin = app_clock()
+    for minutes in (0, 10, -5, 10):
+        app_clock.advance(60 * minutes)
+        put_pool(api, f"p{minutes}-{int((app_clock() - begin).total_seconds())}", ["east"])
+
+    def listed(**window: datetime) -> list[str]:
+        query = "".join(f"&{name}={quote(time.isoformat())}" for name, time in window.items())
+        return [entry["changes"][0]["name"] for entry in entries(api, f"&source=revision{query}")]
+
+    minute = timedelta(minutes=1)
+    assert listed() == ["p10-900", "p-5-300", "p10-600", "p0-0"]
+    assert listed(after=begin + 6 * minute) == ["p10-900", "p10-600"]
+    assert listed(before=begin + 6 * minute) == ["p-5-300", "p0-0"]
+    assert listed(after=begin + 1 * minute, before=begin + 11 * minute) == ["p-5-300", "p10-600"]
+    assert listed(after=begin + 20 * minute) == []

@@ -22,9 +22,10 @@ from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.exchanges import Sync
 from admin.services.executions import terminate
-from admin.services.fleet import put_definition, report_state, set_cordoned, set_draining
+from admin.services.fleet import put_definition, report_state
 from admin.services.reports import Held, Report
 from admin.services.run_requests import read_request
+from admin.services.switches import switch_clusters
 from admin.services.syncs import sync
 from admin.store.executions import ExecutionId
 from tests.conftest import MakeApp, Scale
@@ -158,9 +159,10 @@ def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_pe
     def switch(dice: random.Random) -> None:
         cluster, way = dice.choice(CLUSTERS), dice.random()
         if way < 0.4:
-            set_cordoned(context, cluster, dice.random() < 0.4, None, None)
+            switch_clusters(context, "cordon" if dice.random() < 0.4 else "uncordon", [cluster])
         elif way < 0.6:
-            set_draining(context, cluster, dice.random() < 0.3, context.clock(), None, None)
+            word = "drain" if dice.random() < 0.3 else "undrain"
+            switch_clusters(context, word, [cluster], deadline=context.clock())
         elif way < 0.8:
             report_state(context, cluster, {"free": {"executions": dice.randrange(500)}})
         else:

@@ -23,10 +23,10 @@ from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.exchanges import Sync, SyncResult
 from admin.services.executions import terminate
-from admin.services.fleet import set_draining
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.reports import Held, Report
 from admin.services.run_requests import read_request
+from admin.services.switches import switch_clusters
 from admin.services.syncs import sync
 from admin.store import executions
 from admin.store.execution_tables import execution_events
@@ -283,7 +283,8 @@ class Story:
 
     def drain(self, cluster: Cluster) -> None:
         deadline = self.clock() + timedelta(seconds=20)
-        set_draining(self.context, cluster.name, self.dice.random() < 0.4, deadline, None, None)
+        word = "drain" if self.dice.random() < 0.4 else "undrain"
+        switch_clusters(self.context, word, [cluster.name], deadline=deadline)
 
     def check(self) -> None:
         """Nothing runs twice at the same time, whatever the admin and the agents believe."""
@@ -293,7 +294,7 @@ class Story:
     def come_to_an_end(self) -> None:
         """Everybody is well again: whatever is left is brought to an end."""
         for cluster in self.clusters:
-            set_draining(self.context, cluster.name, False, None, None, None)
+            switch_clusters(self.context, "undrain", [cluster.name])
         for _ in range(40):
             round_of_loops(self.context)
             self.clock.advance(10)

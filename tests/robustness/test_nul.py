@@ -59,6 +59,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "CreationBody": EXECUTION,
     "RepeatBody": {"id": ID, "name": "again"},
     "StateBody": {"state": "ARCHIVED"},
+    "SwitchesBody": {"switch": "drain", "clusters": ["local"], "reason": "why", "claimed_by": "me", "deadline": "1m"},
     "CauseBody": {"cause": "why", "claimed_by": "me"},
     "EndBody": {"cause": "why", "claimed_by": "me", "give_up": False},
     "EndManyBody": {"selector": {"project": PROJECT, "domain": DOMAIN, "filters": "eq(name,x)"}, "cause": "why"},

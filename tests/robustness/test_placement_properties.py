@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from itertools import count, product
 from random import Random
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from admin.core.placement.scores import STRATEGIES
 from admin.services.context import Context
+from tests.support.ages import without_ages
 from tests.support.placing import API, DOMAIN, PROJECT, asked, get, nothing_stored, ok, register_plan, register_workflow
 
 CLUSTERS = [f"c{number}" for number in range(5)]
@@ -144,11 +144,6 @@ def test_a_placement_the_stored_decision_and_its_explanation_agree(api: FlaskCli
     )
 
 
-def without_ages(answer: Any) -> str:
-    """An answer without how long ago something was set, which grows while a test compares two of them."""
-    return re.sub(r"\d+ [a-z]+ ago", "ago", json.dumps(answer))
-
-
 def check(api: FlaskClient, context: Context, body: dict[str, Any]) -> list[str]:
     """Place, create, explain and compare; the codes that were seen."""
     with nothing_stored(context):
@@ -159,7 +154,7 @@ def check(api: FlaskClient, context: Context, body: dict[str, Any]) -> list[str]
         problem, expected = refusal.get_json(), answer.get_json()
         assert refusal.status_code == answer.status_code
         for key in ("error", "message", "details"):
-            assert without_ages(problem[key]) == without_ages(expected[key]), key
+            assert without_ages(json.dumps(problem[key])) == without_ages(json.dumps(expected[key])), key
         return [expected["error"]]
     placement = answer.get_json()
     execution = ok(api.post(f"{API}/executions", json=body))["execution"]
@@ -170,7 +165,7 @@ def check(api: FlaskClient, context: Context, body: dict[str, Any]) -> list[str]
     assert placement["job"] == execution["job"] == explanation["job"]
     assert placement["revision"] == execution["revision"] == explanation["revision"]
     for key in ("rungs", "candidates", "settings", "strategy"):
-        assert without_ages(placement[key]) == without_ages(explanation[key]), key
+        assert without_ages(json.dumps(placement[key])) == without_ages(json.dumps(explanation[key])), key
     assert [rung["state"] for rung in explanation["rungs"]].count("wins") == 1
     chosen = [candidate["cluster"] for candidate in explanation["candidates"] if candidate["chosen"]]
     assert chosen == ([execution["cluster"]] if "cluster" in execution else [])

@@ -23,7 +23,7 @@ from sqlalchemy import create_engine, text
 from admin.services import agents
 from admin.services.context import Context
 from admin.services.exchanges import Sync, SyncResult
-from admin.services.fleet import set_cordoned, set_draining
+from admin.services.switches import switch_clusters
 from admin.services.syncs import sync
 from admin.store.cache.cluster_wakeups import ClusterWakeups, Wait
 from tests.conftest import MakeApp, Scale
@@ -102,8 +102,8 @@ def test_waiting_agents_hold_no_connection_and_are_woken_only_for_a_reason(app: 
         before = Counter(waits.woken)
         created(app.test_client(), "e", cluster="c07")
         wait_until(lambda: "c07" in answers)
-        set_cordoned(context, "c11", True, None, None)
-        set_draining(context, "c13", True, None, None, None)
+        switch_clusters(context, "cordon", ["c11"])
+        switch_clusters(context, "drain", ["c13"])
         wait_until(lambda: {"c11", "c13"} <= answers.keys() and waits.are_asleep(36))
         assert (waits.woken - before).keys() == {"c07", "c11", "c13"}
         assert answers.keys() == {"c07", "c11", "c13", "c39"}

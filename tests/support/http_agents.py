@@ -58,7 +58,7 @@ class HttpAgent:
         body = {"agent": self.agent, "sequence": self.sequence, "holding": holding, "want": 0, **fields}
         return _good(self.post("sync", body))
 
-    def take(self, number: int = 1, seconds: int = 5) -> list[Document]:
+    def take(self, number: int = 1, seconds: int = 30) -> list[Document]:
         """Take so many leases, and have them confirmed."""
         leases: list[Document] = []
         while len(leases) < number:

@@ -6,6 +6,7 @@ effective_settings  what every kind resolves to for a launch
 plans               a launch with every setting applied
 queues              the queue of a run plan, its tier, and how long it may wait
 placements          where it goes, and which requests are refused for that
+consequences        what happens with a pool, label or queue tag that executions do not follow
 lifecycle           the phases, and which may follow which
 attempts            how an attempt begins, ends, or goes back to the queue, and the reports that change it
 retries             whether another attempt follows

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from admin.core.executions.causes import Cause, cause_of
+from admin.core.executions.lifecycle import Phase
 from admin.core.json_text import JsonObject
 
 _TIMES = ("started_at", "ended_at")
@@ -57,6 +59,26 @@ class AttemptRecord:
     def from_json(cls, stored: JsonObject) -> AttemptRecord:
         """A record that was stored."""
         return cls(**stored | {name: datetime.fromisoformat(stored[name]) for name in _TIMES if name in stored})
+
+
+class Failing(Protocol):
+    """The fields of an execution by which it has a cause."""
+
+    @property
+    def phase(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def last_failure(self) -> JsonObject | None: ...
+
+
+def cause_of_execution(execution: Failing) -> Cause | None:
+    """What ended an execution without success, or while the next attempt waits, the one before; None for any other."""
+    if execution.phase == Phase.QUEUED.value and execution.last_failure is not None:
+        return AttemptRecord.from_json(execution.last_failure).cause
+    return cause_of(execution.phase, execution.reason)
 
 
 def _words(code: str) -> str:

@@ -12,6 +12,8 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import UNCONFIRMED, as_sentence, describe_silence, may_still_run
+from admin.core.fleet.silence import silent_since
+from admin.core.provenance import Provenance
 from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
@@ -134,6 +136,7 @@ class Change:
     values: dict[str, Any]
     message: str | None = None  #: of the event; None for the new reason's
     attempt: AttemptRecord | None = None  #: the one that is over with it
+    by: str | None = None  #: who caused it, where somebody did
 
 
 def start(outcome: Outcome, now: datetime) -> Change:
@@ -195,9 +198,10 @@ def _record(execution: AttemptState, outcome: Outcome) -> AttemptRecord:
 
 def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
     """Queue the next attempt; for another cluster, if this one is lost or takes no new work."""
-    is_lost = outcome.reason == CLUSTER_LOST or execution.reason == DRAINED
-    message = f"Attempt {attempt_number(execution)} ended {outcome.phase.value} ({outcome.reason}): {outcome.message}"
-    reason = DRAINED if execution.reason == DRAINED else outcome.reason
+    is_drained = execution.reason == DRAINED
+    is_lost = outcome.reason == CLUSTER_LOST or is_drained
+    reason, why = (DRAINED, execution.reason_message) if is_drained else (outcome.reason, outcome.message)
+    message = f"Attempt {attempt_number(execution)} ended {outcome.phase.value} ({reason}): {why}"
     record = _record(execution, replace(outcome, reason=reason, nodes=outcome.nodes or execution.nodes))
     values = {
         **_next_attempt(execution),
@@ -230,11 +234,11 @@ def _give_back(kind: str, execution: AttemptState, values: dict[str, Any]) -> Ch
     return Change(kind=kind, values=values, attempt=record)
 
 
-def judge_silence(execution: AttemptState, silent_since: datetime, now: datetime, *, is_given_up: bool) -> Change:
+def judge_silence(execution: AttemptState, since: datetime, now: datetime, *, is_given_up: bool) -> Change:
     """What becomes of an execution whose lease is over at a silent cluster, lost unless the execution waits for it."""
     if waits_for_agent(execution) and not is_given_up and may_have_started(execution):
-        return _fall_silent(execution, silent_since)
-    return evict(execution, now)
+        return _fall_silent(execution, since)
+    return evict(execution, execution.silent_since or since, now)
 
 
 def wait_for_other(execution: AttemptState, since: datetime) -> Change:
@@ -262,9 +266,9 @@ def hear(execution: AttemptState) -> Change:
     return Change(kind="HEARD", values=values, message=message)
 
 
-def evict(execution: AttemptState, now: datetime) -> Change:
-    """Take an execution from a lost cluster after its lease has expired."""
-    message = f"Cluster '{execution.cluster}' has been silent for too long."
+def evict(execution: AttemptState, since: datetime, now: datetime) -> Change:
+    """Take an execution from a cluster that is silent, after its lease has expired."""
+    message = f"Cluster '{execution.cluster}' had been {silent_since(since)}."
     if not may_have_started(execution):
         values = {**_next_attempt(execution), "cluster": None, "reason": UNDECIDED, "reason_message": message}
         return _give_back("EVICTED", execution, {**values, "unstarted": execution.unstarted + 1})
@@ -272,10 +276,26 @@ def evict(execution: AttemptState, now: datetime) -> Change:
     return finish(execution, outcome, now)
 
 
-def cancel(reason: str, message: str) -> Change:
-    """Ask the agent to end an execution that may have started."""
-    values = {"phase": Phase.ABORTING.value, "reason": reason, "reason_message": message}
-    return Change(kind=Phase.ABORTING.value, values={**values, "abort_cause": message, "abort_principal": None})
+def describe_drain(by: Provenance | None) -> str:
+    """That the drain of its cluster ended an execution, and who drained it; None where that is not kept."""
+    return f"Its cluster was drained ({by.describe(None)})." if by is not None else "Its cluster was drained."
+
+
+def end_for_drain(execution: AttemptState, by: Provenance | None) -> Change | None:
+    """End an execution because the drain of its cluster is over: ask its agent, or queue what had not started.
+
+    None for one that is being ended already.
+    """
+    message = describe_drain(by)
+    if not may_have_started(execution):
+        return requeue(execution, message, stays=False)
+    if execution.phase == Phase.ABORTING.value:
+        return None
+    name = None if by is None else by.claimed_by or by.author
+    values = {"phase": Phase.ABORTING.value, "reason": DRAINED, "reason_message": message}
+    return Change(
+        kind=Phase.ABORTING.value, values={**values, "abort_cause": message, "abort_principal": name}, by=name
+    )
 
 
 def _next_attempt(execution: AttemptState) -> dict[str, Any]:

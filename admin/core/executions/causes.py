@@ -55,6 +55,7 @@ def cause_of(phase: str, reason: str) -> Cause | None:
 
 
 def phases_of(causes: Iterable[str]) -> tuple[str, ...]:
-    """The phases that executions with one of some causes may have."""
+    """The phases that executions with one of some causes may have; of one in the queue its last attempt has it."""
     words = set(causes)
-    return tuple(dict.fromkeys(rule.phase.value for rule in CAUSE_RULES if rule.cause.value in words))
+    ended = dict.fromkeys(rule.phase.value for rule in CAUSE_RULES if rule.cause.value in words)
+    return (*ended, *([Phase.QUEUED.value] if ended else []))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import Enum
+from typing import Protocol
 
 
 class Phase(Enum):
@@ -35,4 +37,28 @@ _NEXT: dict[Phase, set[Phase]] = {
     Phase.TIMED_OUT: set(),
     Phase.ABORTED: set(),
 }
+
+
+class Timed(Protocol):
+    """The times of an execution."""
+
+    @property
+    def created_at(self) -> datetime: ...
+
+    @property
+    def started_at(self) -> datetime | None: ...
+
+    @property
+    def finished_at(self) -> datetime | None: ...
+
+    @property
+    def phase_since(self) -> datetime | None: ...
+
+
+def phase_began_at(execution: Timed) -> datetime:
+    """When an execution came to its phase."""
+    first = execution.started_at or execution.created_at  # of what came to its phase before that was kept
+    return execution.finished_at or execution.phase_since or first
+
+
 UNFINISHED = tuple(phase for phase in Phase if not phase.is_finished)

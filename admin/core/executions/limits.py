@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from admin.core.executions.received import setting_of, source_of_amount
 from admin.core.provenance import Provenance
@@ -14,6 +14,10 @@ from admin.core.settings.builtin_kinds import QUALITY_OF_SERVICE
 
 #: The resource whose limit ends an execution for a reason.
 LIMITED = {"OUT_OF_MEMORY": "memory"}
+#: The signals by which processes end that get no more memory; shells add 128 for an exit code.
+_KILLING = (6, 9, 11)
+#: The reasons of attempts that failed by themselves, as far as their agent could tell.
+_PLAIN_ENDS = ("FAILED", "SIGNAL")
 #: The reasons of executions that their time limit ends.
 TIME_LIMITS = ("TIME_LIMIT", "DEADLINE")
 #: The reason of executions that wait longer than they may.
@@ -21,6 +25,25 @@ QUEUEING_BUDGET_EXCEEDED = "QUEUEING_BUDGET_EXCEEDED"
 #: How agents say that a time limit ended an execution, before they say which.
 _NAMED = "longer than its limit of "
 _BUDGET = "spec.queueing_budget"
+
+
+class EndedAttempt(Protocol):
+    """How an attempt ended."""
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def exit_code(self) -> int | None: ...
+
+    @property
+    def signal(self) -> int | None: ...
+
+
+def may_lack_memory(attempt: EndedAttempt) -> bool:
+    """Whether an attempt ended as those do which get no more memory, though its agent could not tell."""
+    is_killed = attempt.signal in _KILLING or attempt.exit_code in [128 + number for number in _KILLING]
+    return is_killed and attempt.reason in _PLAIN_ENDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +57,16 @@ class Limits:
     settings: Sequence[Mapping[str, Any]]  #: the effective values that it was decided by
     provenance: Mapping[int, Provenance]  #: of their revisions
 
-    def describe(self, reason: str, now: datetime, message: str = "") -> str:
+    def describe(self, reason: str, now: datetime, message: str = "", *, is_killed: bool = False) -> str:
         """Where the limit was set that ended an execution for a reason, and by whom; "" where none did.
 
-        `message` is what the agent says, which may name the limit already.
+        `message` is what the agent says, which may name the limit already. Of one that was killed, as happens for lack
+        of memory, the limit is told that may be why.
         """
         if reason in LIMITED:
             return self._of_resource(LIMITED[reason], now)
+        if is_killed and (limit := self._of_resource("memory", now)):
+            return f"If it ran out of memory: {limit[:1].lower()}{limit[1:]}"
         if reason in TIME_LIMITS and self.time_limit:
             if _NAMED in message:
                 return f"That limit is {self._time_limit_set_by}."

@@ -39,21 +39,21 @@ def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
     or not it is known.
     """
     if row_warnings := [*_archived(kind, row, around)] or [*unknown_scopes(kind, row, around.known)]:
-        return row_warnings
+        every = tuple(map(dotted, kind.leaves(row.payload)))
+        return [replace(warning, fields=every) for warning in row_warnings]
     left = list(kind.leaves(row.payload))
     warnings: list[Warning] = []
     for reason in _REASONS:
         paths = reason.paths(kind, row, around)
         covered = [path for path in left if path in paths]
         if covered:
-            warnings.append(
-                warn(kind, row, reason.code, dotted(covered[0]), reason.message(kind, row, around, covered))
-            )
+            warning = warn(kind, row, reason.code, dotted(covered[0]), reason.message(kind, row, around, covered))
+            warnings.append(replace(warning, fields=tuple(map(dotted, covered))))
             left = [path for path in left if path not in covered]
     fields = {dotted(path) for path in left}
     unknown = [_refusing(kind, row, warning, around) for warning in names_without_effect(kind, row, around.known)]
     names = [*unknown, *_empty_groups(kind, row, around)]
-    return [*warnings, *(warning for warning in names if warning.field in fields)]
+    return [*warnings, *(replace(warning, fields=(warning.field,)) for warning in names if warning.field in fields)]
 
 
 #: What executions are refused for.

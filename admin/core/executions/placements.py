@@ -29,8 +29,7 @@ def check_route(effective: EffectiveSettings, fleet: Fleet) -> None:
         _check_fence(route, effective.fence, fleet)
     if route.winner.rung == EVERYWHERE:
         return
-    if group_of(route, fleet) is None:
-        raise _unknown(route, fleet)
+    check_known(route, fleet)
     if route.kind is RouteKind.CLUSTER and not fleet.clusters[route.name].enabled:
         raise Refused(
             "cluster_disabled",
@@ -41,6 +40,12 @@ def check_route(effective: EffectiveSettings, fleet: Fleet) -> None:
                 definition=("CLUSTER", route.name),
             ),
         )
+
+
+def check_known(route: Route, fleet: Fleet) -> None:
+    """Refuse a route that the fleet does not know."""
+    if group_of(route, fleet) is None:
+        raise _unknown(route, fleet)
 
 
 def check_feasible(evaluation: Evaluation) -> None:

@@ -93,7 +93,7 @@ WORDS = {
     "state": ("ACTIVE", "ARCHIVED"),
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
     "origin": RUNGS,
-    "silent": ("true", "false"),  # whether it waits for an agent that is not heard
+    "silent": ("true", "false"),  # whether it waits or runs at a cluster whose agent is not heard
     "unconfirmed": ("true", "false"),  # whether it has ended without a confirmation that its job has
 }
 #: Fields whose values are names of scopes.

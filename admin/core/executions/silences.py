@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from admin.core.times import show_time
+from admin.core.fleet.silence import silent_since
+from admin.core.times import show_due, show_duration, show_time
 
 #: What is said of an execution that was ended, or is to be ended, while its agent is silent.
 UNCONFIRMED = "Nobody has confirmed that its job has ended."
@@ -54,14 +55,13 @@ class Silence:
         """What decides about it next, and when."""
         if not self.has_started:
             return f"It is decided again{self._redecided(now)}."
-        return f"It is judged at {show_time(self.next_at)} if the agent that has it stays away."
+        return f"It is judged {show_due(self.next_at, now)} if the agent that has it stays away."
 
     def _redecided(self, now: datetime) -> str:
         """When it is decided again, which had not started: not before its cluster is lost and its lease is over."""
         if self.is_lost:
             return _when(self.lease_expires_at, now)
-        time = "" if self.next_at <= now else f"{_at(self.next_at)},"
-        return f"{time} when {self.cluster} counts as lost"
+        return f" {show_due(self.next_at, now)}, when {self.cluster} counts as lost"
 
     def _prospect(self, now: datetime) -> str:
         end = f"{self._end}{_when(self.next_at, now)}"
@@ -74,8 +74,9 @@ class Silence:
         """What becomes of its job when the lease is over, or has become of it."""
         lease = self.lease_expires_at
         if lease is not None and lease <= now:
-            return f"Its lease was over{_at(lease)}: its node has ended its job, if its engine guards leases"
-        return f"Its job is ended on its node when its lease is over{_at(lease)}, if its engine guards leases"
+            return f"Its lease was over at {show_time(lease)}: its node has ended its job, if its engine guards leases"
+        over = "" if lease is None else f", {show_due(lease, now)}"
+        return f"Its job is ended on its node when its lease is over{over}, if its engine guards leases"
 
     @property
     def _end(self) -> str:
@@ -98,9 +99,19 @@ def describe_silence(
     """Since when an agent is not heard, whether another one serves its cluster now, and what is not known so."""
     start = f"{UNCONFIRMED} " if is_aborting else ""
     if is_taken_over:
-        heard = f"the one that has it was last heard at {show_time(since)}"
-        return f"{start}Another agent serves cluster '{cluster}'; {heard}."
-    return f"{start}Cluster '{cluster}' has been silent since {show_time(since)}."
+        return f"{start}Another agent serves cluster '{cluster}'; the one that has it has been {silent_since(since)}."
+    return f"{start}Cluster '{cluster}' has been {silent_since(since)}."
+
+
+def foresee_silence(on_lost: str, give_up_seconds: float, *, is_retried: bool) -> str:
+    """What would become of an execution that runs if its cluster fell silent."""
+    if on_lost == "wait":
+        end = f"after {show_duration(give_up_seconds)} it ends FAILED (agents.giveUpAfter)"
+        return f"It goes on, and its result counts when the agent returns; {end} (on_lost: wait)."
+    end = "another attempt follows" if is_retried else "it ends FAILED (CLUSTER_LOST)"
+    used_up = ", for its attempts are used up," if on_lost == "retry" and not is_retried else ""
+    job = "Its job is ended on its node when its lease is over, if its engine guards leases"
+    return f"{job}; {end}{used_up} when the cluster is lost (on_lost: {on_lost})."
 
 
 def may_still_run(*, is_aborting: bool) -> str:
@@ -124,9 +135,5 @@ def as_sentence(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _at(time: datetime | None) -> str:
-    return "" if time is None else f" at {show_time(time)}"
-
-
 def _when(time: datetime | None, now: datetime) -> str:
-    return " any moment now" if time is None or time <= now else _at(time)
+    return " any moment now" if time is None else f" {show_due(time, now)}"

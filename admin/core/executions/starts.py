@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from admin.core.times import show_time
+from admin.core.times import show_due
 
 #: The most executions ahead of one that are looked at; of those that its agent has, and of those that wait.
 MOST_AHEAD = 500
@@ -66,7 +66,7 @@ def find_start(cluster: str, position: int, held: Sequence[Ahead], waiting: Sequ
         latest_at=latest_at,
         first_end_at=first_end_at,
         ahead=tuple(ahead[:MOST_NAMED]),
-        message=_message(cluster, held, waiting, unlimited, latest_at, first_end_at),
+        message=_message(cluster, held, waiting, unlimited, latest_at, first_end_at, now),
     )
 
 
@@ -94,6 +94,7 @@ def _message(
     unlimited: Sequence[Ahead],
     latest_at: datetime | None,
     first_end_at: datetime | None,
+    now: datetime,
 ) -> str:
     if not held and not waiting:
         return f"Nothing is ahead of it at {cluster}: its agent takes it as soon as it has room for it."
@@ -104,11 +105,13 @@ def _message(
     )
     if latest_at is not None:
         return (
-            f"At the latest at {show_time(latest_at)}, by the time limits of what is ahead ({line}), if none of that "
+            f"At the latest {show_due(latest_at, now)}, by the time limits of what is ahead ({line}), if none of that "
             "is tried again and nothing is put before it."
         )
     others = len(unlimited) - 1
     more = f", nor {'has 1 other' if others == 1 else f'have {others} others'}" if others > 0 else ""
     reason = f"{unlimited[0]} has no time limit{more}" if unlimited else "the time limits go beyond any date"
-    soonest = f" The first of those that run ends at {show_time(first_end_at)} at the latest." if first_end_at else ""
+    soonest = ""
+    if first_end_at is not None:
+        soonest = f" The first of those that run ends at the latest {show_due(first_end_at, now)}."
     return f"No bound: {reason} ({line}).{soonest}"

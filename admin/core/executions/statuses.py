@@ -12,9 +12,9 @@ from admin.core.executions.retries import DRAINED
 from admin.core.executions.silences import as_sentence
 from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
-from admin.core.placement.filters import ROOM, Verdict
+from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import show_name, split_name
-from admin.core.times import show_duration, show_time
+from admin.core.times import show_due, show_duration
 
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
 
@@ -48,6 +48,8 @@ class Status:
     message: str
     next: str | None  #: what decides about it next; None where nothing does
     next_at: datetime | None  #: when, where that is known
+    on_lost: str | None  #: the policy for the case that its cluster falls silent; None once it is over
+    if_silent: str | None  #: what happens by it then; None where its cluster is silent, or no agent may have started it
     last_failure: AttemptRecord | None  #: of the attempt before, while another one waits or runs
     times: Times | None  #: None where some of its attempts are not recorded
     start: Start | None  #: while it is in line at a cluster that takes work
@@ -75,6 +77,7 @@ class Circumstances:
     duration: float | None = None
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     obstacle: Verdict | None = None  #: why its cluster would not take it now
+    may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
     start: Start | None = None  #: when it starts, where its cluster takes work
     drain: Drain | None = None  #: of its cluster
@@ -83,6 +86,8 @@ class Circumstances:
     ends_at: datetime | None = None  #: when its time limit ends it
     aborted_by: str | None = None
     silence: str | None = None  #: what is to be said of its cluster, if that is silent
+    on_lost: str = "wait"
+    if_silent: str = ""  #: what becomes of it if its cluster falls silent
     judgement: str = ""  #: what decides about it if its cluster stays silent
     judged_at: datetime | None = None  #: when that does
 
@@ -97,6 +102,8 @@ class Circumstances:
             message=self._sentence(now),
             next=next_step,
             next_at=next_at,
+            on_lost=None if self.phase.is_finished else self.on_lost,
+            if_silent=self.if_silent if self.phase is Phase.RUNNING and self.silence is None else None,
             last_failure=None if self.phase.is_finished else self.failure,
             times=self.times,
             start=self.start,
@@ -137,14 +144,15 @@ class Circumstances:
     def _reason(self) -> str:
         """Why it has its phase; the silence of its cluster is what counts most, besides who wants it ended and why."""
         if self.phase is Phase.ABORTING:
-            drain = f" ({self.drain.by})" if self.drain is not None and self.reason == DRAINED else ""
-            reason = f"{self.reason_message.removesuffix('.')}{drain}." if drain else self.reason_message
-            return reason if self.silence is None else f"{as_sentence(reason)} {self.silence}"
+            return self.reason_message if self.silence is None else f"{as_sentence(self.reason_message)} {self.silence}"
         return self.silence or self.obstacles or self.reason_message
 
     @property
     def _by(self) -> str:
-        return f", by {show_name(*split_name(self.aborted_by))}" if self.aborted_by else ""
+        """Who ended it; of a drain the reason says so."""
+        if not self.aborted_by or self.reason == DRAINED:
+            return ""
+        return f", by {show_name(*split_name(self.aborted_by))}"
 
     def _queued(self, age: str, now: datetime) -> str:
         if self.not_before is not None and self._is_backing_off(now):
@@ -186,19 +194,19 @@ class Circumstances:
         if self.phase is Phase.ABORTING:
             return "Its agent ends it and says so.", None
         if self.phase is Phase.RUNNING:
-            return self._next_of_running()
+            return self._next_of_running(now)
         return self._next_of_queued(now)
 
-    def _next_of_running(self) -> tuple[str, datetime | None]:
+    def _next_of_running(self, now: datetime) -> tuple[str, datetime | None]:
         ends, times = ["It ends by itself"], []
         if self.ends_at is not None:
             set_by = f" ({self.time_limit})" if self.time_limit else ""
-            ends.append(f"or for its time limit at {show_time(self.ends_at)}{set_by}")
+            ends.append(f"or for its time limit {show_due(self.ends_at, now)}{set_by}")
             times.append(self.ends_at)
         if self.drain is not None and self.drain.deadline is not None:
             then = "another attempt follows" if self.drain.is_retried else "no other attempt follows"
-            at = show_time(self.drain.deadline)
-            ends.append(f"or is ended at {at} by the drain of {self.cluster} ({self.drain.by}), and {then} then")
+            at = show_due(self.drain.deadline, now)
+            ends.append(f"or is ended {at} by the drain of {self.cluster} ({self.drain.by}), and {then} then")
             times.append(self.drain.deadline)
         end = ", ".join(ends)
         return f"{end}." if self.ends_at is not None else f"{end}; it has no time limit.", min(times, default=None)
@@ -206,7 +214,7 @@ class Circumstances:
     def _next_of_queued(self, now: datetime) -> tuple[str, datetime | None]:
         if self.not_before is not None and self.not_before > now:
             if_taken = ", if some cluster takes it by then" if self.obstacles else ""
-            return f"Its next attempt may start at {show_time(self.not_before)}{if_taken}.", self.not_before
+            return f"Its next attempt may start {show_due(self.not_before, now)}{if_taken}.", self.not_before
         if self.cluster is None:
             trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
@@ -214,11 +222,15 @@ class Circumstances:
             step = f"It is decided again {trigger}."
         elif self.position is None:
             return f"The agent of {self.cluster} reports that it runs, or gives it back.", None
+        elif self.obstacle is not None and self.obstacle.filter == EXPECTED.name:
+            room = "a cluster that has been seen has room for it, or " if self.may_move else ""
+            taken = f"The agent of {self.cluster} takes it once there is one."
+            step = f"{taken} It is decided again when {room}the fleet changes."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             step = f"The agent of {self.cluster} takes it when it has room."
         else:
             step = "It is decided again when the fleet changes."
         if self.queue_deadline is not None:
             budget = f" (its queueing budget is {self.queueing_budget})" if self.queueing_budget else ""
-            step += f" It is TIMED_OUT if it still waits at {show_time(self.queue_deadline)}{budget}."
+            step += f" If it still waits, it is TIMED_OUT {show_due(self.queue_deadline, now)}{budget}."
         return step, self.queue_deadline

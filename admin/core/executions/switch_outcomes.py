@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Protocol
@@ -17,8 +17,9 @@ from admin.core.executions.attempts import (
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.fleet.clusters import Cluster
+from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
-from admin.core.times import show_time
+from admin.core.times import show_due, show_time
 
 
 class Outcome(Enum):
@@ -40,7 +41,7 @@ class SwitchOutcome:
     outcome: Outcome
     message: str
     cluster: str | None  #: None where none would take it
-    at: datetime | None = None  #: when it ends, where that is known
+    at: datetime | None = None  #: when it ends or is decided again, where that is known and not at once
     redecided_cluster: str | None = None  #: of one that stays: where it would be if it were decided again
 
 
@@ -117,6 +118,12 @@ class MissingAgent:
     why: str  #: such as `its agent can no longer report it`
     lost_at: datetime  #: when the cluster counts as lost
     given_up_at: datetime  #: when what waits for the agent is given up
+    now: datetime
+    drained_at: datetime | None = None  #: the deadline of a drain
+
+    def judged_at(self, attempt: LeasedAttempt) -> datetime:
+        """When an execution counts as lost: its cluster does, and its lease is over."""
+        return max(attempt.lease_expires_at or self.lost_at, self.lost_at)
 
 
 def returns_without_agent(attempt: LeasedAttempt) -> bool:
@@ -133,27 +140,55 @@ def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Deci
     `decision` places one that returns to the queue; one that waits for its agent is given up in the end.
     """
     if decision is not None and not may_have_started(attempt):
-        return of_placement(decision.cluster, decision.message)
-    over = max(attempt.lease_expires_at or agent.lost_at, agent.lost_at)
-    if waits_for_agent(attempt):
-        over = agent.given_up_at
+        return _returned(attempt, agent, decision)
+    over = agent.given_up_at if waits_for_agent(attempt) else agent.judged_at(attempt)
     if attempt.phase == Phase.ABORTING.value:
-        message = f"It is being ended already, but {agent.why}: it counts as ended at {show_time(over)}."
+        message = f"It is being ended already, but {agent.why}: it counts as ended {show_due(over, agent.now)}."
         return SwitchOutcome(outcome=Outcome.ENDING, message=message, cluster=attempt.cluster, at=over)
     if waits_for_agent(attempt):
-        message = f"May run on, but {agent.why}; it is given up at {show_time(over)} (on_lost: wait)."
+        drained = "" if agent.drained_at is None else f", and is ended from {show_time(agent.drained_at)} on if it is"
+        message = f"May run on, but {agent.why}{drained}; it is given up {show_due(over, agent.now)} (on_lost: wait)."
         return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=over)
-    return _ended(attempt, over, decision, f"Counts as lost when its lease is over, at {show_time(over)}")
+    return _ended(attempt, over, decision, f"Counts as lost {_when_lost(attempt, agent)}")
 
 
-def of_stay(cluster: Cluster) -> SwitchOutcome:
+def _when_lost(attempt: LeasedAttempt, agent: MissingAgent) -> str:
+    """When an execution counts as lost, and which of the two conditions is met last."""
+    lease = attempt.lease_expires_at
+    if lease is None or lease < agent.lost_at:
+        over = "" if lease is None else f" (its lease is over at {show_time(lease)})"
+        return f"when its cluster does, {show_due(agent.lost_at, agent.now)}{over}"
+    return f"when its lease is over, {show_due(lease, agent.now)}"
+
+
+def _returned(attempt: LeasedAttempt, agent: MissingAgent, decision: Decision) -> SwitchOutcome:
+    """The outcome for an execution that has not started and that its agent can not give back."""
+    at, when = agent.judged_at(attempt), _when_lost(attempt, agent)
+    if agent.drained_at is not None and agent.drained_at < at:
+        at, when = agent.drained_at, f"when the drain is over, at {show_time(agent.drained_at)}"
+    return _decided_later(f"Has not started, and is decided again {when}", at, decision.cluster, decision.message)
+
+
+def _decided_later(start: str, at: datetime, cluster: str | None, reason: str) -> SwitchOutcome:
+    placed = of_placement(cluster, reason)
+    then = f"it then moves to {cluster}." if cluster is not None else f"it then waits. {reason}"
+    return replace(placed, message=f"{start}; {then}", at=at)
+
+
+def of_loss(cluster: Cluster, lost_at: datetime, redecided: str | None, reason: str) -> SwitchOutcome:
+    """The outcome for an execution that waits at a silent cluster, and is decided again when that counts as lost."""
+    start = f"Stays at {cluster.name}, whose agent is silent, until that counts as lost at {show_time(lost_at)}"
+    return _decided_later(start, lost_at, redecided, reason)
+
+
+def of_stay(cluster: Cluster, *, may_move: bool) -> SwitchOutcome:
     """The outcome for an execution that waits at a cluster whose definition is removed, and which is still named."""
     agent = "and whose agent goes on"
     if cluster.is_expected:
-        agent = "and of which no agent has ever been seen"
+        then = "; moves as soon as a cluster that has been seen has room" if may_move else ""
+        agent = f"and of which no agent has ever been seen{then}"
     elif cluster.is_silent:
-        since = cluster.state.last_sync_at
-        agent = "and whose agent is silent" + (f" since {show_time(since)}" if since is not None else "")
+        agent = f"and whose agent is {silent_since(cluster.state.last_sync_at)}"
     message = f"Stays at {cluster.name}, which pools or labels still name, {agent}."
     return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster.name)
 

@@ -51,7 +51,7 @@ SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING
 
 #: The type of the event of a cluster that is deleted, which ends every state.
 DELETED = "DELETED"
-#: The types of events that put a cluster into a state; the last of them did.
+#: The types of events that put a cluster into a state, its own first; the last of them did.
 STATE_EVENTS = {"disabled": ("DISABLED",), "cordoned": ("CORDONED", "DRAINING"), "draining": ("DRAINING",)}
 #: The types of events that end a state.
 END_EVENTS = {
@@ -70,6 +70,10 @@ class Health(Enum):
     READY = "ready"
     UNREACHABLE = "unreachable"  # silent for a while: no new work
     LOST = "lost"  # silent for so long that its work is given to other clusters
+
+
+#: The health of clusters whose agent has been seen and does not sync any more.
+SILENT = (Health.UNREACHABLE.value, Health.LOST.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,10 @@ class ClusterState:
     def takes_work(self) -> bool:
         """Whether nothing that operators have switched keeps new work away."""
         return self.switches == (True, False, False)
+
+
+#: What a report names that tells of machines; agents leave out what these do not have.
+_MACHINE_RESOURCES = frozenset({"cpu", "memory"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +168,12 @@ class Cluster:
             self.health.value: not self.is_reachable,
         }
         return ",".join(state for state, applies in states.items() if applies)
+
+    @cached_property
+    def has_no_gpu(self) -> bool:
+        """Whether its machines were reported without any gpu, and its definition has none either."""
+        reported = self.state.report.get("capacity", {})
+        return "gpu" not in (self.capacity or {}) and not _MACHINE_RESOURCES.isdisjoint(reported)
 
     @cached_property
     def unused(self) -> Amounts | None:

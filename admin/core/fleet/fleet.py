@@ -105,10 +105,13 @@ def build_fleet(generation: int, definitions: list[Definition], states: Mapping[
 def fleet_warnings(fleet: Fleet) -> list[Warning]:
     """Every warning about the definitions of a fleet."""
     undeclared = [
-        _warn(
-            WarningCode.EXPECTED_CLUSTER,
-            group.definition,
-            f"Nobody has declared cluster '{member.cluster}'; it counts as a cluster that is expected to register.",
+        replace(
+            _warn(
+                WarningCode.EXPECTED_CLUSTER,
+                group.definition,
+                f"Nobody has declared cluster '{member.cluster}'; it counts as a cluster that is expected to register.",
+            ),
+            missing=((FleetKind.CLUSTER.value,), member.cluster),
         )
         for group in [*fleet.pools.values(), *fleet.labels.values()]
         for member in group.members
@@ -124,13 +127,18 @@ def fleet_warnings(fleet: Fleet) -> list[Warning]:
     ]
 
 
-def expected_warnings(fleet: Fleet, waiting: Mapping[str, int]) -> list[Warning]:
-    """A warning of each cluster that has never been seen and at which executions wait, which `waiting` counts."""
+def expected_warnings(
+    fleet: Fleet, waiting: Mapping[str, int], naming: Mapping[str, int] | None = None
+) -> list[Warning]:
+    """A warning of each cluster that has never been seen and at which executions wait, which `waiting` counts.
+
+    `naming` counts those of them whose requests name the cluster itself, so that no other one can take them.
+    """
     return [
         Warning(
             code=WarningCode.UNSEEN_CLUSTER,
             message=f"No agent of cluster '{name}' has ever been seen, and work waits there (executions: "
-            f"{waiting[name]}). Start its agent, or add a cluster that has one to the pools and labels that name it.",
+            f"{waiting[name]}). Start its agent{_other_ways(waiting[name], (naming or {}).get(name, 0))}.",
             kind=FleetKind.CLUSTER.value,
             scope=PLATFORM,
             field="",
@@ -139,6 +147,17 @@ def expected_warnings(fleet: Fleet, waiting: Mapping[str, int]) -> list[Warning]
         for name, cluster in fleet.clusters.items()
         if cluster.is_expected and waiting.get(name)
     ]
+
+
+def _other_ways(waiting: int, naming: int) -> str:
+    """How what waits at a cluster without an agent gets elsewhere; what names the cluster itself waits for it alone."""
+    ways = []
+    if waiting > naming:
+        ways.append("add a cluster that has one to the pools and labels that the executions were placed by")
+    if naming:
+        those = "the executions" if naming == waiting else f"{naming} of the executions"
+        ways.append(f"end {those}, whose requests name the cluster itself, and create them anew")
+    return "".join(f", or {way}" for way in ways)
 
 
 def _warn(code: WarningCode, definition: Definition, message: str) -> Warning:

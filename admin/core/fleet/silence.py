@@ -71,10 +71,14 @@ class Watch:
         return {name for name, silence in self._silent.items() if silence > seconds}
 
 
+def silent_since(last_sync_at: datetime | None) -> str:
+    """That an agent is silent, and since when, as every sentence about it says: `silent since 2026-03-01T12:00:05Z`."""
+    return "silent" if last_sync_at is None else f"silent since {show_time(last_sync_at)}"
+
+
 def describe_loss(last_sync_at: datetime | None, limit: float, key: str) -> str:
     """Why a cluster counts as unreachable or lost: when its agent was heard, and the limit that is over."""
-    heard = "was never heard" if last_sync_at is None else f"was last heard at {show_time(last_sync_at)}"
-    return f"Its agent {heard}; it has been silent for more than {show_duration(limit)} ({key})."
+    return f"Its agent had been {silent_since(last_sync_at)}, for more than {show_duration(limit)} ({key})."
 
 
 def describe_return(health: str, last_sync_at: datetime | None, now: datetime) -> str:

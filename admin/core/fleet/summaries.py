@@ -39,12 +39,14 @@ def describe_cluster(
     """Whether a cluster takes work; if so what is free, else why not, since when and by whom."""
     name = f"Cluster '{cluster.name}'"
     words = off_because(cluster)
+    deleted_by = provenance.get("deleted")
+    deleted = f" It was deleted by {deleted_by.describe(now)}; pools or labels still name it." if deleted_by else ""
     if not words:
-        return f"{name} takes work{describe_free(cluster.capacity, free)}."
+        return f"{name} takes work{describe_free(cluster.capacity, free)}.{deleted}"
     if words == ["expected"]:
-        return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run."
+        return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run.{deleted}"
     reasons = "; ".join(_reason(cluster, word, provenance, now) for word in words)
-    return f"{name} takes no work: {reasons}."
+    return f"{name} takes no work: {reasons}.{deleted}"
 
 
 def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], now: datetime) -> str:
@@ -54,7 +56,9 @@ def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], n
         return f"{reason}, last heard {silent} ago"
     made_by = provenance.get(word)
     deadline = cluster.state.drain_deadline
-    until = f" until {show_time(deadline)}" if word == "draining" and deadline is not None else ""
+    until = ""
+    if word == "draining" and deadline is not None:
+        until = f" until {show_time(deadline)}" if deadline > now else f"; its deadline was at {show_time(deadline)}"
     return f"{reason}{until}{f' ({made_by.describe(now)})' if made_by else ''}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster
@@ -30,7 +31,14 @@ class Workload:
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster while it runs."""
-        return occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive)
+        if self.exclusive:
+            return occupied(self.demand, cluster.capacity or {}, exclusive=True)
+        return self._takes_of_any
+
+    @cached_property
+    def _takes_of_any(self) -> Amounts:
+        """What it takes of any cluster unless it is exclusive: worked out once for all clusters of a decision."""
+        return occupied(self.demand, {}, exclusive=False)
 
 
 _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)

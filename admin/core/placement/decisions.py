@@ -17,6 +17,7 @@ from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.filters import (
     BY_NAME,
     CORDONED,
+    DECLINED,
     ENABLED,
     EXPECTED,
     FILTERS,
@@ -329,6 +330,30 @@ def render_candidates(
             for verdict in candidate["verdicts"]
         ]
     return candidates
+
+
+def with_declines(trail: Mapping[str, Any], declines: Mapping[str, str]) -> dict[str, Any]:
+    """A stored decision whose verdicts tell why agents declined the execution; `declines` has that by cluster."""
+    return {
+        **trail,
+        "candidates": [
+            {
+                **candidate,
+                "verdicts": [
+                    {**verdict, "reason": describe_decline(verdict["reason"], declines.get(candidate["cluster"]))}
+                    if verdict["filter"] == DECLINED.name and not verdict["passed"]
+                    else verdict
+                    for verdict in candidate["verdicts"]
+                ],
+            }
+            for candidate in trail["candidates"]
+        ],
+    }
+
+
+def describe_decline(reason: str, why: str | None) -> str:
+    """That a cluster declined an execution, and why, where that is known: `declined it at …: it has no gpu`."""
+    return f"{reason} {why}" if why else reason
 
 
 def _with_event(verdict: Mapping[str, Any], event: Provenance | None) -> Mapping[str, Any]:

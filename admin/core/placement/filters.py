@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from admin.core.fleet.clusters import Cluster, ClusterState, Health
+from admin.core.fleet.silence import silent_since
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
-from admin.core.times import show_time
 
 NEVER_SEEN = "is expected: no agent of it has ever been seen"
 
@@ -74,7 +74,7 @@ def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
 
 def _silence(cluster: Cluster) -> str:
     last = cluster.state.last_sync_at
-    return f"is {cluster.health.value}" + (f" (silent since {show_time(last)})" if last is not None else "")
+    return f"is {cluster.health.value}" + (f" ({silent_since(last)})" if last is not None else "")
 
 
 def _expected(candidates: Sequence[Candidate], workload: Workload) -> Drops:
@@ -93,11 +93,18 @@ def _could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
 
 def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     demand = workload.demand
-    return {
+    drops = {
         candidate.position: f"is too small: {_sizes(short, demand, capacity)}"
         for candidate in candidates
         if (capacity := candidate.cluster.capacity) and (short := shortages(capacity, demand))
     }
+    if demand.get("gpu"):
+        missing = f"has no gpu by its last report, {format_amount('gpu', demand['gpu'])} wanted"
+        for candidate in candidates:
+            if candidate.cluster.has_no_gpu:
+                small = drops.get(candidate.position)
+                drops[candidate.position] = missing if small is None else f"{missing}, and {small}"
+    return drops
 
 
 def _sizes(resources: Iterable[str], demand: Amounts, capacity: Amounts) -> str:

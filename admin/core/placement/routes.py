@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from admin.core.json_text import JsonObject
 from admin.core.problems import Setting
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.kinds import Kind
@@ -180,7 +181,7 @@ def as_json(route: Route) -> list[dict[str, Any]]:
     return [_rung(rung) for rung in route.rungs]
 
 
-def winner_of(rungs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def winner_of(rungs: Sequence[JsonObject]) -> JsonObject:
     """The rung that decided, of a route as trails have it."""
     return next(rung for rung in rungs if rung["state"] == "wins")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, dotted, raise_problems
+from admin.core.provenance import Provenance
 from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import Kind, Merge, NameList
@@ -33,6 +35,7 @@ class WarningCode(StrEnum):
     UNDECLARED_KIND = "undeclared_kind"
     EXPECTED_CLUSTER = "expected_cluster"
     UNSEEN_CLUSTER = "unseen_cluster"
+    UNKNOWN_CAPACITY = "unknown_capacity"
     SHADOWED_DEFINITION = "shadowed_definition"
     CLOCK_JUMPED = "clock_jumped"
     DATABASE_RESTORED = "database_restored"
@@ -55,6 +58,11 @@ _UNKNOWN_NAME = {
     NameList.LAUNCH_PLAN: WarningCode.UNKNOWN_LAUNCH_PLAN,
 }
 
+#: What a name that is not defined means.
+_UNTIL_DEFINED = "until then executions that need it are refused."
+#: The kinds of definitions that may have a name; a label may be the name of a cluster.
+_DEFINED_AS = {NameList.POOL: ("POOL",), NameList.LABEL: ("LABEL", "CLUSTER")}
+
 #: The codes that `attributes.unknownNames: refuse` turns into errors.
 UNKNOWN_NAME_CODES = frozenset(_UNKNOWN_NAME.values())
 
@@ -71,7 +79,23 @@ class Warning:
     closest: tuple[str, ...] = ()
     name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
     version: int | None = None  #: of the row
+    missing: tuple[tuple[str, ...], str] | None = None  #: the kinds of definitions, and the name, that it misses
+    deleted_by: Provenance | None = None  #: the revision that deleted what is missing
     refuses: bool = False  #: whether it refuses executions, of a row without another effect
+    fields: tuple[str, ...] = ()  #: of a row without effect: all of its fields that this is about
+
+
+def explain_deletion(warning: Warning, kind: str, deleted_by: Provenance, now: datetime) -> Warning:
+    """A warning about a missing definition that begins with the revision by which that was deleted."""
+    if warning.missing is None:
+        return warning
+    deleted = f"The {kind.lower()} '{warning.missing[1]}' was deleted by {deleted_by.describe(now)}."
+    rest = warning.message.partition(_UNTIL_DEFINED)[2]
+    if warning.code is WarningCode.EXPECTED_CLUSTER:
+        message = f"{deleted} It stays in the fleet, undeclared, as long as this names it."
+    else:
+        message = f"{deleted} This takes effect once it is defined again; {_UNTIL_DEFINED}{rest}"
+    return replace(warning, message=message, deleted_by=deleted_by, closest=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,9 +163,10 @@ def _unknown_names(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]
             near = closest(name, names[name_list])
             message = (
                 f"No {name_list.value} is called '{name}' yet.{did_you_mean(near)} "
-                "It takes effect once it is defined; until then executions that need it are refused."
+                f"It takes effect once it is defined; {_UNTIL_DEFINED}"
             )
-            yield warn(kind, row, _UNKNOWN_NAME[name_list], dotted(path), message, near)
+            warning = warn(kind, row, _UNKNOWN_NAME[name_list], dotted(path), message, near)
+            yield replace(warning, missing=(_DEFINED_AS[name_list], name)) if name_list in _DEFINED_AS else warning
 
 
 def unknown_scopes(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named, rows_after
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named
 from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import in_terms_of, read_definition
@@ -26,11 +26,10 @@ from admin.services.definitions import (
     definitions_after,
     fleet_after,
     fleet_of,
-    kind_that_names,
     users_of,
 )
-from admin.store import attributes, executions, fleet, tokens
-from admin.store.fleet import ClusterEvent
+from admin.store import cluster_events, executions, fleet, tokens
+from admin.store.cluster_events import ClusterEvent
 
 
 def definition_write(
@@ -98,11 +97,9 @@ class ChangeableFleet(Changeable):
         changes = self.draft.changes
         after = fleet_after(self.context, self.connection, changes)
         for definition in removed_definitions:
-            kind = kind_that_names(definition.kind)
-            changed = [change for change in changes if change.kind == kind]
-            rows = rows_after(attributes.every(self.connection, kind), changed).values()
-            for use in users_of(self.context, self.connection, definition, after, rows):
-                yield replace(use, reason=f"{definition.kind.noun} '{definition.name}': {use.reason}")
+            for use in users_of(self.context, self.connection, definition, after, changes):
+                reason = f"{definition.kind.noun} '{definition.name}': {use.reason}"
+                yield replace(use, removed=definition.name, reason=reason)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         fleet.write(self.connection, list(changes), revision)
@@ -122,7 +119,7 @@ class ChangeableFleet(Changeable):
         leased = removed & executions.leases_by_cluster(self.connection).keys()
         fleet.forget(self.connection, removed - leased)
         fleet.lose(self.connection, leased)
-        fleet.add_events(
+        cluster_events.add_events(
             self.connection, (ClusterEvent(cluster=name, at=now, type=DELETED) for name in sorted(removed))
         )
 

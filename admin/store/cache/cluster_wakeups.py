@@ -16,7 +16,7 @@ from admin.store import fleet
 from admin.store.cache.append_cursor import AppendCursor
 from admin.store.database import Database
 from admin.store.execution_tables import execution_events
-from admin.store.fleet import cluster_events
+from admin.store.fleet_tables import cluster_events
 
 _INTERVAL_SECONDS = 0.05
 #: How often to look for newer syncs of agents that wait, and for changed definitions of clusters.

@@ -17,6 +17,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from admin.store.dialects import TimeLimits, is_postgresql
 from admin.store.sql_types import TableColumn
 
+#: Any, because the driver is an extra, which need not be installed, or another than psycopg.
+DriverConnection = Any
+
 _USED_AT = "rainbow_used_at"
 #: A connection that was used within so many seconds is not checked before it is used again.
 FRESH_SECONDS = 0.2
@@ -57,7 +60,7 @@ class ServerClock:
         assert self._offset is not None
         return datetime.fromtimestamp(self._monotonic() + self._offset, UTC)
 
-    def _on_checkout(self, connection: Any, _record: ConnectionPoolEntry, _proxy: object) -> None:
+    def _on_checkout(self, connection: DriverConnection, _record: ConnectionPoolEntry, _proxy: object) -> None:
         """Ask the server for its time if that is due; the connection is the driver's."""
         begun_at = self._monotonic()
         machine_offset = self._machine_clock() - begun_at
@@ -91,8 +94,12 @@ def set_up(
 
 
 def _connect(
-    limits: TimeLimits, dialect: Dialect, _record: ConnectionPoolEntry, arguments: Any, parameters: dict[str, Any]
-) -> Any:
+    limits: TimeLimits,
+    dialect: Dialect,
+    _record: ConnectionPoolEntry,
+    arguments: Iterable[str],
+    parameters: dict[str, object],
+) -> DriverConnection | None:
     parameters.setdefault("connect_timeout", int(limits.connect))
     if dialect.driver != "psycopg":
         return None  # the driver connects by itself
@@ -103,7 +110,7 @@ def _connect(
 
 
 @cache
-def _timed_connection() -> Any:
+def _timed_connection() -> type[DriverConnection]:
     """The driver's connection, which gives up a server that has fallen silent; the driver may not be installed."""
     import psycopg
 
@@ -111,7 +118,7 @@ def _timed_connection() -> Any:
         answer_seconds: float | None = None
         soon_seconds: float | None = None  #: for what takes a server that is well no time
 
-        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # as psycopg has it
             try:
                 return super().wait(gen, interval, self.answer_seconds if timeout is None else timeout)
             except psycopg.OperationalError:
@@ -122,7 +129,7 @@ def _timed_connection() -> Any:
     return TimedConnection
 
 
-def _limit(limits: TimeLimits, connection: Any, _record: ConnectionPoolEntry) -> None:
+def _limit(limits: TimeLimits, connection: DriverConnection, _record: ConnectionPoolEntry) -> None:
     """Set the server's limits; it also ends a transaction whose client has stopped in the middle of it."""
     statement, lock = (int(seconds * 1000) for seconds in (limits.statement, limits.lock))
     try:
@@ -158,12 +165,12 @@ def answering_soon(connection: Connection) -> Iterator[None]:
         yield
 
 
-def _soon(connection: Any) -> AbstractContextManager[None]:
+def _soon(connection: DriverConnection) -> AbstractContextManager[None]:
     return _answering(connection, getattr(connection, "soon_seconds", None))
 
 
 @contextmanager
-def _answering(connection: Any, seconds: float | None) -> Iterator[None]:
+def _answering(connection: DriverConnection, seconds: float | None) -> Iterator[None]:
     """Wait for each answer so many seconds at most; the connection is the driver's, and other drivers have no limit."""
     if not hasattr(connection, "answer_seconds"):
         yield
@@ -189,7 +196,7 @@ def _check(
     dialect: Dialect,
     fresh_seconds: float,
     clock: Callable[[], float],
-    connection: Any,  # the driver's, as SQLAlchemy's ping takes it
+    connection: DriverConnection,
     record: ConnectionPoolEntry,
     _proxy: object,
 ) -> None:

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection as DriverConnection
-from typing import Any
 
 from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event
 from sqlalchemy.dialects import sqlite
@@ -61,7 +60,7 @@ def set_up(engine: Engine, limits: TimeLimits | None = None) -> None:
 
 
 def _open_existing(
-    path: Path, _dialect: Dialect, _record: object, arguments: list[str], options: dict[str, Any]
+    path: Path, _dialect: Dialect, _record: object, arguments: list[str], options: dict[str, object]
 ) -> None:
     """Open the file without creating it: a removed file would be created again, world-readable."""
     arguments[0], options["uri"] = f"{path.as_uri()}?mode=rw", True

@@ -11,6 +11,8 @@ from pathlib import Path
 from agent.engines.limits import log_sizes
 
 _PIECE_BYTES = 1 << 16
+#: How much of its end is kept in memory.
+_TAIL_BYTES = 4096
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -25,6 +27,8 @@ class Stream:
         #: How many bytes were printed, and up to where they belong into the file that is open.
         self._end, self._file_end = 0, self._sizes.head
         self._reader, self.writer = os.pipe()
+        #: The last of what was printed.
+        self.tail = b""
         self._thread = threading.Thread(target=self._read, daemon=True)
 
     def start(self) -> None:
@@ -38,6 +42,7 @@ class Stream:
 
     def _read(self) -> None:
         while data := os.read(self._reader, _PIECE_BYTES):
+            self.tail = (self.tail + data)[-_TAIL_BYTES:]
             while data:
                 if self._end == self._file_end and not self._sizes.part:
                     break

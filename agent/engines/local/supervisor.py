@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -41,6 +42,12 @@ _MEMORY_INTERVAL_SECONDS = 0.5
 _OUTPUT_SECONDS = 10.0
 #: How often the lease and the time limit are looked at, because a wait does not count the time of a suspension.
 _CLOCK_INTERVAL_SECONDS = 1.0
+#: What programs print when the system gives them no more memory, and in how many of their last lines.
+_NO_MEMORY = re.compile(
+    rb"MemoryError|std::bad_alloc|OutOfMemoryError|[Cc]annot allocate memory|[Oo]ut of memory|memory exhausted"
+    rb"|memory allocation of [0-9]+ bytes failed"
+)
+_LAST_LINES = 5
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -62,6 +69,8 @@ class Supervisor:
         #: Until when the job may go on unless its lease is renewed; None if it is not guarded.
         self.lease = read_lease(directory)
         self.streams: list[Stream] = []
+        #: The most memory that a process of the job had at once, of those that have ended.
+        self.most_bytes = 0
 
     def run(self) -> None:
         """Start the job, and record how it ends."""
@@ -244,9 +253,10 @@ class Supervisor:
         """Wait for every child that has ended, orphans of the job included."""
         with contextlib.suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
+                self.most_bytes = max(self.most_bytes, usage.ru_maxrss << 10)
                 if self.copies.pop(pid, None) is not None:
                     self.statuses.append(status)
 
@@ -259,10 +269,29 @@ class Supervisor:
         if self.verdict is not None:
             phase, reason, message = self.verdict
             return {**ending, "phase": phase, "reason": reason, "message": message}
+        if message := self._lack_of_memory(code, killed):
+            return {**ending, "phase": "FAILED", "reason": "OUT_OF_MEMORY", "message": message}
         if killed is not None:
             name = signal.Signals(killed).name if killed in set(signal.Signals) else str(killed)
             return {**ending, "phase": "FAILED", "reason": "SIGNAL", "message": f"It was ended by the signal {name}."}
         return {**ending, "phase": "SUCCEEDED" if code == 0 else "FAILED", "reason": "", "message": ""}
+
+    def _lack_of_memory(self, code: int | None, killed: int | None) -> str:
+        """What shows that a job failed for its memory limit; "" where nothing does.
+
+        A process to which the system gives no more memory ends by itself, and prints that at best.
+        """
+        limit, space = self.task.get("memory_bytes"), self.task.get("address_space_bytes")
+        if not limit or (code == 0 and killed is None):
+            return ""
+        # A process counts what it shared with the supervisor before it became the command.
+        if self.most_bytes > max(limit, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10):
+            return f"A process of it used {self.most_bytes >> 20} MiB of memory; the limit is {limit >> 20} MiB."
+        last_lines = b"\n".join(self.streams[1].tail.splitlines()[-_LAST_LINES:]) if self.streams else b""
+        printed = _NO_MEMORY.search(last_lines)
+        if not space or printed is None:
+            return ""
+        return f"It got no more memory ({printed[0].decode()}); the limit of each process is {space >> 20} MiB."
 
 
 def _wait_for_signal(timeout: float) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 from urllib.parse import quote
 
 from ctl.client.answers import Document
@@ -84,19 +84,24 @@ class Calls:
         path: str,
         body: Document,
         *,
+        message: str | None = None,
+        claimed_by: str | None = None,
+        dry_run: bool = False,
+        if_match: int | None = None,
+        if_none_match: bool = False,
         query: Mapping[str, Any] | None = None,
         more_seconds: float = 0.0,
-        **options: Unpack[PutOptions],
     ) -> Document:
-        """The answer to a change with the options of one of the types above."""
-        headers = {"If-None-Match": "*"} if options.get("if_none_match") else {}
-        if (version := options.get("if_match")) is not None:
-            headers = {"If-Match": f'"{version}"'}
+        """The answer to a change with the options of one of the types above; each is named, to refuse misspelt ones."""
+        reasons = {key: text for key, text in (("message", message), ("claimed_by", claimed_by)) if text}
+        headers = {"If-None-Match": "*"} if if_none_match else {}
+        if if_match is not None:
+            headers = {"If-Match": f'"{if_match}"'}
         return self._write(
             method,
             path,
-            {**body, **{key: text for key in Reasons.__annotations__ if (text := options.get(key))}} or None,
-            dry_run=options.get("dry_run", False),
+            {**body, **reasons} or None,
+            dry_run=dry_run,
             query=query,
             headers=headers,
             more_seconds=more_seconds,

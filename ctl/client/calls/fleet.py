@@ -7,13 +7,13 @@ The calls of the client that are about the fleet: clusters, pools and labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ctl.client.answers import Document, RowChange
 from ctl.client.calls.base import PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
 from ctl.client.calls.changes import ChangeCalls
-from ctl.client.nouns import collection, json_key
+from ctl.client.nouns import collection, json_key, row_kind
 from ctl.client.scopes import check_name
 
 #: Actions on a cluster, each with a path of its own.
@@ -31,6 +31,14 @@ class FleetCalls(ChangeCalls):
     def definition(self, noun: str, name: str) -> Document:
         """One cluster, pool or label; of a cluster also its reported state."""
         return self._read(_path(noun, name))
+
+    def definitions_at(self, noun: str, at: int, *, name: str | None = None) -> Iterator[Document]:
+        """The clusters, pools or labels as they were defined at a revision, or the one of a name; page by page.
+
+        Each has its `definition`, `version` and the `provenance` of that; what configuration declares is not kept.
+        """
+        query = {"resource_type": row_kind(noun), "at": at, "name": name}
+        yield from self._pages("definitions", "definitions", query)
 
     def pool_shares(self, name: str, *, after: str | None = None, before: str | None = None) -> Document:
         """What a pool promises its clusters, against what it placed there within a window, by default an hour."""
@@ -67,6 +75,14 @@ class FleetCalls(ChangeCalls):
         query = {"force": "true"} if force else {}
         return self._change("DELETE", _path(noun, name), {}, **options, query=query)
 
+    def delete_definitions(
+        self, noun: str, names: Sequence[str], *, force: bool = False, **options: Unpack[WriteOptions]
+    ) -> Document:
+        """Delete several definitions as one revision, or none of them; Conflict while one is in use, unless forced."""
+        changes = [{f"{json_key(noun)}_definition": {"name": name}, "delete": True} for name in names]
+        query = {"force": "true"} if force else {}
+        return self._change("POST", "attribute_changes", {"changes": changes}, **options, query=query)
+
     def switch_cluster(
         self,
         name: str,
@@ -86,6 +102,21 @@ class FleetCalls(ChangeCalls):
         body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
         return self._write("POST", f"{_path('cluster', name)}/{switch}", body, dry_run=dry_run)
 
+    def switch_clusters(
+        self,
+        names: Sequence[str],
+        switch: str,
+        *,
+        reason: str | None = None,
+        claimed_by: str | None = None,
+        deadline: str | None = None,
+        dry_run: bool = False,
+    ) -> Document:
+        """Do one of `SWITCHES` to several clusters at once, or to none; the rest is as in `switch_cluster`."""
+        body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
+        body |= {"switch": switch, "clusters": list(names)}
+        return self._write("POST", "cluster_switches", body, dry_run=dry_run)
+
     def cluster_tokens(self, name: str) -> list[Document]:
         """The tokens of a cluster's agent, newest first, without their secrets."""
         return list(self._read(f"{_path('cluster', name)}/tokens", holding="tokens")["tokens"])
@@ -98,9 +129,17 @@ class FleetCalls(ChangeCalls):
         """End a token at once; `changed` tells whether it counted until now."""
         return self._write("DELETE", resource_path(f"{_path('cluster', name)}/tokens", token=prefix))
 
-    def cluster_events(self, name: str, *, page_size: int | None = None) -> Iterator[Document]:
-        """What happened to a cluster, newest first, page by page."""
-        yield from self._pages(f"{_path('cluster', name)}/events", "events", {"limit": page_size})
+    def cluster_events(self, name: str, *, page_size: int | None = None, reports: bool = True) -> Iterator[Document]:
+        """What happened to a cluster, newest first, page by page; without `reports` those of its agent are left out."""
+        for page in self.cluster_event_pages(name, page_size=page_size, reports=reports):
+            yield from page["events"]
+
+    def cluster_event_pages(
+        self, name: str, *, page_size: int | None = None, reports: bool = True
+    ) -> Iterator[Document]:
+        """The same as pages, each with its `events` and how many reports were `left_out`."""
+        query = non_empty({"limit": page_size}) | ({} if reports else {"reports": "false"})
+        yield from self._answers(f"{_path('cluster', name)}/events", "events", query, optional=["reports"])
 
     def report_cluster_state(self, name: str, state: Mapping[str, Any]) -> Document:
         """Report the state of a cluster in place of its agent: capacity, free resources, engine and plugins."""

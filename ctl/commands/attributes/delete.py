@@ -10,21 +10,21 @@ from ctl.cli.files import check_expected_version
 from ctl.cli.groups import Command
 from ctl.cli.options import SCOPE_PARAMETERS, option, write_options
 from ctl.cli.prompts import asks, confirm
+from ctl.cli.provenance import as_of
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session, reasons
-from ctl.client.answers import Document
-from ctl.client.errors import ClientError, NotFound
+from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind
-from ctl.client.schemas import summary
-from ctl.client.scopes import Scope, describe_origin
+from ctl.client.scopes import Scope
+from ctl.commands.attributes.get import effective_leaves, leaf_table
 from ctl.commands.attributes.update import own_row, read_file
 from ctl.commands.previews import show_preview
 
 _HELP = """{description}
 
 Deletes the row stored at exactly one scope; rows at broader and more specific scopes stay. Shows the row, asks for
-confirmation on a terminal, and shows what applies afterwards. If nothing is set, there is nothing to delete, and the
-exit status is 0.
+confirmation on a terminal, and shows what applies afterwards, each field with where it comes from; --dryRun shows that
+too. If nothing is set, there is nothing to delete, and the exit status is 0.
 """
 
 
@@ -40,7 +40,13 @@ def delete_attribute(kind: Kind) -> Command:
             session.printer.note(f"Nothing was set for {place(kind, scope)}: there is nothing to delete.")
             return
         if file is not None and not flags["force"]:
-            check_expected_version(file.name, file.version, row.version)
+            check_expected_version(
+                session,
+                file.name,
+                file.version,
+                row.version,
+                lambda version: session.client.delete_attribute(kind, scope, if_match=version, dry_run=True),
+            )
         asks_first = asks(flags)
         title, labels = f"{place(kind, scope)} (level {scope.level})", (f"version {row.version}", "deleted")
         show_difference(session, title, row.payload, None, labels, asks_first=asks_first)
@@ -73,24 +79,31 @@ def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, fla
     session.printer.warnings(change.warnings)
     _answer(session, kind, scope, change.document)
     if flags["dry_run"]:
+        _show_afterwards(session, kind, scope, change.document, "would apply there")
         show_preview(session, change.document, is_dry_run=True)
         session.printer.note("Dry run: nothing was deleted.")
         return
     outcome = "Deleted" if change.changed else "Someone else already deleted"
-    session.printer.note(f"{outcome} {place(kind, scope)}. {_afterwards(session, kind, scope)}")
+    session.printer.note(f"{outcome} {place(kind, scope)}.")
+    _show_afterwards(session, kind, scope, change.document, "applies there now")
 
 
 def _answer(session: Session, kind: Kind, scope: Scope, document: Document) -> None:
     session.printer.machine_output([scope.name(kind.noun)], document)
 
 
-def _afterwards(session: Session, kind: Kind, scope: Scope) -> str:
-    """Show what applies at the scope now; the row is deleted, so a failure here is only a note."""
-    try:
-        now = session.client.get_attribute(kind, scope)
-    except NotFound:
-        return "Nothing applies there now: no level above sets it."
-    except ClientError as error:
-        return f"What applies there now could not be read: {error.message}"
-    origin = describe_origin(now.inherited_from, scope) if now.inherited_from else "set again by someone else"
-    return f"What applies there now: {summary(kind.schema, now.payload)}, {origin}."
+def _show_afterwards(session: Session, kind: Kind, scope: Scope, answer: Document, applies: str) -> None:
+    """What applies at the scope without the row, field by field; an older admin does not say."""
+    document = answer.get("afterwards")
+    if not document or not session.printer.is_table or session.printer.is_quiet:
+        return
+    [value] = document["values"]
+    effective = Effective.from_document(value, document.get("revisions"))
+    if effective.is_empty:
+        session.printer.report(f"Nothing {applies}: no level above sets it.")
+        return
+    leaves, origins = effective_leaves(kind, effective)
+    session.printer.report(f"What {applies}, {as_of(document)}:")
+    leaf_table(session, scope, leaves, origins, effective.revisions)
+    for consequence in (document.get("consequences") or {}).values():
+        session.printer.report(consequence["message"])

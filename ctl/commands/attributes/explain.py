@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctl.cli.output import Printer
-from ctl.cli.provenance import as_of, describe_field_origin, describe_revision, describe_setter
+from ctl.cli.provenance import as_of, describe_field_origin, describe_fields_revisions, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind, built_in
@@ -65,12 +65,13 @@ def show_values(
     *,
     revisions: Mapping[str, Document] | None = None,
     nearest: Mapping[str, Document] | None = None,
+    consequences: Mapping[str, Document] | None = None,
 ) -> None:
     """
     What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given.
 
     Of a single kind at a scope, the opening sentence has its name. `nearest` are the rows of other scopes by the names
-    of the kinds that have no value at this one.
+    of the kinds that have no value at this one, `consequences` what happens with values that executions do not follow.
     """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
@@ -80,8 +81,12 @@ def show_values(
         if scope is None or len(values) > 1:
             printer.sentence(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
             printer.line()
-        steps = [_step_cells(printer, kind, step, revisions) for step in effective.trail]
-        printer.table(["LEVEL", "SCOPE", "SAYS", "EFFECT", "SET BY"], steps)
+        consequence = (consequences or {}).get(kind.name)
+        if consequence:
+            printer.sentence(consequence["message"])
+            printer.line()
+        steps = [_step_cells(printer, kind, step, revisions, consequence) for step in effective.trail]
+        printer.table(["LEVEL", "SCOPE", "VALUE", "EFFECT", "SET BY"], steps)
         printer.line()
         rows = [
             [path, show(value), describe_field_origin(printer, effective.origins.get(path, {}), scope, revisions)]
@@ -101,23 +106,36 @@ def show_values(
             printer.sentence(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
 
 
-def _step_cells(printer: Printer, kind: Kind, step: Document, revisions: Mapping[str, Document] | None) -> list[str]:
+def _step_cells(
+    printer: Printer,
+    kind: Kind,
+    step: Document,
+    revisions: Mapping[str, Document] | None,
+    consequence: Document | None,
+) -> list[str]:
     key = f" ({step['key']})" if step.get("key") else ""
     where = Scope.from_document(step)
     place = f"configuration{key}" if step["level"] == "platform" else BEYOND.get(step["level"], where.describe())
     if step.get("state") != "set":
         return [step["level"], place, "", "silent", ""]
-    numbers = sorted(set((step.get("revisions") or {}).values()) or {step.get("version")}, reverse=True)
-    set_by = "; ".join(describe_revision(printer, number, revisions) for number in numbers)
-    return [step["level"], place, summary(kind.schema, step.get("value") or {}), _effect(step), set_by]
+    set_by = describe_fields_revisions(printer, step, revisions)
+    return [step["level"], place, summary(kind.schema, step.get("value") or {}), _effect(step, consequence), set_by]
 
 
-def _effect(step: Document) -> str:
+#: What a value comes to that executions do not follow, as cells say it.
+_CONSEQUENCES = {
+    "outranked": "outranked by {noun} {name}",
+    "refuses": "refuses executions",
+    "waits": "executions wait",
+}
+
+
+def _effect(step: Document, consequence: Document | None) -> str:
     used, overridden = step.get("used") or [], step.get("overridden") or []
     if not used and not overridden:
         return "none"
     if not overridden:
-        return "used"
+        return _CONSEQUENCES[consequence["outcome"]].format(**consequence) if consequence else "used"
     if not used:
         return "overridden"
     return f"used: {', '.join(used)}; overridden: {', '.join(overridden)}"

@@ -123,7 +123,7 @@ def show_value(
                 if Scope.from_document(step) == scope and step.get("version") == value.version:
                     set_by = step.get("revisions") or {}
                     origins = {path: {**here, "revision": set_by.get(path)} for path in leaves}
-        _leaf_table(session, scope, leaves, origins, revisions or _stamps(value))
+        leaf_table(session, scope, leaves, origins, revisions or _stamps(value))
 
 
 def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:
@@ -144,17 +144,22 @@ def _nothing(kind: Kind, scope: Scope, exact: bool) -> NothingSet:
 
 
 def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effective) -> None:
-    from ctl.client.schemas import leaf_values
-
-    leaves = {**dict(leaf_values(kind.schema, effective.value)), **dict.fromkeys(effective.unset)}
-    origins = {**effective.origins, **effective.unset}
+    leaves, origins = effective_leaves(kind, effective)
     versions = [origin.get("version") for origin in origins.values() if Scope.from_document(origin) == scope]
     revisions = effective.revisions
     if versions and not revisions:
         revisions = _row_stamps(session, kind, scope, versions[0])
-    _leaf_table(session, scope, leaves, origins, revisions)
+    leaf_table(session, scope, leaves, origins, revisions)
     if not versions:
         session.printer.note(f"Nothing is set at {scope.describe()} itself: all of it is inherited.")
+
+
+def effective_leaves(kind: Kind, effective: Effective) -> tuple[dict[str, Any], dict[str, Document]]:
+    """The fields of an effective value, those that are unset among them as None, and their origins."""
+    from ctl.client.schemas import leaf_values
+
+    leaves = {**dict(leaf_values(kind.schema, effective.value)), **dict.fromkeys(effective.unset)}
+    return leaves, {**effective.origins, **effective.unset}
 
 
 def _row_stamps(session: Session, kind: Kind, scope: Scope, version: int | None) -> Mapping[str, Document]:
@@ -200,13 +205,14 @@ def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> N
     watch(session, read, show)
 
 
-def _leaf_table(
+def leaf_table(
     session: Session,
     scope: Scope,
     leaves: Mapping[str, Any],
     origins: Mapping[str, Document],
     revisions: Mapping[str, Document],
 ) -> None:
+    """The fields of a value at a scope, each with where it comes from and who set it."""
     from ctl.client.schemas import show
 
     printer = session.printer

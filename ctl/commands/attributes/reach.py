@@ -35,7 +35,7 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     counts = reach["counts"]
     parts = [f"{counts[key]} {words[counts[key] != 1]}" for key, words in _RELATIONS.items()]
     first = "the first " if reach.get("token") else ""
-    printer.line(
+    printer.sentence(
         f"{kind.noun} {payload}, set by {set_by}: "
         f"of {first}{count(len(scopes), 'scope')} below {', '.join(parts)}; {as_of(reach)}."
     )

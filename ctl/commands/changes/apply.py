@@ -13,17 +13,18 @@ from ctl.cli.session import Session
 from ctl.client.answers import ChangeSet
 from ctl.client.errors import InvalidInput
 from ctl.client.words import count
-from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, send, try_out
-from ctl.commands.changes.reports import all_or_nothing, answer, is_confirmed, report_outcome, tell_warnings
+from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, check_versions, propose, send, try_out
+from ctl.commands.changes.reports import all_or_nothing, answer, is_confirmed, locate, report_outcome, tell_warnings
 from ctl.files.proposals import Proposal
 
 _HELP = f"""Apply documents as one change: all of it, or nothing.
 
 {DOCUMENTS}
 
-Shows the plan first: the action for each row, and how many effective values change. Asks for confirmation on a
-terminal. The change carries the version of every row in the plan: if one of them was changed in the meantime, nothing
-is written, and the exit status is 5. If nothing would change, no revision is made.
+Shows the plan first: the action for each row with the file and line of each difference, how many effective values
+change, and warnings. Asks for confirmation on a terminal. The change carries the version of every row in the plan: if
+one of them was changed in the meantime, nothing is written, and the exit status is 5. If nothing would change, no
+revision is made.
 
 {PRUNE} Without a terminal, --prune needs --force.
 
@@ -54,16 +55,18 @@ def apply(session: Session, plan: str | None, **flags: Any) -> None:
     proposal = propose(session, flags) if plan is None else _planned(session, plan, flags)
     remedy = _AGAIN if plan is None else _NEW_PLAN
     trial = try_out(session, proposal, remedy=remedy)
-    tell_warnings(session, trial.warnings)
+    positions = locate(proposal, trial)
     if not trial.changed:
         answer(session, trial)
         number = count(len(proposal.changes), "row")
+        tell_warnings(session, trial.warnings)
         session.printer.note(f"No changes: everything is already as requested ({number}).")
         check_strict(flags, trial.warnings, "nothing needed to be written")
         return
     if not flags["force"]:
-        proposal.check_versions(trial, session.client.noun)
-    if not is_confirmed(session, flags, trial, _check_prune if flags["prune"] else lambda trial: None):
+        check_versions(session, proposal, trial)
+    check = _check_prune if flags["prune"] else lambda trial: None
+    if not is_confirmed(session, flags, trial, check, positions):
         check_strict(flags, trial.warnings, "nothing was written")
         return
     changes = proposal.expecting(trial)

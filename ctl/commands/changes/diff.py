@@ -7,13 +7,10 @@ from typing import Any
 
 import click
 
-from ctl.cli.diffs import differences
 from ctl.cli.groups import command
 from ctl.cli.session import Session
-from ctl.client.answers import ChangeSet
 from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, try_out
-from ctl.commands.changes.reports import answer, counts, show_rows, tell_warnings
-from ctl.files.proposals import Proposal
+from ctl.commands.changes.reports import answer, counts, locate, show_rows, tell_warnings
 
 EXIT_DIFFERENT = 1
 EXIT_ERROR = 2
@@ -22,8 +19,8 @@ _HELP = f"""Show the differences between documents and what is stored. Nothing i
 
 {DOCUMENTS}
 
-Each difference is shown with the file, line and column that it comes from, before any warnings; a field that a document
-leaves out, with the start of the document.
+Each difference is shown with the file, line and column that it comes from, before any warnings, which have theirs too;
+a field that a document leaves out, with the start of the document.
 
 Exit status: 0 when nothing would change, 1 when something would, 2 for any error.
 
@@ -44,7 +41,7 @@ def diff(session: Session, **flags: Any) -> None:
     session.error_status = EXIT_ERROR
     proposal = propose(session, flags)
     trial = try_out(session, proposal, remedy="Look again.")
-    positions = _locate(proposal, trial)
+    positions = locate(proposal, trial)
     if session.printer.is_table:
         show_rows(session, trial.changed_rows, with_diffs=True, positions=positions)
     answer(session, trial)
@@ -56,19 +53,3 @@ def diff(session: Session, **flags: Any) -> None:
     session.printer.note(f"{counts(trial, planned=True)}.")
     tell_warnings(session, trial.warnings)
     raise click.exceptions.Exit(EXIT_DIFFERENT)
-
-
-def _locate(proposal: Proposal, trial: ChangeSet) -> dict[int, list[str]]:
-    """Add to each row that changes where its document and each of its differences stand; answers lines of text."""
-    lines: dict[int, list[str]] = {}
-    for row, document in zip(trial.rows, trial.document.get("rows") or [], strict=True):
-        if not row.is_changed or row.index is None:
-            continue
-        document["position"] = proposal.position(row.index)
-        lines[row.index] = [document["position"]]
-        if row.action != "update":
-            continue
-        changed = [(proposal.position(row.index, part.path), part) for part in differences(row.before, row.after)]
-        document["differences"] = [{"field": part.path, "position": place, **part.sides} for place, part in changed]
-        lines[row.index] = [f"{place}: {part}" for place, part in changed]
-    return lines

@@ -9,7 +9,7 @@ import click
 
 from ctl.cli.options import Option, filter_parameters
 from ctl.cli.progress import MANY, step
-from ctl.cli.provenance import describe_provenance
+from ctl.cli.provenance import describe_later
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Attribute, ChangeSet
@@ -120,7 +120,27 @@ def send(
         if error.name != "version_conflict":
             raise
         conflict = proposal.moved(error.details, session.client.noun, remedy, error)
-        for detail in conflict.details:
-            if detail.get("provenance"):
-                detail["reason"] += f" ({describe_provenance(session.printer, detail['provenance'])})"
-        raise conflict from None
+        raise _explained(session, conflict) from None
+
+
+def check_versions(session: Session, proposal: Proposal, trial: ChangeSet) -> None:
+    """Refuse documents that were made from another version of a row they would change, and say who changed it since."""
+    try:
+        proposal.check_versions(trial, session.client.noun)
+    except Conflict as conflict:
+        stale = {int(detail["index"]): detail for detail in conflict.details}
+        changes = [{**proposal.changes[index], "expected_version": stale[index]["expected_version"]} for index in stale]
+        try:
+            session.client.change_attributes(changes, dry_run=True)
+        except Conflict as error:
+            for known, detail in zip(stale.values(), error.details, strict=False):
+                known |= {key: detail[key] for key in ("provenance", "later", "later_count") if key in detail}
+        raise _explained(session, conflict) from None
+
+
+def _explained(session: Session, conflict: Conflict) -> Conflict:
+    """A conflict that says of each row who changed it since."""
+    for detail in conflict.details:
+        if detail.get("provenance") or detail.get("later"):
+            detail["reason"] += f" ({describe_later(session.printer, detail)})"
+    return conflict

@@ -12,7 +12,7 @@ import click
 
 from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, request_size, typed_choice
+from ctl.cli.lists import Chosen, Listing, choose_page, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
 from ctl.cli.output import Sentence, Time
 from ctl.cli.provenance import show_author
@@ -21,7 +21,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import DEFINED, FLEET, find_noun, row_kind
-from ctl.client.times import parse_time
+from ctl.client.times import distance, parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
@@ -95,8 +95,10 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
         _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
     else:
-        entries = list(choose(session, _find_entries(session, word, flags), flags, _LISTING))
-        _show_entries(session, entries)
+        chosen = choose_page(session, _find_entries(session, word, flags), flags, _LISTING)
+        entries = list(chosen.rows)
+        is_newest_first = not flags["sort_by"] and not flags["is_ascending"]
+        _show_entries(session, entries, _place(chosen, len(entries), is_newest_first), is_newest_first=is_newest_first)
         if not entries and flags["author"]:
             for unknown in session.client.unknown_timeline_names(actor=flags["author"]):
                 session.printer.note(str(unknown["message"]))
@@ -146,9 +148,17 @@ def _check_definition(session: Session, noun: str, name: str) -> None:
             raise
 
 
-def _show_entries(session: Session, entries: list[Document]) -> None:
+def _place(chosen: Chosen[Document], number: int, is_newest_first: bool) -> str:
+    """Which of the entries that match are shown: `The newest 20 of more: `; empty where that are all."""
+    if chosen.skipped:
+        more = "of more" if chosen.has_more else "which are the last"
+        return f"{chosen.skipped + 1} to {chosen.skipped + number}, {more}: "
+    return f"The {'newest' if is_newest_first else 'first'} {number} of more: " if chosen.has_more else ""
+
+
+def _show_entries(session: Session, entries: list[Document], place: str, *, is_newest_first: bool) -> None:
     if entries and session.printer.is_table:
-        session.printer.note(_summary(session, entries))
+        session.printer.note(_summary(session, entries, place, is_newest_first=is_newest_first))
     lines = [line for entry in entries for line in _lines(session, entry)]
     session.printer.show(
         (_name(entry) for entry in entries),
@@ -169,12 +179,13 @@ _NAMES = {
 }
 
 
-def _summary(session: Session, entries: list[Document]) -> str:
-    """How many entries of each kind there are, and since when."""
+def _summary(session: Session, entries: list[Document], place: str, *, is_newest_first: bool) -> str:
+    """How many entries of each kind are shown, since when, and which of all that match they are."""
     counts = Counter(str(entry["source"]) for entry in entries)
     parts = [f"{number} {_NAMES[source][number != 1]}" for source in _SOURCES if (number := counts[source])]
     oldest = min(time for entry in entries if (time := _time(entry)))
-    return f"{listed(parts)}, the oldest {session.printer.when(oldest)}, newest first."
+    order = ", newest first" if is_newest_first else ""
+    return f"{place}{listed(parts)}, the oldest {session.printer.when(oldest)}{order}."
 
 
 def _lines(session: Session, entry: Document) -> Iterator[Document]:
@@ -195,7 +206,8 @@ def _what(session: Session, entry: Document) -> list[str]:
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         if entry.get("deadline"):
-            happened += f", ends what runs {session.printer.when(entry['deadline'], is_ahead=True)}"
+            verb = "ends what runs" if distance(entry["deadline"]).startswith("in ") else "ended what still ran"
+            happened += f", {verb} {session.printer.when(entry['deadline'], is_ahead=True)}"
         where = f"cluster {entry['cluster']}: " if entry.get("cluster") else ""
         return [f"{where}{happened} (event {entry['number']})"]
     rows = [RowChange.from_document(change) for change in entry.get("changes") or []]

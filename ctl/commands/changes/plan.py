@@ -10,8 +10,8 @@ from ctl.cli.groups import command
 from ctl.cli.options import SHOW_DIFF, Option, force_option, strict_option
 from ctl.cli.prompts import check_strict
 from ctl.cli.session import Session, local_user
-from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, try_out
-from ctl.commands.changes.reports import answer, show_plan, tell_warnings
+from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, check_versions, propose, try_out
+from ctl.commands.changes.reports import answer, locate, show_plan, tell_warnings
 
 _HELP = f"""Show what applying documents would change. Nothing is written to the admin.
 
@@ -20,7 +20,8 @@ _HELP = f"""Show what applying documents would change. Nothing is written to the
 --out writes the plan to a file for `rainbowctl apply FILE`. It holds the versions of all rows it was made from, changed
 or not: if one of them has changed since, apply refuses it with exit status 5.
 
--o wide also lists the effective values that change, the first hundred of them.
+Each difference is shown with the file, line and column that it comes from, and so are the warnings, after them. -o wide
+also lists the effective values that change, the first hundred of them.
 
 {PRUNE}
 """
@@ -44,12 +45,13 @@ or not: if one of them has changed since, apply refuses it with exit status 5.
 def plan(session: Session, **flags: Any) -> None:
     proposal = propose(session, flags)
     trial = try_out(session, proposal, remedy="Look again.")
-    tell_warnings(session, trial.warnings)
+    positions = locate(proposal, trial)
     if not flags["force"]:
-        proposal.check_versions(trial, session.client.noun)
+        check_versions(session, proposal, trial)
     if not session.printer.is_quiet:
-        show_plan(session, trial, with_diffs=True if flags["show_diff"] else None)
+        show_plan(session, trial, with_diffs=True if flags["show_diff"] else None, positions=positions)
     answer(session, trial)
+    tell_warnings(session, trial.warnings)
     if flags["out"]:
         _write_plan(session, str(flags["out"]), proposal.expecting(trial), trial.revision, is_forced=flags["force"])
     check_strict(flags, trial.warnings, "nothing was written to the admin")

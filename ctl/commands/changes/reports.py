@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
-from ctl.cli.diffs import print_diff, unified
+from ctl.cli.diffs import differences, print_diff, unified
 from ctl.cli.output import paint
 from ctl.cli.prompts import asks, check_strict, confirm_write
 from ctl.cli.session import Session
@@ -17,6 +18,7 @@ from ctl.client.schemas import show
 from ctl.client.scopes import Scope
 from ctl.client.words import count, listed
 from ctl.commands.previews import show_preview
+from ctl.files.proposals import Proposal
 
 #: Up to how many changed rows the differences are shown by default.
 FEW = 20
@@ -24,6 +26,34 @@ _MOST_WARNINGS = 10
 
 _COLOURS = {"create": "green", "update": "yellow", "delete": "red"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
+
+
+def locate(proposal: Proposal, trial: ChangeSet) -> dict[int, list[str]]:
+    """Add to each row that changes, and to each warning, where its document says so; answers lines of text by index.
+
+    Of a row that is updated each difference has its own position.
+    """
+    lines: dict[int, list[str]] = {}
+    indexes: dict[tuple[str, Scope | str], int] = {}
+    for row, document in zip(trial.rows, trial.document.get("rows") or [], strict=True):
+        if row.index is None:
+            continue
+        indexes[row.kind, row.scope if row.name is None else row.name] = row.index
+        if not row.is_changed:
+            continue
+        document["position"] = proposal.position(row.index)
+        lines[row.index] = [document["position"]]
+        if row.action != "update":
+            continue
+        changed = [(proposal.position(row.index, part.path), part) for part in differences(row.before, row.after)]
+        document["differences"] = [{"field": part.path, "position": place, **part.sides} for place, part in changed]
+        lines[row.index] = [f"{place}: {part}" for place, part in changed]
+    for warning in trial.warnings:
+        about = RowChange.from_document(warning)
+        index = indexes.get((about.kind, about.scope if about.name is None else about.name))
+        if index is not None:
+            warning["position"] = proposal.position(index, str(warning.get("field") or ""))
+    return lines
 
 
 def show_rows(
@@ -56,12 +86,20 @@ def show_diff(row: RowChange, stream: IO[str]) -> None:
     print_diff(unified(row.before, row.after, labels), stream)
 
 
-def show_plan(session: Session, trial: ChangeSet, *, with_diffs: bool | None = None, is_dry_run: bool = True) -> None:
+def show_plan(
+    session: Session,
+    trial: ChangeSet,
+    *,
+    with_diffs: bool | None = None,
+    is_dry_run: bool = True,
+    positions: Mapping[int, Sequence[str]] | None = None,
+) -> None:
     """All of a dry run: the rows, their number by operation, and the effective values that change.
 
-    `is_dry_run` where that is all that was asked for: then it also says what it would not do.
+    `is_dry_run` where that is all that was asked for: then it also says what it would not do. `positions` are as in
+    `show_rows`.
     """
-    show_rows(session, trial.rows, with_diffs=with_diffs)
+    show_rows(session, trial.rows, with_diffs=with_diffs, positions=positions)
     session.printer.report(f"{counts(trial, planned=True)}.")
     if trial.effective is not None and trial.changed:
         session.printer.report(_effect(session, trial.effective))
@@ -116,13 +154,15 @@ def _show_effective(session: Session, effective: Document) -> None:
 
 
 def tell_warnings(session: Session, warnings: Sequence[Document], already_shown: Sequence[Document] = ()) -> None:
-    """Print the warnings that were not shown before; of very many only the first."""
-    shown = {_placed(session, warning) for warning in already_shown}
-    texts = [text for warning in warnings if (text := _placed(session, warning)) not in shown]
-    for text in texts[:_MOST_WARNINGS]:
-        session.printer.warning(text)
-    if len(texts) > _MOST_WARNINGS:
-        session.printer.warning(f"and {len(texts) - _MOST_WARNINGS} more; `-o json` lists them all.")
+    """Print the warnings that were not shown before, each with its position if it has one; of very many the first."""
+    sys.stdout.flush()  # what was printed there stands before them
+    known = {_placed(session, warning) for warning in already_shown}
+    new = [warning for warning in warnings if _placed(session, warning) not in known]
+    for warning in new[:_MOST_WARNINGS]:
+        position = f"{warning['position']}: " if warning.get("position") else ""
+        session.printer.warning(f"{position}{_placed(session, warning)}")
+    if len(new) > _MOST_WARNINGS:
+        session.printer.warning(f"and {len(new) - _MOST_WARNINGS} more; `-o json` lists them all.")
 
 
 def _placed(session: Session, warning: Document) -> str:
@@ -139,19 +179,25 @@ def answer(session: Session, outcome: ChangeSet) -> None:
 
 
 def is_confirmed(
-    session: Session, flags: Mapping[str, Any], trial: ChangeSet, check_unasked: Callable[[ChangeSet], None]
+    session: Session,
+    flags: Mapping[str, Any],
+    trial: ChangeSet,
+    check_unasked: Callable[[ChangeSet], None],
+    positions: Mapping[int, Sequence[str]] | None = None,
 ) -> bool:
     """
-    Show the plan, and ask before it is carried out; False for a dry run, which ends with its answer.
+    Show the plan and its warnings, and ask before it is carried out; False for a dry run, which ends with its answer.
 
     Where there is no terminal to ask at, `check_unasked` refuses what needs --force.
     """
     asks_first = asks(flags)
     if asks_first or not session.printer.is_quiet:
         with_diffs = True if flags["show_diff"] else None
-        show_plan(session, trial, with_diffs=with_diffs, is_dry_run=flags["dry_run"])
+        show_plan(session, trial, with_diffs=with_diffs, is_dry_run=flags["dry_run"], positions=positions)
     if flags["dry_run"]:
         answer(session, trial)
+    tell_warnings(session, trial.warnings)
+    if flags["dry_run"]:
         session.printer.note("Dry run: nothing was written.")
         return False
     if asks_first:

@@ -14,11 +14,11 @@ from ctl.cli.options import (
     kind_argument,
     write_options,
 )
-from ctl.cli.provenance import describe_provenance
+from ctl.cli.provenance import describe_later
 from ctl.cli.revisions import revision_number
 from ctl.cli.scopes import resolve_scope, typed_scope
 from ctl.cli.session import Session, reasons
-from ctl.client.answers import ChangeSet, RowChange
+from ctl.client.answers import ChangeSet, Document, RowChange
 from ctl.client.errors import Conflict, InvalidInput
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import all_or_nothing, answer, is_confirmed, report_outcome, tell_warnings
@@ -27,8 +27,9 @@ from ctl.files.proposals import moved_reason
 _HELP = """Undo one revision, or restore what was set at an earlier one.
 
 rollback REVISION restores the rows of that revision to what they were before it. If one of them was changed again
-since, nothing is written, and the exit status is 5: each changed row is listed with the later revision, its author,
-time and message, and so are the rows that can still be undone. --restorable undoes those alone, and says what it left.
+since, nothing is written, and the exit status is 5: each changed row is listed with the later revisions, their
+authors, times and messages, and so are the rows that can still be undone. --restorable undoes those alone, and says
+what it left. If the revision was rolled back already, that is said, with by whom.
 
 rollback --to REVISION restores the rows of exactly one scope to what they were at that revision; with NOUN only one
 kind, with --everything all rows and projects. Revision 0 is before the first.
@@ -61,9 +62,9 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
 def rollback(session: Session, word: str | None, **flags: Any) -> None:
     target = _rollback_target(session, word, flags)
     trial = _send(session, target, dry_run=True)
-    tell_warnings(session, trial.warnings)
     _tell_left(session, trial)
     if not trial.changed:
+        tell_warnings(session, trial.warnings)
         answer(session, trial)
         session.printer.note("No changes: everything is as it was then.")
         return
@@ -98,7 +99,11 @@ def _rollback_target(session: Session, word: str | None, flags: Mapping[str, Any
         return {"to": flags["to"]}
     scope = resolve_scope(session, flags)
     if scope.level == "platform":
-        raise InvalidInput("--to needs a scope: -p, -d, WORKFLOW or --launchplan, or --everything.")
+        raise InvalidInput(
+            "--to needs a scope, whose rows it restores: -d DOMAIN, -p PROJECT, or both, and with both a WORKFLOW and "
+            f"--launchplan; or --everything for all. For example: rainbowctl rollback --to {flags['to']} "
+            "-p flyteexamples -d development"
+        )
     kind = None if word in (None, "all") else session.client.kind(str(word))
     return {"to": flags["to"], "scope": scope, "kind": kind}
 
@@ -116,10 +121,21 @@ def _send(session: Session, target: Mapping[str, Any], *, dry_run: bool = False)
             rows = [RowChange.from_document(row) for row in error.restorable]
             titles = listed(row.title(session.client.noun(row.kind)) for row in rows)
             error.hint = f"Not changed since, and undone by --restorable: {titles}."
-        error.message = (
-            f"{count(len(error.details), 'row')} of revision {target.get('revision')} changed again since: nothing was "
-            "written. Undo the later revisions first, or go back with --to."
-        )
+        number = target.get("revision")
+        undoing = {detail.get("changed_by_revision") for detail in error.details}
+        if len(undoing) == 1 and all(detail.get("rolled_back") for detail in error.details):
+            [rollback_number] = undoing
+            last = {name: value for name, value in error.details[0].items() if name not in ("later", "later_count")}
+            by = describe_later(session.printer, last)
+            error.message = (
+                f"Revision {number} was rolled back already, by {by}: nothing was written. To make its change again, "
+                f"`rainbowctl rollback {rollback_number}`."
+            )
+        else:
+            error.message = (
+                f"{count(len(error.details), 'row')} of revision {number} changed again since: nothing was written. "
+                "Undo the later revisions first, or go back with --to."
+            )
         raise
 
 
@@ -133,13 +149,12 @@ def _tell_left(session: Session, trial: ChangeSet) -> None:
         session.printer.note(f"And {count(rest, 'more row')}.")
 
 
-def _reason(session: Session, detail: dict[str, Any]) -> str:
-    """Why a row cannot be undone: the later revision, by whom, when and why."""
+def _reason(session: Session, detail: Document) -> str:
+    """Why a row cannot be undone: the later revisions, newest first, by whom, when and why each."""
     reason = moved_reason(detail, session.client.noun)
-    number, provenance = detail.get("changed_by_revision"), detail.get("provenance")
-    if not provenance:
-        return reason
-    return reason.replace(f"revision {number}", describe_provenance(session.printer, provenance))
+    if detail.get("rolled_back") and "later" not in detail:
+        reason = reason.replace("changed again", "rolled back already")
+    return reason.replace(f"revision {detail.get('changed_by_revision')}", describe_later(session.printer, detail))
 
 
 def _check_size(trial: ChangeSet) -> None:

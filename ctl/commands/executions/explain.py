@@ -117,10 +117,10 @@ def _show_rungs(printer: Printer, explanation: Document) -> None:
     rungs = explanation["rungs"]
     shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
 
-    def said_by(rung: Document) -> str:
+    def set_by(rung: Document) -> str:
         return rung_origin(rung, describe_revision(printer, rung.get("version"), explanation.get("revisions")))
 
-    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SAID BY": said_by})
+    printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SET BY": set_by})
     silent = len(rungs) - len(shown)
     if silent:
         printer.line(f"{silent} more say nothing; `-o wide` shows them.")
@@ -160,10 +160,8 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
 def _next(document: Document) -> list[str]:
     status = document.get("status") or {}
     start = (status.get("start") or {}).get("message")
-    return [
-        *([f"next      {status['next']}"] if status.get("next") else []),
-        *([f"start     {start}"] if start else []),
-    ]
+    steps = {"next": status.get("next"), "start": start, "if silent": status.get("if_silent")}
+    return [f"{word:<9} {step}" for word, step in steps.items() if step]
 
 
 def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
@@ -211,7 +209,7 @@ def _attempt(printer: Printer, attempt: Document) -> str:
     """`FAILED on east (n1, n2): exit 1; native id 4711, started 3 min 5 s ago, ended 2 min 1 s ago`."""
     where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
     where += _nodes(printer, attempt.get("nodes") or [])
-    by = f": {attempt['ended_by']}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
+    by = f": {_ended_by(printer, attempt)}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
     ended = f"ended {printer.when(attempt['ended_at'])}" if attempt.get("ended_at") else ""
     if attempt.get("reported_at") and not ended and attempt.get("started_at"):
         ended = f"end reported {printer.when(attempt['reported_at'])}"
@@ -226,9 +224,18 @@ def _attempt(printer: Printer, attempt: Document) -> str:
         f"started {printer.when(attempt['started_at'])}" if attempt.get("started_at") else "",
         ended,
     ]
-    message = (attempt.get("reason") or {}).get("message") if printer.is_wide else ""
+    is_told = attempt.get("phase") == "DECLINED"  # by what it ended
+    message = (attempt.get("reason") or {}).get("message") if printer.is_wide and not is_told else ""
     parts = [f"{attempt.get('phase', '')}{where}{by}", ", ".join(fact for fact in facts if fact), message]
     return "; ".join(part for part in parts if part)
+
+
+def _ended_by(printer: Printer, attempt: Document) -> str:
+    """By what an attempt ended: who drained its cluster, why its agent declined it, else as the admin says."""
+    if attempt.get("drained_by"):
+        return f"drained ({describe_provenance(printer, attempt['drained_by'])})"
+    message = (attempt.get("reason") or {}).get("message")
+    return str(message if attempt.get("phase") == "DECLINED" and message else attempt["ended_by"])
 
 
 def _nodes(printer: Printer, nodes: Sequence[str]) -> str:
@@ -381,5 +388,15 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
     if rows:
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)
-        for version in explanation.get("revisions") or {}:
-            printer.sentence(describe_revision(printer, int(version), explanation["revisions"]), indent="  ")
+    for version in _mentioned(printer, explanation):
+        printer.sentence(describe_revision(printer, version, explanation["revisions"]), indent="  ")
+
+
+def _mentioned(printer: Printer, explanation: Document) -> list[int]:
+    """The revisions that tables of settings name by their number alone; wide output has all of each in its place."""
+    origins = [entry["origin"] for entry in explanation.get("received") or [] if entry.get("origin")]
+    for setting in explanation.get("settings") or []:
+        origins += (setting.get("origins") or {}).values()
+    shown = [origin for origin in origins if origin.get("level") not in BEYOND and not printer.is_wide]
+    numbers = (origin.get("revision") or origin.get("version") for origin in shown)
+    return sorted({number for number in numbers if str(number) in (explanation.get("revisions") or {})})

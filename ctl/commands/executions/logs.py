@@ -153,9 +153,14 @@ def _lease_number(session: Session, execution: Execution, attempt: int | None) -
     leases_before = execution.attempt - execution.attempt_number
     if attempt is None or not leases_before:
         return attempt
-    attempts = session.client.explain_execution(execution.id).get("attempts") or []
-    numbers = {entry.get("attempt_number"): int(entry["number"]) for entry in attempts}
+    numbers = {number: lease for lease, number in _attempt_numbers(session, execution).items()}
     return numbers.get(attempt, attempt + leases_before)
+
+
+def _attempt_numbers(session: Session, execution: Execution) -> dict[int, int | None]:
+    """The attempts of an execution by the numbers of their leases; None for a lease that came to nothing."""
+    attempts = session.client.explain_execution(execution.id).get("attempts") or []
+    return {int(entry["number"]): entry.get("attempt_number") for entry in attempts}
 
 
 def _follow_all(session: Session, chosen: dict[ExecutionId, _Selection]) -> None:
@@ -204,10 +209,19 @@ def _follow(session: Session, id: ExecutionId, selection: _Selection, start: int
         if selection.attempt is not None or (execution.is_finished and execution.attempt <= number):
             return execution
         if execution.attempt > number:
-            number += 1
+            number, shown = _next_attempt(session, execution, number)
             selection = replace(selection, tail=None, since=None)
-            shown = execution.attempt_number if number == execution.attempt else number
             session.printer.note(f"{selection.prefix}Attempt {shown}:")
+
+
+def _next_attempt(session: Session, execution: Execution, lease: int) -> tuple[int, int]:
+    """The lease of the next attempt that began after another lease, and which attempt it is."""
+    if execution.attempt == execution.attempt_number:
+        return lease + 1, lease + 1
+    for later, number in sorted(_attempt_numbers(session, execution).items()):
+        if lease < later < execution.attempt and number is not None:
+            return later, number
+    return execution.attempt, execution.attempt_number
 
 
 def _follow_attempt(session: Session, id: ExecutionId, selection: _Selection, number: int) -> None:

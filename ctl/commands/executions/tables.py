@@ -55,12 +55,12 @@ def _origin(execution: Execution) -> str:
 
 
 def _cause(execution: Execution) -> str:
-    """What ended it without success; while another attempt waits or runs, what ended the one before."""
+    """What ended it without success; while the next attempt waits, what ended the one before."""
     failure = execution.document.get("last_failure") or {}
-    if execution.cause or not failure:
+    if not execution.cause or not failure or execution.is_finished:
         return execution.cause
     number = failure.get("attempt_number") or failure.get("attempt", "")
-    return f"{failure.get('cause', '')} (attempt {number}: {failure.get('ended_by', '')})"
+    return f"{execution.cause} (attempt {number}: {failure.get('ended_by', '')})"
 
 
 def reason_of(execution: Execution) -> str:
@@ -109,7 +109,7 @@ _WIDE: Columns = {
     "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
     "ATTEMPT": attrgetter("attempt_number"),
-    "NEXT ATTEMPT": Time(_field("not_before"), is_ahead=True),
+    "NEXT ATTEMPT": Time(_field("not_before"), is_due=True),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
     "EXIT CODE": _field("exit_code"),
@@ -179,7 +179,7 @@ def show_counts(session: Session, answer: Document) -> None:
     columns: Columns = {
         by if by.startswith("labels.") else by.upper().replace("_", " "): lambda group: group["value"] or "(none)",
         "COUNT": "count",
-        "NEXT ATTEMPT": Time("not_before", is_ahead=True),
+        "NEXT ATTEMPT": Time("not_before", is_due=True),
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])
     printer.show(names, answer["counts"], answer, columns, empty="No executions match.")

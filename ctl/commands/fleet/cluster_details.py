@@ -8,6 +8,7 @@ from ctl.cli.output import Columns, Printer, Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import ExecutionId
+from ctl.client.times import format_duration
 from ctl.files.fleet import show_amounts
 
 #: Nodes are shared: one that is not free may have room for more.
@@ -70,16 +71,25 @@ def _lines(
     yield "engine", f"{engine}{plugins}"
     yield "runs", f"{cluster.get('running')}, leases {cluster.get('leases')}"
     yield "waits", str(cluster.get("waiting"))
+    yield "waited", _recent_wait(cluster.get("recent_wait"))
     yield "reported", when(cluster.get("reported_at"))
     yield "eta", str(cluster.get("eta") or "")
     yield "switched by", switched_by
     yield "drains until", when(cluster.get("drain_deadline"), is_ahead=True)
     yield "labels", ", ".join(cluster.get("labels") or [])
-    yield "cost", str(cluster.get("cost") if cluster.get("cost") is not None else "")
+    yield "cost", str(cluster.get("cost") if cluster.get("cost") is not None else "not set")
     yield "endpoint", str(cluster.get("endpoint") or "")
     yield "description", str(cluster.get("description") or "")
     version = f", version {cluster['version']}" if cluster.get("version") else ""
     yield "defined by", defined_by or f"{cluster.get('source')}{version}"
+
+
+def _recent_wait(wait: Document | None) -> str:
+    """How long the newest executions waited until they started; an older admin does not say."""
+    if not wait:
+        return ""
+    seconds, number, examined = wait["seconds"], wait["executions"], wait["examined"]
+    return f"{format_duration(seconds)} on average: {number} that started, of the newest {examined} placed here"
 
 
 _POOL_COLUMNS: Columns = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctl.cli.groups import command
@@ -214,17 +214,33 @@ _LARGEST_PAGE = 500
 
 
 @command(
-    help="Show what happened to a cluster, newest first: registered, ready, lost, cordoned, draining, reported.",
-    params=[_NAME, *_EVENT_LISTING.options()],
+    help="Show what happened to a cluster, newest first: registered, ready, lost, cordoned, draining. The reports of "
+    "its agent, one for each change of its load, are left out and counted, unless --all or a selector by type asks for "
+    "them.",
+    params=[
+        _NAME,
+        Option(["--all", "with_reports"], is_flag=True, help="Also show each report of its agent (REPORTED)."),
+        *_EVENT_LISTING.options(),
+    ],
     examples=[
         "rainbowctl get cluster-event a",
+        "rainbowctl get cluster-event a --all",
         "rainbowctl get cluster-event a --filter.fieldSelector 'type in (LOST;READY),at>7d'",
         "rainbowctl get cluster-events a --filter.limit 100 -o json",
     ],
 )
-def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
+def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: Any) -> None:
     page_size = request_size(flags, _EVENT_LISTING, _LARGEST_PAGE)
-    events = list(choose(session, session.client.cluster_events(name, page_size=page_size), flags, _EVENT_LISTING))
+    left_out = 0
+
+    def read() -> Iterator[Document]:
+        nonlocal left_out
+        reports = with_reports or "type" in (flags["selector"] or "")
+        for page in session.client.cluster_event_pages(name, page_size=page_size, reports=reports):
+            left_out += page.get("left_out") or 0
+            yield from page["events"]
+
+    events = list(choose(session, read(), flags, _EVENT_LISTING))
     session.printer.show(
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
@@ -237,8 +253,12 @@ def get_cluster_event(session: Session, name: str, **flags: Any) -> None:
             "NUMBER": "number",
             **({"DEADLINE": Time("deadline", is_ahead=True)} if any(event.get("deadline") for event in events) else {}),
         },
-        empty="No events match." if typed_choice(flags) else f"Cluster {name} has no events yet.",
+        empty="No events match."
+        if typed_choice(flags)
+        else f"Cluster {name} has no events yet{' but reports' if left_out else ''}.",
     )
+    if left_out:
+        session.printer.note(f"{count(left_out, 'report')} of its agent left out: --all shows them.")
 
 
 @command(

@@ -10,7 +10,7 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
-from ctl.cli.options import MESSAGE, Argument, Option, definition_completer, dry_run_option
+from ctl.cli.options import MESSAGE, Argument, Option, at_option, definition_completer, dry_run_option
 from ctl.cli.output import Columns, Printer
 from ctl.cli.provenance import describe_provenance
 from ctl.cli.session import Session, reasons
@@ -57,6 +57,9 @@ def get_definition(noun: FleetNoun) -> Command:
     listing = Listing(fields={field: field for field in noun.fields}, prefixes=(noun.name,), order="name")
 
     def run(session: Session, name: str | None, **flags: Any) -> None:
+        if flags["at"] is not None:
+            _show_past(session, noun, name, flags)
+            return
         if noun.view is not None and noun.view(session, name, flags):
             return
         filters = {str(param.name): flags[str(param.name)] for param in noun.filters}
@@ -82,10 +85,53 @@ def get_definition(noun: FleetNoun) -> Command:
 
     return Command(
         run,
-        help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}",
-        params=[name_argument(noun), *noun.view_parameters, *noun.filters, *listing.options()],
+        help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}\n\n{_AT_HELP}",
+        params=[
+            name_argument(noun),
+            *noun.view_parameters,
+            *noun.filters,
+            at_option("As defined at this revision."),
+            *listing.options(),
+        ],
         examples=noun.examples["get"],
     )
+
+
+_AT_HELP = (
+    "--at shows the definitions as they were at a revision or a time, without the states and loads of then. What the "
+    "admin's configuration declares is kept by no revision."
+)
+
+
+def _show_past(session: Session, noun: FleetNoun, name: str | None, flags: Flags) -> None:
+    """What was defined at a revision."""
+    others = [*noun.view_parameters, *noun.filters]
+    typed = next((param.opts[0] for param in others if flags.get(str(param.name)) not in (None, (), False)), None)
+    if typed or (typed := typed_choice(flags)):
+        raise InvalidInput(f"--at shows definitions of the past, {typed} is about what there is now: keep one.")
+    definitions = list(session.client.definitions_at(noun.name, flags["at"], name=name))
+    printer = session.printer
+    printer.show(
+        (f"{noun.name}/{definition['name']}" for definition in definitions),
+        definitions,
+        definitions if name is None else definitions[0],
+        {
+            "NAME": "name",
+            "DEFINITION": _definition_text,
+            "DEFINED BY": lambda entry: describe_provenance(
+                printer, entry.get("provenance") or {"revision": entry["version"], "kept": False}
+            ),
+        },
+        {"VERSION": "version"},
+        empty=f"No {plural(noun.name)} were defined at revision {flags['at']}.",
+    )
+
+
+def _definition_text(entry: Document) -> str:
+    """A whole definition in one table cell."""
+    from ctl.client.schemas import parts_of
+
+    return ", ".join(f"{path}={part}" for path, part in parts_of(entry["definition"]).items() if path) or "(nothing)"
 
 
 def _refuse_filters(name: str, filters: Flags) -> None:

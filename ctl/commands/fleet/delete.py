@@ -30,23 +30,23 @@ that is in use, with everything that would be left naming it.
 def delete_definition(noun: FleetNoun) -> Command:
     def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
         names = tuple(dict.fromkeys(names))
-        trials = _tried(session, noun, names, is_forced=flags["force"])
-        existing = [name for name, trial in trials.items() if trial.get("changed")]
+        trial = _delete(session, noun, names, is_forced=flags["force"], dry_run=True)
+        existing = _changed(trial, names)
         _note_missing(session, noun, [name for name in names if name not in existing])
         if flags["dry_run"] or not existing:
-            _report(session, noun, trials)
-            for name in existing if flags["dry_run"] else []:
-                _show_trial(session, noun, name, trials[name])
+            _report(session, noun, names, trial)
+            if flags["dry_run"] and existing:
+                _show_trial(session, noun, existing, trial)
             return
         if is_terminal() and not flags["force"]:
             confirm(f"Delete {noun.name} {listed(existing)}?", "Not confirmed: nothing was deleted.")
-        answers = dict(trials)
+        answer = _delete(session, noun, existing, is_forced=flags["force"], **reasons(flags))
+        session.printer.warnings(answer.get("warnings") or [])
+        deleted = _changed(answer, existing)
         for name in existing:
-            answers[name] = session.client.delete_definition(noun.name, name, force=flags["force"], **reasons(flags))
-            session.printer.warnings(answers[name].get("warnings") or [])
-            outcome = "Deleted" if answers[name].get("changed") else "Someone else already deleted"
+            outcome = "Deleted" if name in deleted else "Someone else already deleted"
             session.printer.note(f"{outcome} {noun.name} {name}.")
-        _report(session, noun, answers)
+        _report(session, noun, names, answer)
 
     return Command(
         run,
@@ -74,40 +74,44 @@ def _note_missing(session: Session, noun: FleetNoun, names: Sequence[str]) -> No
         session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.{hint}")
 
 
-def _tried(session: Session, noun: FleetNoun, names: Sequence[str], *, is_forced: bool) -> dict[str, Document]:
-    """The answers of a dry run; one error for all definitions that are in use."""
-    trials: dict[str, Document] = {}
-    in_use: dict[str, Conflict] = {}
-    for name in names:
-        try:
-            trials[name] = session.client.delete_definition(noun.name, name, force=is_forced, dry_run=True)
-        except Conflict as conflict:
-            if conflict.name != "in_use":
-                raise
-            in_use[name] = conflict
-    if not in_use:
-        return trials
-    error = next(iter(in_use.values()))
-    error.details = [{"position": "used by", **detail} for conflict in in_use.values() for detail in conflict.details]
-    users = count(len(error.details), "place")
-    verb = "is" if len(in_use) == 1 else "are"
-    error.message = f"{noun.name} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
-    error.hint = (
-        "Change what uses it first; or see with --force --dryRun what would become of executions, and delete it anyway "
-        "with --force."
-    )
-    raise error
+def _delete(session: Session, noun: FleetNoun, names: Sequence[str], *, is_forced: bool, **options: Any) -> Document:
+    """Delete definitions, all or none; one error for all that are in use."""
+    client = session.client
+    try:
+        if len(names) == 1:
+            return client.delete_definition(noun.name, names[0], force=is_forced, **options)
+        return client.delete_definitions(noun.name, names, force=is_forced, **options)
+    except Conflict as error:
+        if error.name != "in_use":
+            raise
+        in_use = [name for name in names if any(detail.get("name", name) == name for detail in error.details)]
+        error.details = [{"position": "used by", **detail} for detail in error.details]
+        users = count(len(error.details), "place")
+        verb = "is" if len(in_use) == 1 else "are"
+        error.message = f"{noun.name} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
+        error.hint = (
+            "Change what uses it first; or see with --force --dryRun what would become of executions, and delete it "
+            "anyway with --force."
+        )
+        raise
 
 
-def _show_trial(session: Session, noun: FleetNoun, name: str, trial: Document) -> None:
+def _changed(answer: Document, names: Sequence[str]) -> list[str]:
+    """The names of what an answer says was deleted, or would be; that about one has no rows."""
+    if "rows" not in answer:
+        return list(names) if answer.get("changed") else []
+    return [row["name"] for row in answer["rows"] if row["action"] == "delete"]
+
+
+def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: Document) -> None:
     """What a dry run says: what would be left naming what is deleted, and what would become of executions."""
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")
     show_preview(session, trial, is_dry_run=True)
-    session.printer.note(f"Dry run: {noun.name} {name} was not deleted.")
+    was = "was" if len(names) == 1 else "were"
+    session.printer.note(f"Dry run: {noun.name} {listed(names)} {was} not deleted.")
 
 
-def _report(session: Session, noun: FleetNoun, answers: dict[str, Document]) -> None:
-    documents = [{"name": name, **answer} for name, answer in answers.items()]
-    names = (f"{noun.name}/{name}" for name in answers)
-    session.printer.machine_output(names, documents[0] if len(documents) == 1 else documents)
+def _report(session: Session, noun: FleetNoun, names: Sequence[str], answer: Document) -> None:
+    document = {"name": names[0], **answer} if len(names) == 1 else answer
+    session.printer.machine_output((f"{noun.name}/{name}" for name in names), document)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -12,7 +13,7 @@ from ctl.cli.options import Argument, Option, definition_completer, dry_run_opti
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.words import count
+from ctl.client.words import count, listed
 from ctl.commands.previews import show_effects, show_notes, summary
 
 
@@ -36,7 +37,11 @@ _SWITCHES = {
         done="Cordoned",
         state="cordoned",
     ),
-    "uncordon": _Switch(about="Uncordon clusters: they get new work again.", done="Uncordoned", state="not cordoned"),
+    "uncordon": _Switch(
+        about="Uncordon clusters: they get new work again. A drain is over too, and the answer says so.",
+        done="Uncordoned",
+        state="not cordoned",
+    ),
     "drain": _Switch(
         about="Drain clusters: they get no new work, and executions that have not started there go elsewhere. Running "
         "executions may finish until the deadline; then they are ended, and run again elsewhere if their `retry` "
@@ -45,7 +50,10 @@ _SWITCHES = {
         state="draining",
     ),
     "undrain": _Switch(
-        about="Stop draining clusters: they get new work again.", done="Undrained", state="not draining"
+        about="Stop draining clusters: they get new work again. A cordon that was set apart from the drain is over "
+        "too, and the answer says so.",
+        done="Undrained",
+        state="not draining",
     ),
     "admit": _Switch(
         about="Admit pending clusters, which registered under a new name while `clusters.registration` is `approve`.",
@@ -62,26 +70,25 @@ def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
         session: Session, words: tuple[str, ...], reason: str | None, dry_run: bool, deadline: str | None = None
     ) -> None:
         names = _names(verb, words)
-        client = session.client
-        for name in names:
-            # All names are checked first, so that a wrong one stops everything.
-            client.definition("cluster", name)
-        answers = []
-        for name in names:
-            answer = client.switch_cluster(
-                name, verb, reason=reason, claimed_by=local_user(), deadline=deadline, dry_run=dry_run
-            )
-            answers.append(answer)
-            if dry_run:
-                continue
-            if answer.get("changed"):
-                session.printer.note(f"{switch.done} cluster {name}{_remaining_work(session, verb, answer)}.")
-            else:
-                session.printer.note(f"No changes: cluster {name} is {switch.state} already.")
-        document = answers[0] if len(answers) == 1 else answers
-        if not session.printer.machine_output((f"cluster/{name}" for name in names), document) and dry_run:
-            for name, answer in zip(names, answers, strict=True):
-                _show_preview(session, f"{verb} cluster {name}", switch.state, answer)
+        options: dict[str, Any] = {
+            "reason": reason,
+            "claimed_by": local_user(),
+            "deadline": deadline,
+            "dry_run": dry_run,
+        }
+        if len(names) == 1:
+            answer = session.client.switch_cluster(names[0], verb, **options)
+            clusters = [answer]
+        else:
+            answer = session.client.switch_clusters(names, verb, **options)
+            clusters = answer["clusters"]
+        for cluster in clusters:
+            _note_cluster(session, verb, cluster, is_dry_run=dry_run)
+        if not dry_run:
+            show_notes(session, answer)
+        if not session.printer.machine_output((f"cluster/{name}" for name in names), answer) and dry_run:
+            changed = [cluster["cluster"]["name"] for cluster in clusters if cluster["changed"]]
+            _show_preview(session, verb, changed, answer)
 
     return Command(
         run,
@@ -107,14 +114,24 @@ def _command(verb: str, *more: click.Parameter, example: str = "") -> Command:
     )
 
 
-def _show_preview(session: Session, action: str, state: str, answer: Document) -> None:
-    """Each execution that would be affected, with what would become of it, and how many there are of each."""
+def _note_cluster(session: Session, verb: str, answer: Document, *, is_dry_run: bool) -> None:
+    """What was done to one cluster, or that there is nothing to do."""
+    name, switch = answer["cluster"]["name"], _SWITCHES[verb]
     if not answer["changed"]:
-        session.printer.note(f"No changes: cluster {answer['cluster']['name']} is {state} already.")
+        session.printer.note(f"No changes: cluster {name} is {switch.state} already.")
+    elif not is_dry_run:
+        session.printer.note(f"{switch.done} cluster {name}{_remaining_work(session, verb, answer)}.")
+
+
+def _show_preview(session: Session, verb: str, names: Sequence[str], answer: Document) -> None:
+    """Each execution that would be affected, with what would become of it, and how many there are of each."""
+    if not names:
         return
     show_notes(session, answer)
     show_effects(session, answer)
-    session.printer.note(f"Would {action}: {summary(session, answer)} Dry run: nothing was changed.")
+    noun = "cluster" if len(names) == 1 else "clusters"
+    effects = summary(session, answer)
+    session.printer.note(f"Would {verb} {noun} {listed(names)}: {effects} Dry run: nothing was changed.")
 
 
 def _remaining_work(session: Session, verb: str, answer: Document) -> str:

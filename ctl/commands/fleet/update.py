@@ -43,7 +43,13 @@ def update_definition(noun: FleetNoun) -> Command:
         row = stored(session, noun, name)
         payload = apply_fields(noun, row.before or {}, file, flags)
         if file is not None and not flags["force"]:
-            check_expected_version(file.name, file.version, row.version)
+            check_expected_version(
+                session,
+                file.name,
+                file.version,
+                row.version,
+                lambda version: session.client.put_definition(noun.name, name, payload, if_match=version, dry_run=True),
+            )
         conditions: dict[str, Any] = {} if flags["force"] else {"if_match": row.version}
 
         def send(**more: Any) -> dict[str, Any]:

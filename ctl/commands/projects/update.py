@@ -53,7 +53,13 @@ def update_project(session: Session, **flags: Any) -> None:
         session.printer.note(f"No changes: project {id} is already as requested.")
         return
     if not flags["force"]:
-        check_expected_version(str(flags["file"]), expected, current.get("version"))
+        check_expected_version(
+            session,
+            str(flags["file"]),
+            expected,
+            current.get("version"),
+            lambda version: session.client.update_project(id, if_match=version, dry_run=True, **changes),
+        )
     asks_first = asks(flags)
     before = {key: current[key] for key in EDITABLE if current.get(key)}
     after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}

@@ -231,8 +231,40 @@ def test_the_time_limit_of_a_command_that_ignores_sigterm(engine: LocalEngine) -
 
 def test_a_process_gets_no_more_memory_than_the_limit(engine: LocalEngine) -> None:
     _, state = run(engine, *python("bytearray(400 * 2**20)"), **limits(memory="200Mi"))
-    assert (state.phase, state.exit_code) == (NativePhase.FAILED, 1)
+    assert (state.phase, state.exit_code, state.reason) == (NativePhase.FAILED, 1, "OUT_OF_MEMORY")
+    assert state.message == "It got no more memory (MemoryError); the limit of each process is 200 MiB."
     assert b"MemoryError" in engine.logs(Handle(KEY, ""), "stderr", 0, 10000)
+
+
+@pytest.mark.parametrize(
+    ("script", "limited", "reason"),
+    [
+        ("echo 'x: Cannot allocate memory' >&2; exit 12", True, "OUT_OF_MEMORY"),
+        ("echo 'x: Cannot allocate memory' >&2; exit 12", False, ""),  # the engine has set no limit
+        ("echo MemoryError >&2; seq 10 >&2; exit 1", True, ""),  # it went on after that
+        ("echo MemoryError; exit 1", True, ""),
+        ("echo MemoryError >&2", True, ""),
+        ("kill -KILL $$", True, "SIGNAL"),
+    ],
+)
+def test_a_job_counts_as_out_of_memory_only_if_it_fails_and_says_so(
+    engine: LocalEngine, script: str, limited: bool, reason: str
+) -> None:
+    _, state = run(engine, "sh", "-c", script, **(limits(memory="200Mi") if limited else {}))
+    assert state.reason == reason
+
+
+def test_a_process_that_ended_between_two_looks_shows_that_it_used_too_much(tmp_path: Path) -> None:
+    engine = LocalEngine({"memoryLimit": "resident", "graceSeconds": 0.5}, tmp_path)
+    _, state = run(engine, *python("x = b'x' * (150 * 2**20); raise SystemExit(3)"), **limits(memory="100Mi"))
+    assert (state.phase, state.reason) == (NativePhase.FAILED, "OUT_OF_MEMORY")
+    assert "the limit is 100 MiB" in state.message
+
+
+def test_what_a_process_shared_with_its_supervisor_is_not_its_own_memory(tmp_path: Path) -> None:
+    engine = LocalEngine({"memoryLimit": "resident", "graceSeconds": 0.5}, tmp_path)
+    _, state = run(engine, "false", **limits(memory="8Mi"))
+    assert (state.phase, state.exit_code, state.reason) == (NativePhase.FAILED, 1, "")
 
 
 def test_processes_together_get_no_more_memory_than_the_limit(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Executions that were ended without their agent are marked so; clusters keep what their agents were told to end."""
+"""Executions that were ended without their agent are marked so, and clusters keep what their agents were told to end.
+
+Since when an unfinished execution has its phase is filled in from its events.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,16 @@ def upgrade() -> None:
     op.execute(
         sa.update(executions).where(sa.or_(is_lost, columns.phase == "ABORTED"), is_told).values(unconfirmed=True)
     )
+
+    _fill_phase_since()
+
+
+def _fill_phase_since() -> None:
+    """Since when unfinished executions have their phase, of those which came to it before that was kept."""
+    other = "SELECT MAX(number) FROM execution_events WHERE execution_id = executions.id AND phase <> executions.phase"
+    first = f"SELECT MIN(at) FROM execution_events WHERE execution_id = executions.id AND number > ({other})"
+    is_before = "phase_since IS NULL AND finished_at IS NULL"
+    op.execute(f"UPDATE executions SET phase_since = ({first}) WHERE {is_before}")
 
 
 def downgrade() -> None:

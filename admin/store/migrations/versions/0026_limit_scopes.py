@@ -11,7 +11,7 @@ from alembic import op
 from admin.core.executions.deciding_scopes import limit_scope
 
 revision = "0026"
-down_revision = "0024"
+down_revision = "0025"
 
 _INDEX = "ix_executions_limit_scope"
 #: Executions whose settings are read at once.

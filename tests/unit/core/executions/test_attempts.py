@@ -16,13 +16,15 @@ from admin.core.executions.attempts import (
     Outcome,
     Reporter,
     apply_report,
-    cancel,
+    end_for_drain,
     evict,
     hear,
     judge_silence,
     refusal,
 )
 from admin.core.executions.lifecycle import Phase
+from admin.core.provenance import Provenance
+from admin.core.times import show_time
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -216,9 +218,14 @@ def test_an_aborting_execution_ends_aborted_whatever_is_reported(report: str) ->
 
 def test_a_drained_execution_is_retried_elsewhere_if_its_policy_allows() -> None:
     content = {"retry": {"on_lost": "retry", "attempts": 3}, "quality_of_service": {}}
-    abort = cancel("DRAINED", "It was drained.")
+    by = Provenance(event=7, author="anonymous", claimed_by="ana", at=NOW, message="disks")
+    abort = end_for_drain(leased(Phase.RUNNING), by)
+    assert abort is not None
     assert (abort.kind, abort.values["phase"]) == ("ABORTING", "ABORTING")
-    assert abort.values["abort_cause"] == "It was drained."
+    drained = f"Its cluster was drained (event 7, anonymous (says ana), at {show_time(NOW)}, 'disks')."
+    assert (abort.values["abort_cause"], abort.values["reason_message"]) == (drained, drained)
+    assert (abort.values["abort_principal"], abort.by) == ("ana", "ana")
+    assert end_for_drain(leased(Phase.ABORTING), by) is None
     change = changed(leased(Phase.ABORTING, reason="DRAINED", content=content), "ABORTED")
     assert (change.kind, change.values["cluster"]) == ("RETRY", None)
 
@@ -243,7 +250,7 @@ def test_declined_and_released_executions_are_requeued_and_the_decliner_is_avoid
 
 
 def test_an_eviction_fails_only_executions_that_may_have_started() -> None:
-    taken, ended = evict(leased(Phase.QUEUED, confirmed=False), NOW), evict(leased(Phase.RUNNING), NOW)
+    taken, ended = (evict(lease, NOW, NOW) for lease in (leased(Phase.QUEUED, confirmed=False), leased(Phase.RUNNING)))
     assert (taken.kind, taken.values["cluster"], taken.values["phase"]) == ("EVICTED", None, "QUEUED")
     assert (ended.kind, ended.values["phase"], ended.values["reason"]) == ("FAILED", "FAILED", "CLUSTER_LOST")
 
@@ -276,7 +283,8 @@ def test_what_is_aborted_at_a_silent_cluster_stays_so_until_it_is_given_up() -> 
     silent, given_up = judged(execution), judged(execution, is_given_up=True)
     assert (silent.kind, set(silent.values)) == ("SILENT", {"silent_since"})
     assert given_up.values["phase"] == "ABORTED"
-    unconfirmed = "enough. Cluster 'a' has been silent for too long. Nobody has confirmed that its job has ended."
+    silence = "Cluster 'a' had been silent since 2025-12-31T23:55:00Z."
+    unconfirmed = f"enough. {silence} Nobody has confirmed that its job has ended."
     assert given_up.values["reason_message"] == unconfirmed
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from admin.core.executions.silences import UNCONFIRMED, Silence, confirmed, unconfirmed
+from admin.core.executions.silences import UNCONFIRMED, Silence, confirmed, foresee_silence, unconfirmed
 
 SINCE = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LEASE, LOST, GIVE_UP = (SINCE + timedelta(seconds=seconds) for seconds in (60, 300, 86400))
@@ -60,7 +60,7 @@ REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
         (
             replace(WAITS, on_lost="retry", lease_expires_at=NOW + timedelta(seconds=20)),
             LOST,
-            "Its job is ended on its node when its lease is over at 2026-03-01T12:02:00Z, if its engine guards leases "
+            "Its job is ended on its node when its lease is over, at 2026-03-01T12:02:00Z, if its engine guards leases "
             "(on_lost: retry); it ends FAILED (CLUSTER_LOST), for its attempts are used up, at 2026-03-01T12:05:00Z, "
             f"when the cluster is lost. {REMEDY} from 2026-03-01T12:02:00Z on, and records who asked.",
         ),
@@ -77,7 +77,14 @@ REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
         (
             replace(WAITS, has_started=False, lease_expires_at=None, lost_at=NOW),
             NOW,
-            "It had not started there, and is decided again when a counts as lost.",
+            "It had not started there, and is decided again any moment now, when a counts as lost.",
+        ),
+        (
+            replace(WAITS, on_lost="retry", is_retried=True, lost_at=NOW - timedelta(seconds=9)),
+            NOW - timedelta(seconds=9),
+            "Its lease was over at 2026-03-01T12:01:00Z: its node has ended its job, if its engine guards leases "
+            "(on_lost: retry); another attempt follows any moment now, overdue since 2026-03-01T12:01:31Z, when the "
+            f"cluster is lost. {REMEDY}, and records who asked.",
         ),
         (
             replace(WAITS, has_started=False, lease_expires_at=None, lost_at=NOW, is_lost=True),
@@ -98,6 +105,33 @@ def test_what_decides_next_is_said_as_a_sentence_of_its_own() -> None:
     waiting = replace(WAITS, has_started=False, lease_expires_at=None)
     assert waiting.next_step(NOW) == "It is decided again at 2026-03-01T12:05:00Z, when a counts as lost."
     assert replace(waiting, is_lost=True).next_step(NOW) == "It is decided again any moment now."
+
+
+@pytest.mark.parametrize(
+    ("on_lost", "is_retried", "expected"),
+    [
+        (
+            "wait",
+            False,
+            "It goes on, and its result counts when the agent returns; after 1 d it ends FAILED (agents.giveUpAfter) "
+            "(on_lost: wait).",
+        ),
+        (
+            "fail",
+            False,
+            "Its job is ended on its node when its lease is over, if its engine guards leases; it ends FAILED "
+            "(CLUSTER_LOST) when the cluster is lost (on_lost: fail).",
+        ),
+        (
+            "retry",
+            True,
+            "Its job is ended on its node when its lease is over, if its engine guards leases; another attempt "
+            "follows when the cluster is lost (on_lost: retry).",
+        ),
+    ],
+)
+def test_what_would_become_of_it_if_its_cluster_fell_silent(on_lost: str, is_retried: bool, expected: str) -> None:
+    assert foresee_silence(on_lost, 86400, is_retried=is_retried) == expected
 
 
 def test_a_cluster_that_was_deleted_is_said_to_be() -> None:

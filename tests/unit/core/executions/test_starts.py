@@ -45,7 +45,7 @@ def test_without_a_time_limit_there_is_no_bound() -> None:
     assert (found.latest_at, found.unlimited) == (None, 3)
     assert found.message == (
         "No bound: p/d/b has no time limit, nor have 2 others (the agent of birch has 2, and 2 wait before it). The "
-        "first of those that run ends at 2026-03-01T12:00:50Z at the latest."
+        "first of those that run ends at the latest at 2026-03-01T12:00:50Z."
     )
     assert "p/d/b has no time limit (the agent" in start([ahead("b", None, 5)], []).message
 

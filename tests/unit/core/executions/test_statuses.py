@@ -106,8 +106,8 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "ABORTING on birch for 4 min: Too late. It is silent.",
         ),
         (
-            replace(RUNS, phase=Phase.ABORTING, reason="DRAINED", reason_message="It was drained.", drain=DRAIN),
-            "ABORTING on birch for 4 min: It was drained (event 7, ana, 3 min ago).",
+            replace(RUNS, phase=Phase.ABORTING, reason="DRAINED", reason_message="It was drained.", aborted_by="ana"),
+            "ABORTING on birch for 4 min: It was drained.",
         ),
         (
             replace(FAILED, no_other="its 3 attempts are used up, as the request says"),
@@ -143,7 +143,7 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         (WAITS, "The agent of birch takes it when it has room.", None),
         (
             replace(WAITS, queue_deadline=LATER),
-            "The agent of birch takes it when it has room. It is TIMED_OUT if it still waits at 2026-03-01T12:04:10Z.",
+            "The agent of birch takes it when it has room. If it still waits, it is TIMED_OUT at 2026-03-01T12:04:10Z.",
             LATER,
         ),
         (
@@ -184,8 +184,18 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         ),
         (replace(RUNS, drain=replace(DRAIN, deadline=None)), "It ends by itself; it has no time limit.", None),
         (
+            replace(RUNS, ends_at=NOW - timedelta(seconds=9)),
+            "It ends by itself, or for its time limit any moment now, overdue since 2026-03-01T11:59:51Z.",
+            NOW - timedelta(seconds=9),
+        ),
+        (
+            replace(RUNS, ends_at=NOW + timedelta(seconds=1)),
+            "It ends by itself, or for its time limit any moment now.",
+            NOW + timedelta(seconds=1),
+        ),
+        (
             replace(WAITS, queue_deadline=LATER, queueing_budget="5m, set at domain d"),
-            "The agent of birch takes it when it has room. It is TIMED_OUT if it still waits at 2026-03-01T12:04:10Z "
+            "The agent of birch takes it when it has room. If it still waits, it is TIMED_OUT at 2026-03-01T12:04:10Z "
             "(its queueing budget is 5m, set at domain d).",
             LATER,
         ),

@@ -33,8 +33,13 @@ def described(**state: Any) -> str:
             f"Cluster 'fir' takes no work: it is cordoned ({BY_OTTO.describe(NOW)}).",
         ),
         (
+            {**READY, "cordoned": True, "draining": True, "drain_deadline": NOW + timedelta(seconds=9)},
+            f"Cluster 'fir' takes no work: it is draining until 2026-01-01T00:00:09Z ({BY_OTTO.describe(NOW)}).",
+        ),
+        (
             {**READY, "cordoned": True, "draining": True, "drain_deadline": NOW},
-            f"Cluster 'fir' takes no work: it is draining until 2026-01-01T00:00:00Z ({BY_OTTO.describe(NOW)}).",
+            "Cluster 'fir' takes no work: it is draining; its deadline was at 2026-01-01T00:00:00Z "
+            f"({BY_OTTO.describe(NOW)}).",
         ),
         ({**READY, "health": "lost"}, "Cluster 'fir' takes no work: its agent is lost, last heard 3 min ago."),
         (

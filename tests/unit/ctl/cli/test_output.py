@@ -197,6 +197,32 @@ def test_sentences_are_folded_on_a_terminal_only(
         assert " ".join(err.split()) == text
 
 
+def test_warnings_and_errors_are_folded_on_a_terminal_whatever_is_written_as_data(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "word " * 40 + "and 1 more."
+    error = InvalidInput(text)
+    error.details = [{"position": "file.yaml:1:1", "reason": text}]
+    Printer().warning(text)
+    print_error(error, as_json=False)
+    assert capsys.readouterr().err.splitlines() == [
+        f"warning: {text}",
+        f"error: {text}",
+        f"  file.yaml:1:1: {text}",
+    ]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "300")
+    for printer in (Printer(), Printer(format="json")):
+        printer.warning(text)
+        print_error(error, as_json=False)
+        lines = capsys.readouterr().err.splitlines()
+        assert max(map(len, lines)) <= 100
+        assert [line.split()[0] for line in lines if not line.startswith("  ")] == ["warning:", "error:"]
+        assert [line for line in lines if line.startswith("  ") and line[2] != " " and "file.yaml" in line]
+        assert " ".join(" ".join(lines).split()) == f"warning: {text} error: {text} file.yaml:1:1: {text}"
+
+
 def test_words_and_commands_are_not_broken_where_a_sentence_is_folded() -> None:
     command = "rainbowctl update task-resource-attribute -p flyteexamples -d development"
     lines = fold(f"To set the same at project flyteexamples, domain development: {command}", 80)

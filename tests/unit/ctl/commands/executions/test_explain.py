@@ -8,6 +8,8 @@ import pytest
 
 from ctl.cli.output import Printer
 from ctl.commands.executions.explain import (
+    _attempt,
+    _mentioned,
     describe_ahead,
     earlier_decision,
     show_candidates,
@@ -62,6 +64,34 @@ def test_an_earlier_decision_opens_with_what_was_decided() -> None:
         "Pool 'std' at domain d decides."
     )
     assert earlier_decision(Printer(), {**explanation, "decision": 2}) == ""
+
+
+def test_revisions_stand_below_only_where_a_table_names_them_by_their_number() -> None:
+    explanation: dict[str, Any] = {
+        "revisions": {"12": {"revision": 12}, "41": {"revision": 41}, "43": {"revision": 43}},
+        "rungs": [{"rung": "domain", "version": 12}],  # which is described in its place
+        "received": [{"field": "a", "origin": {"domain": "d", "revision": 41, "version": 44}}, {"field": "b"}],
+        "settings": [
+            {"resource_type": "x", "origins": {"c": {"domain": "d", "version": 43}, "e": {"level": "platform"}}}
+        ],
+    }
+    assert _mentioned(Printer(), explanation) == [41, 43]
+    assert _mentioned(Printer(format="wide"), explanation) == []
+    assert _mentioned(Printer(), {"revisions": {"12": {"revision": 12}}, "rungs": explanation["rungs"]}) == []
+
+
+@pytest.mark.parametrize(
+    ("attempt", "shown"),
+    [
+        (
+            {"phase": "ABORTED", "ended_by": "drained by anonymous (says ana)", "drained_by": EVENT},
+            "ABORTED on elm: drained (event 7, ana, 2026-03-04 12:00:00Z, 'new disks')",
+        ),
+        ({"phase": "DECLINED", "ended_by": "declined", "reason": {"message": "no gpu"}}, "DECLINED on elm: no gpu"),
+    ],
+)
+def test_an_attempt_says_who_drained_its_cluster_and_why_it_was_declined(attempt: dict[str, Any], shown: str) -> None:
+    assert _attempt(Printer(format="wide"), {"number": 1, "cluster": "elm", **attempt}) == shown
 
 
 def test_what_is_in_line_says_when_it_starts_and_what_is_ahead(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ctl.client.executions import Execution
-from ctl.commands.executions.logs import _lease_number, _Selection, _show
+from ctl.commands.executions.logs import _lease_number, _next_attempt, _Selection, _show
 
 ATTEMPTS = [
     {"number": 1, "phase": "RELEASED"},
@@ -28,6 +28,18 @@ def test_an_attempt_is_found_by_its_number_though_leases_were_given_back(
     assert _lease_number(session, execution, attempt) == lease
     plain = Execution.from_document({"id": id, "attempt": 4, "attempt_number": 4})
     assert _lease_number(None, plain, attempt) == attempt  # type: ignore[arg-type]  # nothing is asked
+
+
+@pytest.mark.parametrize(("lease", "following"), [(1, (2, 1)), (2, (4, 2)), (4, (5, 3))])
+def test_the_next_attempt_is_shown_by_its_own_number_and_leases_that_came_to_nothing_are_left_out(
+    lease: int, following: tuple[int, int]
+) -> None:
+    session: Any = SimpleNamespace(client=SimpleNamespace(explain_execution=lambda _: {"attempts": ATTEMPTS}))
+    id = {"project": "p", "domain": "d", "name": "e"}
+    execution = Execution.from_document({"id": id, "attempt": 5, "attempt_number": 3})
+    assert _next_attempt(session, execution, lease) == following
+    plain = Execution.from_document({"id": id, "attempt": 5, "attempt_number": 5})
+    assert _next_attempt(None, plain, lease) == (lease + 1, lease + 1)  # type: ignore[arg-type]  # nothing is asked
 
 
 class EmptyLog(_Selection):

@@ -1,0 +1,78 @@
+"""Consequences: what happens with an effective value that executions do not simply follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from admin.core.executions.launches import Rules
+from admin.core.executions.placements import check_feasible, check_known
+from admin.core.executions.queues import find_queues
+from admin.core.executions.spec import target_of
+from admin.core.fleet.fleet import Fleet
+from admin.core.placement.candidates import Workload
+from admin.core.placement.decisions import evaluate
+from admin.core.placement.routes import DEFINITION, RouteKind, Rung, Target, find_route
+from admin.core.problems import Refused
+from admin.core.settings import builtin_kinds as kinds
+from admin.core.settings.resolution import Resolved, RowsByKind
+
+_ROUTE_KINDS = {
+    kinds.CLUSTER_ASSIGNMENT.name: (RouteKind.POOL, "cluster_pool_name"),
+    kinds.EXECUTION_CLUSTER_LABEL.name: (RouteKind.LABEL, "value"),
+}
+#: The kinds whose values may have such a consequence.
+KINDS = frozenset({*_ROUTE_KINDS, kinds.EXECUTION_QUEUE.name})
+
+
+class ConsequenceCode(StrEnum):
+    """What happens with a value."""
+
+    OUTRANKED = "outranked"  # executions go by another pool or label
+    REFUSES = "refuses"
+    WAITS = "waits"  # no cluster takes executions now
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consequence:
+    """What happens with a value; an outranked one has the rung that executions go by."""
+
+    code: ConsequenceCode
+    rung: Rung | None = None
+    refusal: Refused | None = None
+    message: str = ""  #: why executions wait
+
+
+def consequence_of(
+    resolved: Resolved, rows: RowsByKind, definition: Mapping[str, Any], rules: Rules, fleet: Fleet
+) -> Consequence | None:
+    """What happens with a value where executions ask for nothing themselves; None where they follow it.
+
+    `rows` are those of pools and labels that apply at its scope, `definition` the settings of the launch plan there.
+    """
+    try:
+        if resolved.kind.name == kinds.EXECUTION_QUEUE.name:
+            find_queues(rules.queues, resolved)
+            return None
+        return _of_route(resolved, rows, definition, rules, fleet)
+    except Refused as refusal:
+        return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)
+
+
+def _of_route(
+    resolved: Resolved, rows: RowsByKind, definition: Mapping[str, Any], rules: Rules, fleet: Fleet
+) -> Consequence | None:
+    kind, field = _ROUTE_KINDS.get(resolved.kind.name, (RouteKind.ANY, ""))
+    if not resolved.value.get(field):
+        return None
+    target = target_of(definition)
+    route = find_route(request=Target(), definition=target, scope=resolved.scope, rows=rows, platform=rules.platform)
+    if route.kind is not kind or route.winner.rung == DEFINITION:
+        return Consequence(code=ConsequenceCode.OUTRANKED, rung=route.winner)
+    check_known(route, fleet)
+    # A job that asks for nothing: whether a cluster is large enough is each job's own matter.
+    evaluation = evaluate(route, fleet, Workload(key=""), {})
+    check_feasible(evaluation)
+    return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message)

@@ -1,0 +1,100 @@
+"""Switches: what operators do to clusters, or what that would do to executions; all clusters at once, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.clusters import Cluster, ClusterState
+from admin.core.fleet.switches import BY_WORD, Switch, SwitchRequest, describe_end
+from admin.core.provenance import Provenance
+from admin.services.context import Context
+from admin.services.fleet import ClusterDetails, find_cluster, get_cluster
+from admin.services.previews import ExecutionPreview, preview_switches
+from admin.store import cluster_events, fleet
+from admin.store.cluster_events import ClusterEvent
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwitchedCluster:
+    """A cluster that was switched, or would be."""
+
+    cluster: ClusterDetails
+    is_change: bool
+    also_ended: Mapping[str, Provenance]  #: states that the switch ends beside its own, by the events that began them
+
+
+class Switched(NamedTuple):
+    """Clusters that were switched together, or would be."""
+
+    clusters: Sequence[SwitchedCluster]
+    notes: Sequence[str]  #: what else the switch ends
+    preview: ExecutionPreview | None = None  #: of a dry run
+
+
+def switch_clusters(
+    context: Context,
+    word: str,
+    names: Iterable[str],
+    *,
+    reason: str | None = None,
+    claimed_by: str | None = None,
+    deadline: datetime | None = None,
+    dry_run: bool = False,
+) -> Switched:
+    """Do one of `core.fleet.switches.BY_WORD` to clusters, or say what that would do; to all, or to none."""
+    switch, request = BY_WORD[word], SwitchRequest(reason=reason, deadline=deadline)
+    switched = list(dict.fromkeys(names))
+    preview = None
+    with context.database.transaction(dry_run=dry_run) as connection:
+        if not dry_run:
+            fleet.lock(connection)
+        clusters = {name: find_cluster(context, connection, name) for name in switched}
+        held = {name: cluster.state for name, cluster in clusters.items()}
+        held |= fleet.states(connection, switched) if dry_run else fleet.hold_states(connection, sorted(switched))
+        changed = _new_states(switch, request, clusters, held)
+        also_ended = {name: _also_ended(context, connection, switch, held[name]) for name in changed}
+        if dry_run:
+            preview = preview_switches(context, connection, list(changed.values())) if changed else ExecutionPreview()
+        else:
+            for name, state in changed.items():
+                event = ClusterEvent(
+                    cluster=name, at=context.clock(), type=switch.event, reason=reason, claimed_by=claimed_by
+                )
+                fleet.save(connection, state, event)
+    now = context.clock()
+    return Switched(
+        clusters=[
+            SwitchedCluster(
+                cluster=get_cluster(context, name), is_change=name in changed, also_ended=also_ended.get(name, {})
+            )
+            for name in switched
+        ],
+        notes=[
+            describe_end(name, state, event.describe(now))
+            for name, ended in also_ended.items()
+            for state, event in ended.items()
+        ],
+        preview=preview,
+    )
+
+
+def _new_states(
+    switch: Switch, request: SwitchRequest, clusters: Mapping[str, Cluster], held: Mapping[str, ClusterState]
+) -> dict[str, ClusterState]:
+    """The states of the clusters that a switch changes, computed from the stored ones."""
+    states = {name: switch.new_state(replace(cluster, state=held[name]), request) for name, cluster in clusters.items()}
+    return {name: state for name, state in states.items() if state is not None}
+
+
+def _also_ended(
+    context: Context, connection: Connection, switch: Switch, before: ClusterState
+) -> dict[str, Provenance]:
+    """The other states that a switch ends, each with the event of its own that began it."""
+    others = switch.ends[1:]
+    begun = cluster_events.begun_apart(connection, before.name, others, context.clock())
+    return {state: event for state, event in begun.items() if getattr(before, state)}

@@ -1,0 +1,173 @@
+"""Events of clusters, and of the admin itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, update
+
+from admin.core.changes import ANONYMOUS
+from admin.core.fleet.clusters import END_EVENTS, REPORTED, STATE_EVENTS, SWITCHES
+from admin.core.provenance import Provenance
+from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterEvent:
+    """Something that happened to a cluster; or in the admin, to no cluster."""
+
+    cluster: str = ""
+    at: datetime
+    type: str
+    reason: str | None = None
+    claimed_by: str | None = None
+    number: int = 0
+
+    @property
+    def author(self) -> str | None:
+        """Who did it, as far as that is known; None for what the admin and agents do by themselves."""
+        return ANONYMOUS if self.claimed_by or self.type in SWITCHES else None
+
+    @property
+    def provenance(self) -> Provenance:
+        """What is said of a state that it led to."""
+        return Provenance(
+            event=self.number,
+            author=self.author or ANONYMOUS,
+            claimed_by=self.claimed_by,
+            at=self.at,
+            message=self.reason,
+        )
+
+
+def add_event(connection: Connection, event: ClusterEvent) -> None:
+    """Store something that happened to a cluster."""
+    add_events(connection, [event])
+
+
+def add_events(connection: Connection, events: Iterable[ClusterEvent]) -> None:
+    """Store what happened to clusters."""
+    rows = [{name: value for name, value in vars(event).items() if name != "number"} for event in events]
+    if rows:
+        connection.execute(insert(cluster_events), rows)
+
+
+def add_numbered_event(connection: Connection, event: ClusterEvent) -> int:
+    """Store something that happened; returns its number."""
+    values = {name: value for name, value in vars(event).items() if name != "number"}
+    key = connection.execute(insert(cluster_events).values(**values)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def complete_event(connection: Connection, number: int, reason: str) -> None:
+    """Say in an event what has come of it."""
+    connection.execute(update(cluster_events).where(cluster_events.c.number == number).values(reason=reason))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterEventFilter:
+    """Which events of clusters a list contains; None for any."""
+
+    cluster: str | None = None
+    types: Sequence[str] | None = None
+    of_clusters: bool = False  #: without those of no cluster
+    actor: str | None = None  #: the author, verified or claimed
+    after: datetime | None = None
+    before: datetime | None = None
+    without_reports: bool = False  #: an agent makes one at each change of its load
+
+
+def events(connection: Connection, filters: ClusterEventFilter, below: int | None, limit: int) -> list[ClusterEvent]:
+    """Events of clusters, newest first, below a number if one is given."""
+    query = select(cluster_events)
+    if filters.cluster is not None:
+        query = query.where(cluster_events.c.cluster == filters.cluster)
+    if filters.actor == ANONYMOUS:
+        query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(SWITCHES)))
+    elif filters.actor is not None:
+        query = query.where(cluster_events.c.claimed_by == filters.actor)
+    if filters.types is not None:
+        query = query.where(cluster_events.c.type.in_(filters.types))
+    if filters.of_clusters:
+        query = query.where(cluster_events.c.cluster != "")
+    if filters.without_reports:
+        query = query.where(text(NO_REPORT))
+    if filters.after is not None:
+        query = query.where(cluster_events.c.at >= filters.after)
+    if filters.before is not None:
+        query = query.where(cluster_events.c.at < filters.before)
+    if below is not None:
+        query = query.where(cluster_events.c.number < below)
+    rows = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit))
+    return [ClusterEvent(**row._mapping) for row in rows]
+
+
+def count_reports(connection: Connection, cluster: str, above: int | None, below: int | None) -> int:
+    """How many reports of a cluster are among the events between two numbers."""
+    query = select(func.count()).where(cluster_events.c.cluster == cluster, cluster_events.c.type == REPORTED)
+    if above is not None:
+        query = query.where(cluster_events.c.number > above)
+    if below is not None:
+        query = query.where(cluster_events.c.number < below)
+    return int(connection.execute(query).scalar_one())
+
+
+def newest_names(connection: Connection, limit: int) -> set[str]:
+    """The names that callers gave of those who caused the newest events, reports of agents aside."""
+    query = select(cluster_events.c.claimed_by).where(text(NO_REPORT))
+    names = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit)).scalars()
+    return {name for name in names if name}
+
+
+def switched_by(
+    connection: Connection, clusters: Mapping[str, Sequence[str]], until: datetime
+) -> dict[tuple[str, str], Provenance]:
+    """The events up to a time that set the states of clusters, by cluster and state.
+
+    Events that are no longer kept are left out.
+    """
+    switched: dict[tuple[str, str], Provenance] = {}
+    for state, names in clusters.items():
+        for event in _last_events(connection, names, STATE_EVENTS[state], END_EVENTS[state], until):
+            switched[event.cluster, state] = event.provenance
+    return switched
+
+
+def begun_apart(connection: Connection, name: str, states: Iterable[str], until: datetime) -> dict[str, Provenance]:
+    """The events up to a time that began some states of a cluster and no other one, and that nothing has ended since.
+
+    A drain cordons a cluster too, and is not among those that cordoned it.
+    """
+    own = {state: STATE_EVENTS[state][:1] for state in states}
+    begun = {state: _last_events(connection, [name], types, END_EVENTS[state], until) for state, types in own.items()}
+    return {state: events[0].provenance for state, events in begun.items() if events}
+
+
+def _last_events(
+    connection: Connection, names: Sequence[str], begins: Sequence[str], ends: Sequence[str], until: datetime
+) -> list[ClusterEvent]:
+    """The last of the events of each cluster that begin or end something, of those where it begins it."""
+    if not names:
+        return []
+    values = {"names": list(names), "types": [*begins, *ends], "until": until}
+    numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
+    rows = connection.execute(_SELECT_EVENTS, {"numbers": numbers})
+    return [ClusterEvent(**row._mapping) for row in rows if row.type in begins]
+
+
+#: The sum keeps databases from walking back over all events of a cluster in search of the largest number.
+_LAST_EVENTS = select(
+    select(func.max(cluster_events.c.number + 0))
+    .where(
+        cluster_events.c.cluster == cluster_states.c.name,
+        cluster_events.c.type.in_(bindparam("types", expanding=True)),
+        cluster_events.c.at <= bindparam("until"),
+    )
+    .scalar_subquery()
+).where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
+
+
+_SELECT_EVENTS = select(cluster_events).where(cluster_events.c.number.in_(bindparam("numbers", expanding=True)))

@@ -1,0 +1,70 @@
+"""The tables of the fleet: definitions, states and events of clusters, and the generation."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, Table, Text, false, text, true
+
+from admin.core.fleet.clusters import REPORTED
+from admin.store.database import RowId, UtcDateTime, head_table, metadata
+
+#: The fleet's generation. A decision locks its row shared, so that the fleet stays the same.
+fleet_head = head_table("fleet_head")
+
+
+fleet_definitions = Table(
+    "fleet_definitions",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("payload", JSON, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+
+cluster_states = Table(
+    "cluster_states",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("enabled", Boolean),
+    Column("cordoned", Boolean, nullable=False),
+    Column("cordon_reason", Text),
+    Column("report", JSON, nullable=False),
+    Column("reported_at", UtcDateTime),
+    Column("health", Text, nullable=False, server_default="expected"),
+    Column("admitted", Boolean, nullable=False, server_default=true()),
+    Column("draining", Boolean, nullable=False, server_default=false()),
+    Column("drain_deadline", UtcDateTime),
+    Column("last_sync_at", UtcDateTime),
+    Column("agent", Text),
+    Column("agent_instance", Text, nullable=False, server_default=""),
+    Column("agent_host", Text, nullable=False, server_default=""),
+    Column("agent_since", UtcDateTime),
+    Column("syncs", BigInteger, nullable=False, server_default="0"),
+    Column("ending", JSON, nullable=False, server_default="[]"),  # what the agent was told to end, and still has
+)
+
+
+cluster_events = Table(
+    "cluster_events",
+    metadata,
+    Column("number", RowId, primary_key=True, autoincrement=True),
+    Column("cluster", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("reason", Text),
+    Column("claimed_by", Text),
+    Index("ix_cluster_events_cluster_number", "cluster", "number"),
+    Index("ix_cluster_events_cluster_type_number", "cluster", "type", "number"),
+)
+
+
+#: What the timeline shows is found among the many reports by this index.
+NO_REPORT = f"type <> '{REPORTED}'"
+
+
+Index(
+    "ix_cluster_events_no_report",
+    cluster_events.c.number,
+    postgresql_where=text(NO_REPORT),
+    sqlite_where=text(NO_REPORT),
+)

@@ -1,0 +1,79 @@
+"""Warnings, page by page, on both databases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.services.warnings import list_warnings
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute, put_label, refused
+
+WORKFLOWS = 1100
+FLEET = {("LABEL", "platform")}
+
+
+@pytest.fixture
+def set_up(api: FlaskClient) -> FlaskClient:
+    """A label with two clusters that nobody has declared, and rows with several, one and no warnings."""
+    put_label(api, "spare", ["east", "west"])
+    put_attribute(api, "domain", "task_resource_attributes", {"limits": {"cpu": "4"}})
+    put_attribute(api, "project", "task_resource_attributes", {"defaults": {"cpu": "2"}, "limits": {"cpu": "3"}})
+    put_attribute(api, "workflow", "task_resource_attributes", {"limits": {"cpu": "1"}}, workflow="fit")
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "nosuch"})
+    return api
+
+
+def pages(api: FlaskClient, limit: int) -> list[list[Any]]:
+    """The warnings of each page."""
+    answers = [get(api, f"warnings?limit={limit}")]
+    while "token" in answers[-1]:
+        answers.append(get(api, f"warnings?limit={limit}&token={answers[-1]['token']}"))
+    return [answer["warnings"] for answer in answers]
+
+
+def test_pages_have_together_what_one_answer_without_a_limit_has(set_up: FlaskClient) -> None:
+    answer = get(set_up, "warnings")
+    assert "token" not in answer
+    codes = [warning["code"] for warning in answer["warnings"]]
+    assert codes[:3] == ["expected_cluster", "expected_cluster", "unknown_label"]
+    assert {"overrides_domain", "unknown_workflow"} <= set(codes[3:])
+    for limit in (1, 2, 3, 100):
+        read = pages(set_up, limit)
+        assert [warning for page in read for warning in page] == answer["warnings"]
+        assert len(read[0]) == min(limit, len(codes))
+        about_rows = [{(warning["resource_type"], warning["level"]) for warning in page} - FLEET for page in read]
+        assert not any(first & second for first, second in pairwise(about_rows))  # those of a row stay together
+
+
+def test_a_token_that_no_page_gave_is_refused(set_up: FlaskClient) -> None:
+    token = get(set_up, "warnings?limit=1")["token"]
+    refused(set_up.get(f"{API}/warnings?limit=1&token=nosuch"), 400, "invalid_request", "token")
+    refused(set_up.get(f"{API}/warnings?token={token}"), 400, "invalid_request", "token")
+    refused(set_up.get(f"{API}/warnings?limit=0"), 400, "invalid_request", "limit")
+
+
+def test_a_page_looks_at_a_limited_number_of_rows(app: Flask, api: FlaskClient) -> None:
+    changes = [
+        {
+            "resource_type": "TASK_RESOURCE",
+            "project": PROJECT,
+            "domain": DOMAIN,
+            "workflow": f"w{number:04}",
+            "payload": {"limits": {"cpu": "0" if number == WORKFLOWS - 1 else "1"}},
+        }
+        for number in range(WORKFLOWS)
+    ]
+    ok(api.post(f"{API}/attribute_changes", json={"changes": changes}))
+    first = list_warnings(context_of(app), None, limit=10_000, examined=500)
+    second = list_warnings(context_of(app), first.next_key, limit=10_000)
+    assert first.next_key is not None
+    assert second.next_key is None
+    codes = [Counter(warning.code.value for warning in page.warnings) for page in (first, second)]
+    assert [counts["unknown_workflow"] for counts in codes] == [500, WORKFLOWS - 500]
+    assert [counts["zero_limit"] for counts in codes] == [0, 1]

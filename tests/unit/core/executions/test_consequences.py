@@ -1,0 +1,107 @@
+"""What happens with a value that executions do not follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admin.core.executions.consequences import Consequence, ConsequenceCode, consequence_of
+from admin.core.executions.launches import Rules
+from admin.core.executions.queues import Queue
+from admin.core.settings.builtin_kinds import (
+    BUILTIN_KINDS,
+    CLUSTER_ASSIGNMENT,
+    EXECUTION_CLUSTER_LABEL,
+    EXECUTION_QUEUE,
+    TASK_RESOURCE,
+)
+from admin.core.settings.kinds import Kind, Kinds
+from admin.core.settings.platform import PlatformValues
+from admin.core.settings.resolution import Row, resolve
+from admin.core.settings.scopes import Scope
+from tests.support.small_fleets import group, small_fleet
+
+BROAD, PLACE = Scope(domain="d"), Scope("d", "p")
+FLEET = small_fleet(
+    clusters={"east": {}, "off": {"enabled": False}},
+    pools={"gpu": group(["east"]), "idle": group(["off"])},
+    labels={"near": group(["east"])},
+)
+RULES = Rules(
+    kinds=Kinds(BUILTIN_KINDS), platform=PlatformValues(), queues=(Queue(name="fast", tags=("urgent", "critical")),)
+)
+POOL, LABEL = CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
+#: The field of each kind, by its name.
+FIELDS = {
+    POOL.name: "cluster_pool_name",
+    LABEL.name: "value",
+    EXECUTION_QUEUE.name: "tags",
+    TASK_RESOURCE.name: "limits",
+}
+
+
+def consequence(kind: Kind, *settings: tuple[Kind, Scope, Any], definition: Any = None) -> Consequence | None:
+    rows: dict[str, dict[Scope, Row]] = {name: {} for name in FIELDS}
+    for each, scope, value in settings:
+        rows[each.name][scope] = Row(kind=each.name, scope=scope, payload={FIELDS[each.name]: value}, version=1)
+    resolved = resolve(kind, PLACE, rows[kind.name], RULES.platform.at(kind, PLACE.domain))
+    return consequence_of(resolved, rows, definition or {}, RULES, FLEET)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (POOL, [(POOL, PLACE, "gpu")]),
+        (POOL, [(POOL, PLACE, "gpu"), (LABEL, PLACE, "near")]),
+        (LABEL, [(POOL, BROAD, "gpu"), (LABEL, PLACE, "near")]),
+        (LABEL, [(LABEL, PLACE, "east")]),
+        (LABEL, []),
+        (LABEL, [(LABEL, PLACE, None)]),
+        (EXECUTION_QUEUE, [(EXECUTION_QUEUE, PLACE, ["none", "urgent"])]),
+        (TASK_RESOURCE, [(TASK_RESOURCE, PLACE, {"cpu": "1"})]),
+    ],
+)
+def test_executions_follow_what_wins_and_is_known(kind: Kind, settings: list[tuple[Kind, Scope, Any]]) -> None:
+    assert consequence(kind, *settings) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "definition", "by"),
+    [
+        (POOL, [(POOL, BROAD, "gpu"), (LABEL, PLACE, "near")], {}, "label near"),
+        (LABEL, [(LABEL, PLACE, "nosuch"), (POOL, PLACE, "gpu")], {}, "pool gpu"),
+        (LABEL, [(LABEL, PLACE, "near")], {"execution_cluster_label": {"value": "east"}}, "label east"),
+    ],
+)
+def test_an_outranked_value_has_what_outranks_it(kind: Kind, settings: Any, definition: Any, by: str) -> None:
+    outcome = consequence(kind, *settings, definition=definition)
+    assert outcome is not None
+    assert outcome.rung is not None
+    assert outcome.code is ConsequenceCode.OUTRANKED
+    assert f"{outcome.rung.kind.value} {outcome.rung.name}" == by
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "problem"),
+    [
+        (POOL, "gup", "No pool is called 'gup'"),
+        (LABEL, "nosuch", "No label is called 'nosuch'"),
+        (EXECUTION_QUEUE, ["none"], "No queue serves 'none'"),
+    ],
+)
+def test_an_unknown_name_refuses(kind: Kind, value: Any, problem: str) -> None:
+    outcome = consequence(kind, (kind, PLACE, value))
+    assert outcome is not None
+    assert outcome.code is ConsequenceCode.REFUSES
+    assert outcome.refusal is not None
+    assert problem in outcome.refusal.problems[0].reason
+
+
+def test_a_pool_whose_clusters_take_nothing_makes_executions_wait() -> None:
+    outcome = consequence(POOL, (POOL, PLACE, "idle"))
+    assert outcome is not None
+    assert (outcome.code, outcome.message) == (
+        ConsequenceCode.WAITS,
+        "No cluster of pool 'idle' is able: 'off' is disabled.",
+    )
