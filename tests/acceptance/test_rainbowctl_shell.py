@@ -31,7 +31,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         ("get workflow-prioritie -d staging", "Did you mean workflow-priority?"),
         ("delete project flytesnacks", "There is no noun 'project': `rainbowctl update project ID --archive`"),
         ("get bogus", "There is no noun 'bogus'. `rainbowctl get kind` lists the kinds."),
-        ("update execution-cluster-label -d staging --vale x", "No such option '--vale'. (Did you mean one of: "),
+        ("update execution-cluster-label -d staging --vale x", "No such option '--vale'. Did you mean '--value'?"),
         ("get project -o jason", "There is no output format 'jason'"),
         ("explain execution-cluster-labl -d staging", "Did you mean execution-cluster-label?"),
     ],
