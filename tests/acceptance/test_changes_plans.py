@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import socketserver
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +48,9 @@ def test_a_plan_made_before_someone_elses_write_is_refused_with_what_moved(shell
     message = shell.refused(5, "rainbowctl apply week.plan")
     assert "1 row changed in the meantime: nothing was written." in message
     assert "workflow-priority at domain production: expected at version 2, now at version 3" in message
-    assert (head(shell), shell.refused(5, "rainbowctl apply week.plan --force -q")) == (3, message.split("\n", 1)[1])
+    again = shell.refused(5, "rainbowctl apply week.plan --force -q")
+    assert re.sub(r"\d+ s ago", "…", again) == re.sub(r"\d+ s ago", "…", message.split("\n", 1)[1])
+    assert head(shell) == 3
 
 
 def test_a_plan_that_was_edited_cut_off_or_made_for_another_admin_is_refused(shell: Shell) -> None:
