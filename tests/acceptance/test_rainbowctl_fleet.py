@@ -346,7 +346,7 @@ def test_definitions_are_shown_as_they_were_at_a_revision(new_shell: Shell) -> N
     message = new_shell.refused(3, f"rainbowctl get pool past --at {first - 1}")
     assert f"No pool called 'past' was defined at revision {first - 1}. It was defined later, by revision " in message
     assert "--shares is about what there is now" in new_shell.refused(2, "rainbowctl get pool past --at 1 --shares")
-    assert "--limit" in new_shell.refused(2, "rainbowctl get cluster --at 1 --limit 3")
+    assert "--filter.limit is about what" in new_shell.refused(2, "rainbowctl get cluster --at 1 --limit 3")
 
 
 def test_the_events_of_a_cluster_are_shown_without_its_reports(shell: Shell) -> None:

@@ -219,6 +219,7 @@ def test_of_launch_plans_only_the_workflows_that_they_run_are_read(set_up: Flask
     put_attribute(set_up, "workflow", LABEL, {"value": "a"}, workflow="fit")
     with statements(context) as seen:
         reasons(set_up, "?workflow=fit&resource_type=EXECUTION_CLUSTER_LABEL")
-    [asked] = [statement for statement in seen if "launch_plans.workflow" in statement.partition("WHERE")[0]]
-    assert "digest" not in asked
-    assert "LIMIT" in asked
+    # Whole launch plans are read by the names of rows that are for one, of which there is none here.
+    by_workflow = [statement for statement in seen if "launch_plans.workflow" in statement.partition("WHERE")[2]]
+    assert by_workflow
+    assert not any("digest" in statement or "LIMIT" not in statement for statement in by_workflow)
