@@ -57,3 +57,8 @@ def test_only_an_idle_connection_is_checked_before_it_is_used(engine: Engine, mo
     now[0] += 61
     read()
     assert pings == 1
+
+
+def test_the_server_compiles_no_query(engine: Engine) -> None:
+    with Database(engine).reading() as connection:
+        assert connection.scalar(text("SHOW jit")) == "off"

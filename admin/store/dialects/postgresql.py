@@ -130,7 +130,10 @@ def _timed_connection() -> type[DriverConnection]:
 
 
 def _limit(limits: TimeLimits, connection: DriverConnection, _record: ConnectionPoolEntry) -> None:
-    """Set the server's limits; it also ends a transaction whose client has stopped in the middle of it."""
+    """Set the server's limits; it also ends a transaction whose client has stopped in the middle of it.
+
+    No query here takes as long as the server would take to compile one, which it does where it expects much work.
+    """
     statement, lock = (int(seconds * 1000) for seconds in (limits.statement, limits.lock))
     try:
         connection.autocommit = True  # what a transaction sets goes with it when it is rolled back
@@ -138,7 +141,7 @@ def _limit(limits: TimeLimits, connection: DriverConnection, _record: Connection
             cursor.execute(
                 f"SELECT set_config('statement_timeout', '{statement}', false),"
                 f" set_config('idle_in_transaction_session_timeout', '{statement}', false),"
-                f" set_config('lock_timeout', '{lock}', false)"
+                f" set_config('lock_timeout', '{lock}', false), set_config('jit', 'off', false)"
             )
         connection.autocommit = False
     except BaseException:
