@@ -59,7 +59,7 @@ class HeldBody(Body):
     uid: Annotated[Text255, Meta(description="As the lease said; what is not compared is left out.")] = ""
 
     def held(self) -> Held:
-        return Held(id=self.id.id(), attempt=self.attempt, uid=self.uid)
+        return Held(id=self.id.id(), attempt=self.attempt, uid=_clean(self.uid) or "")
 
 
 class OutputBody(Body):
