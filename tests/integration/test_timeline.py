@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from admin.core.retention import Retention
 from admin.services.redecisions import decide_waiting
 from admin.services.retention import prune
-from admin.store import decisions, fleet
+from admin.store import cluster_events, decisions
 from tests.support.agents import Clock
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -205,9 +205,9 @@ def test_the_event_of_a_request_to_decide_again_comes_before_its_decisions(
 
         monkeypatch.setattr(module, name, noted)
 
-    note(fleet, "add_numbered_event")
+    note(cluster_events, "add_numbered_event")
     note(decisions, "add")
-    note(fleet, "complete_event")
+    note(cluster_events, "complete_event")
     ok(api.post(f"{API}/executions/redecide", json={"selector": {"phase": "QUEUED"}, "claimed_by": "ada"}))
     assert order == ["add_numbered_event", "add", "add", "complete_event"]
     [entry] = entries(api, "&source=redecision")
