@@ -95,10 +95,15 @@ def _refusal(execution: Execution, health: str) -> str:
         reason = f"cluster '{execution.cluster}' is {health}, but its agent has a lease until {show_time(until)}"
     else:
         reason = f"cluster '{execution.cluster}' is {health}, and its agent can end it"
-    return (
-        f"Execution '{execution.name}' cannot be given up: {reason}. End it with "
-        f"`rainbowctl delete execution {execution.name}`, without --giveUp."
-    )
+    is_being_ended = execution.phase == Phase.ABORTING.value
+    remedy = f"End it with `rainbowctl delete execution {execution.name}`, without --giveUp."
+    if until is not None and health in SILENT:
+        remedy = (
+            "Give it up when that is over." if is_being_ended else f"{remedy[:-1]}, or give it up when that is over."
+        )
+    elif is_being_ended:
+        remedy = "It is being ended already."
+    return f"Execution '{execution.name}' cannot be given up: {reason}. {remedy}"
 
 
 def _given_up(execution: Execution, message: str, now: datetime) -> dict[str, object]:

@@ -27,6 +27,7 @@ from admin.services.statuses import LeaseView, view_lease, view_status
 from admin.store import cluster_events, decisions, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.executions import Execution, ExecutionId
+from admin.store.given_jobs import given_jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +115,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
         attempts = list_attempts(connection, execution)
+        given = given_jobs(connection, [execution]).get(execution.id)
         silence = status = lease = None
         if decision is history[-1]:
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
@@ -147,7 +149,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         settings=settings["settings"],
         job=execution.content["job"],
         queue=execution.content["queue"],
-        received=received(execution.content["job"], execution.request["spec"].get("job"), settings["settings"]),
+        received=received(execution.content["job"], given, settings["settings"]),
         rule=describe_rungs(settings["rungs"]),
         warnings=request_warnings(execution.request["spec"]),
         created_at=execution.created_at,

@@ -27,6 +27,7 @@ from admin.services.silences import SilenceView
 from admin.store import cluster_events, fleet, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
+from admin.store.given_jobs import given_jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ def view_status(
     is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
     is_backing_off = is_waiting and execution.not_before is not None and execution.not_before > now
     retries = Retries.of(execution.content.get("retry"))
-    limits = _limits(execution, settings_trail, provenance)
+    limits = _limits(connection, execution, settings_trail, provenance)
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not is_backing_off and (obstacle is None or obstacle.filter == ROOM.name)
@@ -125,10 +126,12 @@ def _ended_by(attempts: AttemptList) -> str:
     return (attempts.attempts[-1].ended_by or "") if attempts.attempts else ""
 
 
-def _limits(execution: Execution, settings_trail: JsonObject, provenance: Mapping[int, Provenance]) -> Limits:
+def _limits(
+    connection: Connection, execution: Execution, settings_trail: JsonObject, provenance: Mapping[int, Provenance]
+) -> Limits:
     return Limits(
         job=execution.content["job"],
-        requested=execution.request["spec"].get("job"),
+        given=given_jobs(connection, [execution]).get(execution.id),
         workflow=execution.launched.get("workflow"),
         quality=execution.content["quality_of_service"],
         settings=settings_trail["settings"],

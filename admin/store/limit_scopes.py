@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 from admin.core.executions.deciding_scopes import limit_scope
 from admin.store import decisions, executions
 from admin.store.execution_tables import executions as table
+from admin.store.given_jobs import given_jobs
 
 _columns = table.c
 
@@ -17,16 +18,16 @@ def store(connection: Connection, ids: Collection[int]) -> None:
     """Store the scopes whose limits ended some executions, whose rows this transaction has locked and written."""
     if not ids:
         return
-    query = select(_columns.id, _columns.reason, _columns.content, _columns.request, _columns.decisions)
+    columns = (_columns.id, _columns.reason, _columns.content, _columns.request, _columns.launched, _columns.decisions)
+    query = select(*columns)
     rows = connection.execute(query.where(_columns.id.in_(ids))).all()
     digests = decisions.settings_trails(connection, [(row.id, row.decisions) for row in rows])
     settings = decisions.settings(connection, digests.values())
+    jobs = given_jobs(connection, rows)
     scopes = [
         {
             "id": row.id,
-            "limit_scope": limit_scope(
-                row.reason, row.content["job"], row.request["spec"].get("job"), settings[digests[row.id]]
-            ),
+            "limit_scope": limit_scope(row.reason, row.content["job"], jobs.get(row.id), settings[digests[row.id]]),
         }
         for row in rows
         if digests.get(row.id) in settings

@@ -23,6 +23,7 @@ from tests.support.placing import (
     put_attribute,
     put_pool,
     refused,
+    register_plan,
     register_workflow,
 )
 
@@ -179,6 +180,28 @@ def test_executions_are_selected_by_the_scope_whose_limit_ended_them(
     assert get(shared, f"executions/{project}/{DOMAIN}/swells")["limit_scope"] == f"project {project}"
     assert listed(shared, project, filters="value_not_in(limit_scope,job;)") == ["swells"]
     assert counted(shared, project, "reason", limit_scope="job") == {"OUT_OF_MEMORY": 1, "TIME_LIMIT": 1}
+
+
+def test_the_scope_of_a_limit_is_that_of_the_setting_for_a_workflow_that_sets_none(
+    shared: FlaskClient, shared_context: Context, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    put_attribute(shared, "project", "task_resource_attributes", {"defaults": {"memory": "64Mi"}}, project=project)
+    sized = {"command": ["true"], "resources": {"limits": {"memory": "64Mi"}}}
+    ok(register_workflow(shared, "plain", project=project))
+    ok(register_workflow(shared, "sized", project=project, job=sized))
+    for workflow in ("plain", "sized"):
+        ok(register_plan(shared, f"{workflow}-plan", workflow, project=project))
+        add(agent, workflow, launch_plan={"name": f"{workflow}-plan"})
+        agent.finish(agent.start(), "FAILED", reason="OUT_OF_MEMORY")
+    assert listed(shared, project, limit_scope=project) == ["plain"]
+    assert listed(shared, project, limit_scope="job") == ["sized"]
+    messages = {
+        name: get(shared, f"executions/{project}/{DOMAIN}/{name}?with_status=true")["status"]["message"]
+        for name in ("plain", "sized")
+    }
+    assert f"Its limit 64Mi is the default set at project {project}" in messages["plain"]
+    assert "Its limit 64Mi is set by workflow 'sized', version v1." in messages["sized"]
 
 
 def test_executions_are_selected_by_the_nodes_that_they_ran_on(

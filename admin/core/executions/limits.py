@@ -51,7 +51,7 @@ class Limits:
     """What limits an execution, and what that follows from."""
 
     job: Mapping[str, Any]  #: as it runs
-    requested: Mapping[str, Any] | None  #: as an ad hoc request gave it; None where a workflow or jobspec did
+    given: Mapping[str, Any] | None  #: as its request or workflow gave it; None where that is not known
     workflow: Mapping[str, Any] | None = None  #: the id of the one that gave it
     quality: Mapping[str, Any]  #: of service: tier and queueing budget
     settings: Sequence[Mapping[str, Any]]  #: the effective values that it was decided by
@@ -69,7 +69,7 @@ class Limits:
             return f"If it ran out of memory: {limit[:1].lower()}{limit[1:]}"
         if reason in TIME_LIMITS and self.time_limit:
             if _NAMED in message:
-                return f"That limit is {self._time_limit_set_by}."
+                return f"That limit is {self._set_by}."
             return f"Its time limit is {self.time_limit}."
         if reason == QUEUEING_BUDGET_EXCEEDED and self.queueing_budget(now):
             return f"Its queueing budget is {self.queueing_budget(now)}."
@@ -79,11 +79,11 @@ class Limits:
         limit = self.job.get("resources", {}).get("limits", {}).get(resource)
         if limit is None:
             return ""
-        if self.requested is None:
+        if self.given is None:
             return f"Its limit is {limit}."
-        source = source_of_amount(resource, limit, self.requested, self.settings)
+        source = source_of_amount(resource, limit, self.given, self.settings)
         if source is None:
-            return f"Its limit {limit} is set by the job itself."
+            return f"Its limit {limit} is {self._set_by}."
         word = "default" if source.setting.startswith("defaults.") else "limit"
         return f"Its limit {limit} is the {word} set {trails.describe_origin(source.origin, self.provenance, now)}."
 
@@ -93,11 +93,11 @@ class Limits:
         duration = self.job.get("resources", {}).get("duration")
         if not duration:
             return ""
-        return f"{duration}, {self._time_limit_set_by}"
+        return f"{duration}, {self._set_by}"
 
     @property
-    def _time_limit_set_by(self) -> str:
-        if self.requested is None and self.workflow is not None:
+    def _set_by(self) -> str:
+        if self.workflow is not None:
             return f"set by workflow '{self.workflow['name']}', version {self.workflow['version']}"
         return "set by the job itself"
 

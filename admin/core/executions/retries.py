@@ -76,6 +76,8 @@ class Retries:
             return "no retries were asked for"
         if attempt >= self.attempts:
             return f"its {self.attempts} attempts are used up"
+        if outcome == CLUSTER_LOST:
+            return f"what its cluster ends or loses is not retried (on_lost: {self.on_lost})"
         return f"{outcome} is not retried (retry_on: {', '.join(self.retry_on) or 'nothing'})"
 
     def seconds_until_next(self, attempt: int, outcome: str) -> float | None:

@@ -55,6 +55,7 @@ class ChangeCalls(KindCalls):
         kind: KindLike | None = None,
         restorable: bool = False,
         expected_head: int | None = None,
+        force: bool = False,
         **options: Unpack[WriteOptions],
     ) -> ChangeSet:
         """
@@ -63,8 +64,9 @@ class ChangeCalls(KindCalls):
         It is a Conflict if a row of the `revision` to undo was changed after it; with `restorable` only if all were,
         and the document of the answer has those that are `left`. Going back `to` a revision is for the
         rows of exactly `scope`, of one `kind` if it is named, or for everything without a scope; it is a Conflict if
-        another revision than `expected_head` is the latest.
+        another revision than `expected_head` is the latest. With `force` definitions in use are deleted too.
         """
+        query = {"force": "true"} if force else {}
         body: Document = {"revision": revision} if to is None else {"to": to}
         if to is not None:
             body |= scope.document() if scope is not None else {"everything": True}
@@ -72,7 +74,7 @@ class ChangeCalls(KindCalls):
         body |= {"restorable": True} if restorable else {}
         body |= {"expected_head": expected_head} if expected_head is not None else {}
         return ChangeSet.from_document(
-            self._change("POST", "rollbacks", body, **options, more_seconds=_ROLLBACK_SECONDS)
+            self._change("POST", "rollbacks", body, **options, query=query, more_seconds=_ROLLBACK_SECONDS)
         )
 
     def effective_with(

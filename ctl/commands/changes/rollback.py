@@ -60,7 +60,7 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
     ],
 )
 def rollback(session: Session, word: str | None, **flags: Any) -> None:
-    target = _rollback_target(session, word, flags)
+    target = {**_rollback_target(session, word, flags), "force": flags["force"]}
     trial = _send(session, target, dry_run=True)
     _tell_left(session, trial)
     if not trial.changed:

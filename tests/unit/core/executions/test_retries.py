@@ -93,7 +93,7 @@ def test_an_invalid_policy_is_refused_by_field(payload: dict[str, Any], field: s
         (None, 1, "FAILED", "no retries were asked for"),
         ({"attempts": 3}, 1, "FAILED", ""),
         ({"attempts": 3}, 3, "FAILED", "its 3 attempts are used up"),
-        ({"attempts": 3}, 1, CLUSTER_LOST, "CLUSTER_LOST is not retried (retry_on: FAILED, TIMED_OUT)"),
+        ({"attempts": 3}, 1, CLUSTER_LOST, "what its cluster ends or loses is not retried (on_lost: wait)"),
         ({"on_lost": "retry"}, 1, "FAILED", "FAILED is not retried (retry_on: nothing)"),
         ({"on_lost": "retry"}, 1, CLUSTER_LOST, ""),
     ],

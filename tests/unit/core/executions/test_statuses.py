@@ -248,7 +248,7 @@ def limits(quality: dict[str, str] | None = None, origins: dict[str, Any] | None
     service = {"resource_type": "QUALITY_OF_SERVICE_SPECIFICATION", "value": {}, "origins": origins or {}}
     return Limits(
         job={"resources": job},
-        requested=None,
+        given=None,
         workflow={"name": "fit", "version": "v1"},
         quality=quality or {},
         settings=[service],
@@ -256,8 +256,10 @@ def limits(quality: dict[str, str] | None = None, origins: dict[str, Any] | None
     )
 
 
-def test_the_limit_of_a_workflow_is_named_without_who_set_it() -> None:
+def test_the_limit_of_a_job_that_is_no_longer_known_is_named_without_who_set_it() -> None:
     memory = limits(limits={"memory": "1Gi"})
+    given = replace(memory, given={"resources": {"limits": {"memory": "1Gi"}}})
+    assert given.describe("OUT_OF_MEMORY", NOW) == "Its limit 1Gi is set by workflow 'fit', version v1."
     assert memory.describe("OUT_OF_MEMORY", NOW) == "Its limit is 1Gi."
     assert memory.describe("EXIT_CODE", NOW) == ""
     assert limits().describe("OUT_OF_MEMORY", NOW) == limits().describe("TIME_LIMIT", NOW) == ""
@@ -268,7 +270,7 @@ def test_a_time_limit_says_who_set_it() -> None:
     assert timed.describe("TIME_LIMIT", NOW) == "Its time limit is 90s, set by workflow 'fit', version v1."
     message = "It ran longer than its limit of 90 s."
     assert timed.describe("TIME_LIMIT", NOW, message) == "That limit is set by workflow 'fit', version v1."
-    assert replace(timed, requested={}).time_limit == "90s, set by the job itself"
+    assert replace(timed, workflow=None).time_limit == "90s, set by the job itself"
 
 
 def test_a_queueing_budget_says_where_it_was_set() -> None:

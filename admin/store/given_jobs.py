@@ -1,0 +1,39 @@
+"""Given jobs: what executions were asked to run, before settings were added, by their requests or their workflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+from admin.core.json_text import JsonObject
+from admin.core.registrations import Identifier
+from admin.store import registrations
+
+
+class Requested(Protocol):
+    """An execution, as far as it tells what gave its job."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def request(self) -> JsonObject: ...
+
+    @property
+    def launched(self) -> JsonObject: ...
+
+
+def given_jobs(connection: Connection, executions: Iterable[Requested]) -> dict[int, JsonObject]:
+    """The jobs that requests or registered workflows gave, by the ids of executions; others are left out."""
+    jobs: dict[int, JsonObject] = {}
+    workflows: dict[int, Identifier] = {}
+    for execution in executions:
+        job, workflow = execution.request["spec"].get("job"), execution.launched.get("workflow")
+        if job is not None:
+            jobs[execution.id] = job
+        elif workflow is not None:
+            workflows[execution.id] = Identifier(**workflow)
+    registered = registrations.workflow_jobs(connection, workflows.values())
+    return jobs | {id: registered[workflow] for id, workflow in workflows.items() if workflow in registered}
