@@ -28,16 +28,21 @@ class Reporter:
         self._engine = engine
         self._clock = clock
         self._due_at = 0.0
+        self._active = 0  #: executions that the agent had at the last measurement
         self._eta_due_at = 0.0
         self._eta: str | None = None
         self._version = version("rainbow")
 
     def measure(self, work: Work) -> None:
-        """Update the report if it is due."""
-        now = self._clock.steady()
-        if now < self._due_at:
+        """Update the report if it is due, or if executions came or ended and the engine tells at once what is free.
+
+        The admin counts what waits beside the report, and what runs as part of it.
+        """
+        now, active = self._clock.steady(), work.intents.active
+        has_changed = active != self._active and not self._engine.is_shared
+        if now < self._due_at and not has_changed:
             return
-        self._due_at = now + _INTERVAL_SECONDS
+        self._due_at, self._active = now + _INTERVAL_SECONDS, active
         try:
             capacity, free = self._engine.capacity()
             engine_version = self._engine.version()
@@ -52,7 +57,7 @@ class Reporter:
             "engine": self._engine.name,
             "engine_version": engine_version,
             "capacity": {**capacity, "executions": slots},
-            "free": {**free, "executions": max(0, slots - work.intents.active)},
+            "free": {**free, "executions": max(0, slots - active)},
             "eta": self._eta,
             "plugins": list(self._config.plugins),
             "properties": {"agent_version": self._version, **self._config.properties},

@@ -333,6 +333,23 @@ def test_a_lost_answer_changes_nothing(bench: Bench) -> None:
     assert len(bench.engine.submitted) == 1
 
 
+def test_what_is_free_is_reported_no_later_than_a_start(bench: Bench) -> None:
+    def respond(body: dict[str, Any]) -> Any:
+        for job in bench.engine.jobs:
+            bench.engine.jobs[job] = RUNNING
+        accepted = [event["event"] for event in body["events"]]
+        return answer(accepted=accepted, confirmed=body["holding"], leases=[] if body["holding"] else [LEASE])
+
+    def starts() -> list[int]:
+        bodies = enumerate(bench.script.bodies)
+        return [number for number, body in bodies if any(event["type"] == "RUNNING" for event in body["events"])]
+
+    bench.script.answers = [respond]
+    run_until(bench, lambda: bool(starts()))
+    reports = [body["report"] for body in bench.script.bodies[: starts()[0] + 1] if "report" in body]
+    assert [report["free"]["executions"] for report in (reports[0], reports[-1])] == [3, 2]
+
+
 def test_a_replaced_agent_leaves_jobs_that_wait_for_it(bench: Bench) -> None:
     awaited = error("agent_replaced") | {"details": [{"field": "instance", "reason": "Executions wait for it."}]}
     names = {"project": "p", "domain": "d"}
