@@ -17,6 +17,7 @@ class Use:
     noun: str  #: of the user
     reason: str  #: which one it is, without a full stop
     removed: str = ""  #: the name of what it uses
+    removed_noun: str = ""
     version: int | None = None  #: of the row that is the user
     executions: tuple[str, ...] = ()  #: the first of those that are, by name
     provenance: Provenance | None = None  #: of that version
@@ -32,11 +33,38 @@ class Use:
         detail: dict[str, Any] = {"field": self.noun, "reason": self.sentence}
         if self.removed:
             detail["name"] = self.removed
+        if self.count > 1:
+            detail["count"] = self.count
         if self.provenance is not None:
             detail["provenance"] = self.provenance.as_json()
         if self.executions:
             detail["executions"] = list(self.executions)
         return detail
+
+
+def first_uses(uses: Iterable[Use], most: int) -> list[Use]:
+    """About as many uses as asked for, the first of each removed row, with one for each row that counts its others."""
+    by_removed: dict[tuple[str, str], list[Use]] = {}
+    for use in uses:
+        by_removed.setdefault((use.removed_noun, use.removed), []).append(use)
+    each = max(1, most // max(1, len(by_removed)))
+    return [use for of_row in by_removed.values() for use in _first_of_row(of_row, each)]
+
+
+def _first_of_row(uses: list[Use], most: int) -> list[Use]:
+    others = [use for use in uses[most:] if not use.executions]  # one use stands for all executions
+    if len(others) < 2:
+        return uses
+    count, first = sum(use.count for use in others), others[0]
+    noun = first.noun if all(use.noun == first.noun for use in others) else "others"
+    more = replace(
+        first,
+        noun=noun,
+        reason=f"{first.removed_noun} '{first.removed}': {count} more use it",
+        version=None,
+        count=count,
+    )
+    return [*uses[:most], more, *(use for use in uses[most:] if use.executions)]
 
 
 def describe_executions(count: int, first: Iterable[str]) -> str:

@@ -42,6 +42,7 @@ class ErrorDetail(ScopeAnswer):
         ProvenanceAnswer | None, Meta(description="Of the setting, row, state or later revision that refuses it.")
     ] = None
     executions: Annotated[list[str] | None, Meta(description="The first that stand in the way, by name.")] = None
+    count: Annotated[int | None, Meta(description="Of what is in use: the users that this counts, if several.")] = None
 
 
 #: Details as the services write them, in the order that reads best for each error.

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from admin.core.executions.switch_outcomes import Outcome
-from admin.core.in_use import Use
+from admin.core.in_use import Use, first_uses
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
 from admin.services.changes import Changed
@@ -93,6 +93,7 @@ class UserAnswer(Answer):
     name: Annotated[str | None, Meta(description="Of what it names or holds.")] = None
     provenance: Annotated[ProvenanceAnswer | None, Meta(description="Of the row that uses it.")] = None
     executions: Annotated[list[str] | None, Meta(description="The first that were placed by it.")] = None
+    count: Annotated[int | None, Meta(description="The users that this counts, if several.")] = None
 
     @classmethod
     def from_use(cls, use: Use) -> UserAnswer:
@@ -104,6 +105,7 @@ class UserAnswer(Answer):
             name=use.removed or None,
             provenance=provenance,
             executions=executions,
+            count=use.count if use.count > 1 else None,
         )
 
 
@@ -115,5 +117,5 @@ Users = Annotated[
 
 def users_of(changed: Changed) -> list[UserAnswer] | None:
     """What would miss the rows that a dry run removes."""
-    users = [UserAnswer.from_use(use) for use in changed.users[:_MOST_SHOWN]]
+    users = [UserAnswer.from_use(use) for use in first_uses(changed.users, _MOST_SHOWN)]
     return users or None

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
-from admin.core.in_use import Use, with_provenance
+from admin.core.in_use import Use, first_uses, with_provenance
 from admin.core.json_text import JsonObject
 from admin.core.problems import Problem, raise_problems
 from admin.core.provenance import Provenance
@@ -124,9 +124,9 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
 def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
     users = list(users_of_removed(nouns))
     if users:
-        shown = explain_uses(draft.context, draft.connection, users[:MOST_DETAILS])
+        shown = explain_uses(draft.context, draft.connection, first_uses(users, MOST_DETAILS))
         named = " ".join(use.sentence for use in shown[:_MOST_NAMED])
-        others = sum(use.count for use in users[_MOST_NAMED:])
+        others = sum(use.count for use in shown[_MOST_NAMED:])
         more = f" And {others} more." if others else ""
         raise InUse(
             f"In use: {named}{more} Change them first, or use --force (force=true).",

@@ -94,8 +94,8 @@ def _outranked(
     setting = rung.setting
     if setting is not None:
         row = RowVersion(setting.kind, rung.scope, setting.version)
-        known = find_field_provenance(context, connection, [row])
-        provenance, origin = known.provenance, with_revision(setting.kind, setting.field, origin, known.fields)
+        made_by = find_field_provenance(context, connection, [row])
+        provenance, origin = made_by.provenance, with_revision(setting.kind, setting.field, origin, made_by.fields)
     noun = rung.kind.value
     where = trails.describe_origin(origin, provenance, context.clock())
     message = f"Executions do not go by it: {noun} '{rung.name}', set {where}, outranks it."

@@ -127,7 +127,7 @@ def check_managed(context: Context, kind: FleetKind, name: str) -> None:
         )
 
 
-#: Executions that a refusal names, and settings that an answer has; the others are counted.
+#: Executions that a refusal names, and settings or launch plans that an answer has; the others are counted.
 _MOST_NAMED, _MOST_USERS = 5, 500
 
 
@@ -186,10 +186,20 @@ def _named_by(
     if rest:
         reason = f"{rest} more {'setting names' if rest == 1 else 'settings name'} it"
         yield Use(noun="attributes", reason=reason, count=rest)
-    for plan in registrations.active_plans_naming(connection, (kind.payload_key, field), name):
-        yield Use(noun="launch_plans", reason=f"{plan.id} names it")
+    yield from _plans_naming(connection, (kind.payload_key, field), name)
     for key in _configuration_keys(context, kind.name, name):
         yield Use(noun="configuration", reason=f"{key} names it")
+
+
+def _plans_naming(connection: Connection, path: tuple[str, ...], name: str) -> Iterator[Use]:
+    """The active launch plans that name something, up to a number, and how many others do."""
+    plans = registrations.active_plans_naming(connection, path, name, _MOST_USERS + 1)
+    for plan in plans[:_MOST_USERS]:
+        yield Use(noun="launch_plans", reason=f"{plan} names it")
+    if len(plans) > _MOST_USERS:
+        rest = registrations.count_active_plans_naming(connection, path, name) - _MOST_USERS
+        reason = f"{rest} more {'launch plan names' if rest == 1 else 'launch plans name'} it"
+        yield Use(noun="launch_plans", reason=reason, count=rest)
 
 
 def _configuration_keys(context: Context, kind: str, name: str) -> Iterator[str]:

@@ -171,6 +171,14 @@ def list_clusters(context: Context, *, pool: str | None = None, label: str | Non
         return _views(context, connection, current, clusters)
 
 
+def view_clusters(context: Context, clusters: Iterable[Cluster]) -> list[ClusterView]:
+    """Clusters as they are now; those that were deleted meanwhile are shown all the same."""
+    with context.database.reading() as connection:
+        current = current_fleet(context, connection)
+        shown = [current.clusters.get(cluster.name, cluster) for cluster in clusters]
+        return _views(context, connection, current, shown)
+
+
 #: Executions that the answer about one cluster shows of those that its agent has, and of those that wait there.
 MOST_EXECUTIONS = 10
 #: Executions whose waits it averages.
@@ -200,10 +208,16 @@ def _recent_wait(connection: Connection, name: str) -> RecentWait | None:
 
 def find_cluster(context: Context, connection: Connection, name: str) -> Cluster:
     """A cluster of the fleet as a transaction sees it; ClusterNotFound where there is none."""
+    return find_clusters(context, connection, [name])[name]
+
+
+def find_clusters(context: Context, connection: Connection, names: Sequence[str]) -> dict[str, Cluster]:
+    """Clusters of the fleet as a transaction sees it; ClusterNotFound where one of them is not there."""
     clusters = current_fleet(context, connection).clusters
-    if name not in clusters:
-        raise not_found(context, connection, FleetKind.CLUSTER, name)
-    return clusters[name]
+    for name in names:
+        if name not in clusters:
+            raise not_found(context, connection, FleetKind.CLUSTER, name)
+    return {name: clusters[name] for name in names}
 
 
 def _views(context: Context, connection: Connection, current: Fleet, clusters: list[Cluster]) -> list[ClusterView]:

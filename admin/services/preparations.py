@@ -45,7 +45,7 @@ class Preparation:
         return [*warnings, {"code": WarningCode.UNSEEN_CLUSTER.value, "message": message}]
 
     def _unknown_capacity(self, cluster: str | None) -> Iterator[dict[str, str]]:
-        """That nobody knows whether the cluster has the gpus that the job wants."""
+        """That it is unknown whether the cluster has the gpus that the job wants."""
         if not self.run_plan.workload.demand.get("gpu"):
             return
         for candidate in self.evaluation.candidates:

@@ -114,7 +114,7 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False) if changes else []
     beyond = _count_beyond(connection, waiting, (), most)
     fleet_preview = _preview_definitions(context, connection, changes, waiting[:most])
-    settled = {effect.id for effect in fleet_preview.effects}
+    settled = {effect.id for effect in fleet_preview.effects} | fleet_preview.undecided
     places = {(change.scope.project, change.scope.domain) for change in changes if change.is_attribute}
     staying = [
         execution
@@ -125,10 +125,10 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     changed = changed_among(context, connection, changes, {execution.scope for execution in staying})
     staying = [execution for execution in staying if execution.scope in changed]
     by_settings = _preview_settings(context, connection, changes, staying) if staying else ExecutionPreview()
-    return replace(
-        fleet_preview,
+    return ExecutionPreview(
         effects=[*fleet_preview.effects, *by_settings.effects],
         not_examined=fleet_preview.not_examined + by_settings.not_examined + beyond,
+        notes=fleet_preview.notes,
     )
 
 
@@ -177,11 +177,11 @@ def _requests(connection: Connection, staying: Sequence[WaitingExecution]) -> It
 
 def _preview_definitions(
     context: Context, connection: Connection, changes: Sequence[RowChange], waiting: Sequence[WaitingExecution]
-) -> ExecutionPreview:
+) -> _FleetPreview:
     """What becomes of executions if clusters, pools and labels are so changed."""
     changed = definitions_after(changes)
     if not changed:
-        return ExecutionPreview()
+        return _FleetPreview()
     most = context.list_limits.previewed
     fleet_now, fleet_then = _fleet_now(context, connection), fleet_after(context, connection, changes)
     gone = [key for key, definition in changed.items() if definition is None]
@@ -206,6 +206,7 @@ def _preview_definitions(
         preview,
         effects=[*preview.effects, *kept.effects],
         not_examined=preview.not_examined + kept.not_examined + beyond,
+        undecided=preview.undecided | kept.undecided,
         notes=_silence_notes(silent, "what it runs is judged by the admin alone"),
     )
 
@@ -216,7 +217,7 @@ def _preview_staying(
     fleet_then: Fleet,
     staying: Sequence[WaitingExecution],
     agents: Mapping[str, MissingAgent],
-) -> ExecutionPreview:
+) -> _FleetPreview:
     """What becomes of executions that wait at clusters whose definitions go, and which are still named.
 
     From one that is silent they move when it counts as lost.
@@ -247,7 +248,7 @@ def _preview_staying(
         for execution in staying
         if execution.cluster is not None and execution.cluster not in lost
     ]
-    return ExecutionPreview(effects=effects, not_examined=len(decided.undecided))
+    return _FleetPreview(effects=effects, not_examined=len(decided.undecided), undecided=_keys(decided.undecided))
 
 
 def _effect_on_waiting(id: ExecutionId, cluster: str | None, outcome: SwitchOutcome) -> ExecutionEffect:
@@ -345,5 +346,9 @@ def _preview(
     return _FleetPreview(
         effects=effects,
         not_examined=len(decided.undecided),
-        undecided=frozenset(execution.key for execution in decided.undecided),
+        undecided=_keys(decided.undecided),
     )
+
+
+def _keys(undecided: Iterable[Execution | WaitingExecution]) -> frozenset[ExecutionId]:
+    return frozenset(execution.key for execution in undecided)

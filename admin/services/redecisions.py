@@ -271,11 +271,15 @@ def redecide(
     listed = matching(context, [*conditions, waiting], scope)
     if dry_run:
         return [_redecide(context, execution, dry_run=True) for execution in listed]
-    round_ = RequestedRound(context=context, cause=cause or "Somebody asked for it.", claimed_by=claimed_by)
-    redecided = [_redecide(context, execution, dry_run=False, round_=round_) for execution in listed]
-    changed = [outcome for outcome in redecided if outcome.is_change]
-    count_redecided(changed)
-    round_.complete(changed)
+    round_ = RequestedRound(context=context, cause=cause or "This was requested.", claimed_by=claimed_by)
+    redecided: list[Redecided] = []
+    try:
+        for execution in listed:
+            redecided.append(_redecide(context, execution, dry_run=False, round_=round_))
+    finally:  # what was decided before one failed is stored, and its event is to name it
+        changed = [outcome for outcome in redecided if outcome.is_change]
+        count_redecided(changed)
+        round_.complete(changed)
     return redecided
 
 

@@ -13,7 +13,7 @@ from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.switches import BY_WORD, Switch, SwitchRequest, describe_end
 from admin.core.provenance import Provenance
 from admin.services.context import Context
-from admin.services.fleet import ClusterDetails, find_cluster, get_cluster
+from admin.services.fleet import ClusterView, find_clusters, view_clusters
 from admin.services.previews import ExecutionPreview, preview_switches
 from admin.store import cluster_events, fleet
 from admin.store.cluster_events import ClusterEvent
@@ -23,7 +23,7 @@ from admin.store.cluster_events import ClusterEvent
 class SwitchedCluster:
     """A cluster that was switched, or would be."""
 
-    cluster: ClusterDetails
+    cluster: ClusterView
     is_change: bool
     also_ended: Mapping[str, Provenance]  #: states that the switch ends beside its own, by the events that began them
 
@@ -53,29 +53,29 @@ def switch_clusters(
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.lock(connection)
-        clusters = {name: find_cluster(context, connection, name) for name in switched}
+        clusters = find_clusters(context, connection, switched)
         held = {name: cluster.state for name, cluster in clusters.items()}
         held |= fleet.states(connection, switched) if dry_run else fleet.hold_states(connection, sorted(switched))
         changed = _new_states(switch, request, clusters, held)
-        also_ended = {name: _also_ended(context, connection, switch, held[name]) for name in changed}
+        also_ended = _also_ended(context, connection, switch, [held[name] for name in changed])
         if dry_run:
             preview = preview_switches(context, connection, list(changed.values())) if changed else ExecutionPreview()
         else:
-            for name, state in changed.items():
-                event = ClusterEvent(
-                    cluster=name, at=context.clock(), type=switch.event, reason=reason, claimed_by=claimed_by
-                )
-                fleet.save(connection, state, event)
+            event = ClusterEvent(at=context.clock(), type=switch.event, reason=reason, claimed_by=claimed_by)
+            events = [replace(event, cluster=name) for name in changed]
+            fleet.save_switched(connection, changed.values(), events)
     now = context.clock()
     return Switched(
         clusters=[
             SwitchedCluster(
-                cluster=get_cluster(context, name), is_change=name in changed, also_ended=also_ended.get(name, {})
+                cluster=view,
+                is_change=view.cluster.name in changed,
+                also_ended=also_ended.get(view.cluster.name, {}),
             )
-            for name in switched
+            for view in view_clusters(context, clusters.values())
         ],
         notes=[
-            describe_end(name, state, event.describe(now))
+            describe_end(name, state, event.describe(now), dry_run=dry_run)
             for name, ended in also_ended.items()
             for state, event in ended.items()
         ],
@@ -92,9 +92,12 @@ def _new_states(
 
 
 def _also_ended(
-    context: Context, connection: Connection, switch: Switch, before: ClusterState
-) -> dict[str, Provenance]:
-    """The other states that a switch ends, each with the event of its own that began it."""
-    others = switch.ends[1:]
-    begun = cluster_events.begun_apart(connection, before.name, others, context.clock())
-    return {state: event for state, event in begun.items() if getattr(before, state)}
+    context: Context, connection: Connection, switch: Switch, before: Sequence[ClusterState]
+) -> dict[str, dict[str, Provenance]]:
+    """The other states of clusters that a switch ends, each with the event of its own that began it."""
+    in_state = {state: [held.name for held in before if getattr(held, state)] for state in switch.ends[1:]}
+    begun = cluster_events.begun_apart(connection, in_state, context.clock())
+    ended: dict[str, dict[str, Provenance]] = {held.name: {} for held in before}
+    for (name, state), event in begun.items():
+        ended[name][state] = event
+    return ended

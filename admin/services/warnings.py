@@ -93,11 +93,11 @@ def _about_rows(
     first: list[Warning],
 ) -> WarningPage:
     """The warnings about attributes, after some others."""
-    known = names_known_at(context, connection, decision_basis.read(connection))
+    defined_names = names_known_at(context, connection, decision_basis.read(connection))
 
     def find(rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:
         for name, rows_of_kind in groupby(rows, key=lambda row: row.kind):
-            yield from _of_kind(context, connection, name, list(rows_of_kind), known)
+            yield from _of_kind(context, connection, name, list(rows_of_kind), defined_names)
 
     conditions = Filter(kinds=tuple(kind.name for kind in context.settings.kinds))
     page = examine_rows(connection, conditions, after, find, limit=limit, examined=examined, first=first)
@@ -105,7 +105,7 @@ def _about_rows(
 
 
 def _of_kind(
-    context: Context, connection: Connection, name: str, rows: list[Row], known: KnownNames
+    context: Context, connection: Connection, name: str, rows: list[Row], defined_names: KnownNames
 ) -> Iterator[tuple[Row, list[Warning]]]:
     """Rows of one kind, each with its warnings."""
     settings = context.settings
@@ -113,6 +113,6 @@ def _of_kind(
     broader = {place for scope in own for place in scope.chain()} - own
     applying = attributes.exactly(connection, [(name, place) for place in broader])
     surrounding = [*rows, *applying, *attributes.of_domains(connection, name)]
-    around = Surroundings.of(surrounding, settings.platform, known)
+    around = Surroundings.of(surrounding, settings.platform, defined_names)
     for row in rows:
         yield row, warnings_of(settings.kinds[name], row, around)

@@ -14,7 +14,7 @@ from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
-from admin.store.cluster_events import ClusterEvent, add_event
+from admin.store.cluster_events import ClusterEvent, add_event, add_events
 from admin.store.database import insert_new
 from admin.store.dialects.postgresql import take_advisory_lock
 from admin.store.fleet_tables import cluster_states, fleet_definitions, fleet_head
@@ -162,13 +162,13 @@ _DEFINED_ABOVE = select(fleet_definitions.c.name, fleet_definitions.c.version).w
 def hold(connection: Connection, names: Iterable[str]) -> None:
     """Lock the rows of clusters, so that one transaction at a time counts what is free on them."""
     clusters = sorted(names)
-    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}} for name in clusters])
+    _add_states(connection, clusters)
     hold_states(connection, clusters)
 
 
 def hold_back(connection: Connection, name: str) -> None:
     """Have a new cluster wait for an operator to admit it."""
-    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}}])
+    _add_states(connection, [name])
     connection.execute(update(cluster_states).where(cluster_states.c.name == name).values(admitted=False))
 
 
@@ -182,6 +182,25 @@ def save(
     add_event(connection, event)
     if may_change_decisions:
         bump_generation(connection)
+
+
+#: What switches change of a cluster's state.
+_SWITCHED = ("name", "enabled", "cordoned", "cordon_reason", "draining", "drain_deadline", "admitted")
+
+
+def save_switched(connection: Connection, switched: Iterable[ClusterState], events: Iterable[ClusterEvent]) -> None:
+    """Store what operators have done to clusters."""
+    rows = [{name: getattr(state, name) for name in _SWITCHED} for state in switched]
+    if rows:
+        _add_states(connection, (str(row["name"]) for row in rows))
+        update_all(connection, cluster_states, rows, key="name")
+        add_events(connection, events)
+        bump_generation(connection)
+
+
+def _add_states(connection: Connection, names: Iterable[str]) -> None:
+    """Give clusters a row that have none."""
+    insert_new(connection, cluster_states, [{"name": name, "cordoned": False, "report": {}} for name in names])
 
 
 #: What every sync changes of a cluster's state.

@@ -268,11 +268,23 @@ def active_plans_containing(
     return [_registered(row) for row in connection.execute(query)]
 
 
-def active_plans_naming(connection: Connection, path: tuple[str, ...], name: str) -> list[Registered]:
-    """The active launch plans that have a name at a path of their definitions."""
+def active_plans_naming(connection: Connection, path: tuple[str, ...], name: str, limit: int) -> list[Identifier]:
+    """The first active launch plans that have a name at a path of their definitions."""
+    key = [launch_plans.c[column] for column in ("project", "domain", "name", "version")]
+    query = select(*key).where(IS_ACTIVE, _has_name(path, name)).order_by(*key).limit(limit)
+    return [build(Identifier, row) for row in connection.execute(query)]
+
+
+def count_active_plans_naming(connection: Connection, path: tuple[str, ...], name: str) -> int:
+    """How many active launch plans have a name at a path of their definitions."""
+    query = select(func.count()).select_from(launch_plans).where(IS_ACTIVE, _has_name(path, name))
+    return int(connection.execute(query).scalar_one())
+
+
+def _has_name(path: tuple[str, ...], name: str) -> ColumnElement[bool]:
     spec: Any = launch_plans.c.spec  # the operators of JSON have no types
-    query = select(launch_plans).where(IS_ACTIVE, spec[path].as_string() == name)
-    return [_registered(row) for row in connection.execute(query)]
+    has_name: ColumnElement[bool] = spec[path].as_string() == name
+    return has_name
 
 
 def _named(table: Table, identifier: Identifier) -> tuple[ColumnElement[bool], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
@@ -15,6 +15,9 @@ from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 from ctl.client.scopes import KEYS
 from ctl.client.words import listed
+
+if TYPE_CHECKING:
+    from ctl.client.selectors import Term
 
 Row = TypeVar("Row")
 
@@ -139,13 +142,23 @@ def more_note(page: int, limit: int) -> str:
     return f"There are more: --filter.page {page + 1} shows the next {limit}."
 
 
+def selected_fields(flags: Mapping[str, Any], listing: Listing) -> set[str]:
+    """The fields that the selector is about."""
+    return {term.field for term in _terms(flags["selector"], listing)} if flags["selector"] else set()
+
+
 def _select(rows: Iterable[Row], selector: str, listing: Listing) -> Iterable[Row]:
+    terms = _terms(selector, listing)
+    return (row for row in rows if all(term.matches(_value(row, term.field, listing)) for term in terms))
+
+
+def _terms(selector: str, listing: Listing) -> list[Term]:
     from datetime import UTC, datetime
 
     from ctl.client.selectors import parse_selector
 
     types = {name: "time" if _is_time(name) else "text" for name in listing.fields}
-    terms = parse_selector(
+    return parse_selector(
         selector,
         "--filter.fieldSelector",
         now=datetime.now(UTC),
@@ -153,7 +166,6 @@ def _select(rows: Iterable[Row], selector: str, listing: Listing) -> Iterable[Ro
         aliases=listing.names(),
         readers={"state": lambda value, _place, _now: _state(value, listing.states)} if listing.states else {},
     )
-    return (row for row in rows if all(term.matches(_value(row, term.field, listing)) for term in terms))
 
 
 def _sort(rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> list[Row]:

@@ -105,6 +105,19 @@ def test_a_label_comes_from_a_file_and_is_changed_by_one(shell: Shell) -> None:
     assert shell.run("rainbowctl diff -f labels.yaml").status == 0
 
 
+def test_of_several_names_only_those_of_what_was_deleted_are_printed(new_shell: Shell) -> None:
+    new_shell.ok("rainbowctl create pool here --member local")
+    for flags in (" --dryRun", ""):
+        document = json.loads(new_shell.ok(f"rainbowctl delete pool here nope -o json{flags}"))
+        assert [row["name"] for row in document["rows"] if row["action"] == "delete"] == ["here"]
+        assert document["changed"] is True
+        new_shell.run("rainbowctl create pool here --member local")
+    assert new_shell.ok("rainbowctl delete pool here nope -o name --dryRun") == "pool/here\n"
+    assert new_shell.ok("rainbowctl delete pool nope here -o name") == "pool/here\n"
+    assert new_shell.ok("rainbowctl delete pool nope here -o name") == ""
+    assert new_shell.ok("rainbowctl delete pool nope -o name") == ""
+
+
 def test_what_is_in_use_is_deleted_only_by_force(new_shell: Shell) -> None:
     new_shell.ok("rainbowctl create pool gpu --member local")
     new_shell.ok("rainbowctl create pool idle --member local")
@@ -113,6 +126,11 @@ def test_what_is_in_use_is_deleted_only_by_force(new_shell: Shell) -> None:
     assert message.startswith("error: pool gpu is in use in 1 place: nothing was deleted.\n  used by: attributes: ")
     assert re.search(r"project flytesnacks names it \(revision [0-9]+, anonymous \(says ", message)
     assert message.endswith("delete it anyway with --force.\n")
+    place = {"resource_type": "CLUSTER_ASSIGNMENT", "project": "flytesnacks", "domain": "development"}
+    rows = [{**place, "workflow": f"w{number}", "payload": {"cluster_pool_name": "idle"}} for number in range(60)]
+    new_shell.rest("POST", "attribute_changes?force=true", {"changes": rows})
+    message = new_shell.refused(5, "rainbowctl delete pool idle gpu")
+    assert message.startswith("error: pool idle and gpu are in use in 61 places: nothing was deleted.\n")
     assert [pool["name"] for pool in new_shell.rest("GET", "pools")["pools"]] == ["gpu", "idle"]
     error = json.loads(new_shell.run("rainbowctl delete pool gpu -o json").err)["error"]
     assert (error["name"], error["exit_code"], error["details"][0]["field"]) == ("in_use", 5, "attributes")
@@ -235,10 +253,12 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
         assert re.search(r"\b6 d 23 h\b", shell.ok(f"rainbowctl {command}")), command
     shell.ok("rainbowctl cordon beta --reason 'new disks'")
     shell.ok("rainbowctl drain beta")
-    for command in ("undrain beta --dryRun", "undrain beta"):
-        done = shell.run(f"rainbowctl {command}")
-        assert "Cluster 'beta' had been cordoned apart from the drain (event " in done.err, command
-        assert "`rainbowctl cordon beta` cordons it again." in done.err, command
+    done = shell.run("rainbowctl undrain beta --dryRun")
+    assert "Cluster 'beta' is cordoned apart from the drain (event " in done.err
+    assert "that would be over too. `rainbowctl cordon beta` would cordon it again." in done.err
+    done = shell.run("rainbowctl undrain beta")
+    assert "Cluster 'beta' had been cordoned apart from the drain (event " in done.err
+    assert "that is over too. `rainbowctl cordon beta` cordons it again." in done.err
     shell.ok("rainbowctl undrain alpha")
     assert "6 d 23 h" not in shell.ok("rainbowctl get cluster-event alpha")
 

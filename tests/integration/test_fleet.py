@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
+from admin.store import registrations
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, played_agent
 from tests.support.placing import (
@@ -385,6 +387,7 @@ def test_settings_that_name_a_deleted_pool_are_listed_up_to_a_number_and_counted
     ok(change(*(row(number, "gpu") for number in range(503)), query="force=true"))
     refusal = refused(change(delete, query="dry_run=true"), 409, "in_use")
     assert " And 498 more. " in refusal["message"]
+    assert sum(detail.get("count", 1) for detail in refusal["details"]) == 503
     users = ok(change(delete, query="dry_run=true&force=true"))["users"]
     assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 3 more settings name it."]
     # What the same change leaves without the name does not count, and what it gives the name does.
@@ -392,6 +395,39 @@ def test_settings_that_name_a_deleted_pool_are_listed_up_to_a_number_and_counted
     users = ok(change(delete, *others, query="dry_run=true&force=true"))["users"]
     assert [len(users), users[-1]["reason"]] == [501, "pool 'gpu': 2 more settings name it."]
     ok(change(delete, *(row(number, "spare") for number in range(503)), query=""))
+
+
+def test_a_refusal_names_a_user_of_each_definition_and_counts_all(api: FlaskClient) -> None:
+    changes: list[dict[str, Any]] = []
+    for name, number in (("many", 60), ("few", 1)):
+        put_pool(api, name, ["c1"])
+        for index in range(number):
+            place = {"project": PROJECT, "domain": DOMAIN, "workflow": f"{name}-{index:02}"}
+            payload = {"cluster_pool_name": name}
+            changes.append({"resource_type": "CLUSTER_ASSIGNMENT", **place, "payload": payload})
+    ok(api.post(f"{API}/attribute_changes?force=true", json={"changes": changes}))
+    created(api, "placed", **pool("many"))
+    gone = [{"pool_definition": {"name": name}, "delete": True} for name in ("many", "few")]
+    answer = refused(api.post(f"{API}/attribute_changes", json={"changes": gone}), 409, "in_use")
+    counts = Counter[str]()
+    for detail in answer["details"]:
+        counts[detail["name"]] += detail.get("count", 1)
+    assert counts == {"many": 61, "few": 1}
+    assert len(answer["details"]) == 28
+    assert "pool 'many': 35 more use it." in [detail["reason"] for detail in answer["details"]]
+    assert " And 57 more. " in answer["message"]
+
+
+def test_launch_plans_that_name_a_pool_are_found_up_to_a_number_and_counted(api: FlaskClient, context: Context) -> None:
+    ok(register_workflow(api, "wf"))
+    put_pool(api, "gpu", ["c1"])
+    for name in ("second", "first", "third"):
+        ok(register_plan(api, name, "wf", **pool("gpu")))
+    path = ("cluster_assignment", "cluster_pool_name")
+    with context.database.reading() as connection:
+        found = registrations.active_plans_naming(connection, path, "gpu", 2)
+        assert [plan.name for plan in found] == ["first", "second"]
+        assert registrations.count_active_plans_naming(connection, path, "gpu") == 3
 
 
 def test_a_cluster_whose_own_name_is_used_as_a_label_is_in_use(api: FlaskClient) -> None:

@@ -7,19 +7,22 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, event, insert, update
+from sqlalchemy import Connection, create_engine, event, insert, text, update
 
 from admin.core.changes import RowKey
 from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.settings.scopes import PLATFORM, Scope
+from admin.services.context import Context
 from admin.store import (
     attributes,
+    cluster_events,
     decisions,
     derived_fields,
     execution_counts,
@@ -35,6 +38,7 @@ from admin.store import (
     statistics,
 )
 from admin.store.attributes import Filter
+from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.database import Database
 from admin.store.dialects.postgresql import unlimited
 from admin.store.execution_lists import ListLimits, Order
@@ -579,3 +583,19 @@ def test_the_newest_changes_of_a_row_are_found_without_sorting_all(plans: Plans,
     plan = plans.of(OF_ROW[name])
     assert not SORTS.search(plan), plan
     assert not re.search(r"SCAN revision_changes(?! USING)", plan), plan
+
+
+def test_the_events_of_a_cluster_are_found_without_walking_over_its_reports(context: Context) -> None:
+    types = ("CORDONED", "UNCORDONED")
+    events = [
+        ClusterEvent(cluster=f"c{number % 4}", at=context.clock(), type=types[number % 2] if number < 8 else "REPORTED")
+        for number in range(8000)
+    ]
+    with context.database.writing() as connection:
+        cluster_events.add_events(connection, events)
+        connection.execute(text("ANALYZE"))
+    chosen = ClusterEventFilter(cluster="c1", without_reports=True)
+    for below in (None, 6000):
+        plan = Plans(context.database).of(partial(cluster_events.events, filters=chosen, below=below, limit=21))
+        assert re.search("ix_cluster_events_(no_report|cluster_type_number)", plan), plan
+        assert not re.search("ix_cluster_events_cluster_number|SCAN cluster_events|Seq Scan", plan), plan

@@ -14,6 +14,7 @@ from admin.core.changes import rows_after
 from admin.services import decision_views
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost
+from admin.services.fleet import find_cluster, view_clusters
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import fleet
 from admin.store.cluster_events import ClusterEvent
@@ -39,6 +40,7 @@ from tests.support.placing import (
     switch,
 )
 from tests.support.small_fleets import group
+from tests.support.statements import statements, transactions
 
 Effects = dict[str, tuple[str, str | None]]  #: the outcome of each execution, and where it would be
 
@@ -543,6 +545,31 @@ def test_clusters_that_are_switched_together_take_nothing_of_each_other(
     assert (again["changed"], again["effects"]) == (False, [])
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_as_many_statements_switch_many_clusters_as_a_few(api: FlaskClient, context: Context, dry_run: bool) -> None:
+    names = [f"cluster-{number}" for number in range(12)]
+    for name in names:
+        put_cluster(api, name)
+    for word in ("cordon", "drain"):
+        switch_all(api, word, *names)
+    numbers = []
+    for chosen in (names[:2], names[2:]):
+        with statements(context) as seen, transactions(context) as begun:
+            answer = switch_all(api, "undrain", *chosen, dry_run=dry_run)
+        assert [entry["cluster"]["name"] for entry in answer["clusters"]] == chosen
+        assert all("cordoned" in entry["also_ended"] for entry in answer["clusters"])
+        numbers.append((len(seen), len(begun)))
+    assert numbers[0] == numbers[1]
+
+
+def test_a_cluster_that_is_deleted_after_its_switch_is_shown_all_the_same(api: FlaskClient, context: Context) -> None:
+    put_cluster(api, "short")
+    with context.database.reading() as connection:
+        cluster = find_cluster(context, connection, "short")
+    assert api.delete(f"{API}/clusters/short").status_code == 200
+    assert [view.cluster.name for view in view_clusters(context, [cluster])] == ["short"]
+
+
 def test_of_clusters_that_are_switched_together_none_is_if_one_is_unknown(api: FlaskClient, east: PlayedAgent) -> None:
     body = {"switch": "cordon", "clusters": [east.cluster, "eest"]}
     answer = refused(api.post(f"{API}/cluster_switches", json=body), 404, "cluster_not_found")
@@ -582,6 +609,25 @@ def test_what_was_not_decided_for_its_number_is_counted_and_not_said_to_stay(
 
 
 @pytest.mark.usefixtures("west")
+def test_what_a_change_of_the_fleet_left_undecided_is_counted_once(app: Flask, api: FlaskClient) -> None:
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    for name in ("first", "second", "third"):
+        created(api, name)
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(decided=1))
+    place = {"project": PROJECT, "domain": DOMAIN}
+    answer = plan_of(
+        api,
+        {"cluster_definition": {"name": "east"}, "delete": True},
+        {"pool_definition": {"name": "both", "members": [{"id": "west"}]}},
+        {"pool_definition": {"name": "alone", "members": [{"id": "west"}]}},
+        {"resource_type": "CLUSTER_ASSIGNMENT", **place, "payload": {"cluster_pool_name": "alone"}},
+        force=True,
+    )["executions"]
+    assert effects(answer) == {"first": ("MOVES", "west")}
+    assert (answer["complete"], answer["not_examined"]) == (False, 2)
+
+
+@pytest.mark.usefixtures("west")
 @pytest.mark.parametrize(("begin", "end"), [("cordon", "undrain"), ("drain", "uncordon")])
 def test_a_switch_that_ends_another_state_too_says_so(api: FlaskClient, begin: str, end: str) -> None:
     switch(api, "east", begin, reason="new disks", claimed_by="ana")
@@ -591,6 +637,7 @@ def test_a_switch_that_ends_another_state_too_says_so(api: FlaskClient, begin: s
     for answer in (preview(api, end), switch(api, "east", end)):
         assert answer["also_ended"][state]["message"] == "new disks"
         [note] = answer["notes"]
+        assert ("would be over too" if answer["dry_run"] else "that is over too") in note
         assert "anonymous (says ana)" in note
         assert f"`rainbowctl {begin} east`" in note
     shown = get(api, "clusters/east")

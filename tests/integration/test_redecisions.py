@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import Connection
 
+from admin.core.settings.scopes import Scope
 from admin.loops.waiting import WaitingLoop
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
+from admin.services.redecisions import redecide as redecide_all
+from admin.store import cluster_events, executions
+from admin.store.cluster_events import ClusterEventFilter
 from admin.store.creations import Creation, Outcome
+from admin.store.executions import Execution, ExecutionId
 from admin.store.group_commit import GroupCommit
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -329,6 +335,34 @@ def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: 
     again = redecide(api)
     assert (again["matched"], again["changed"]) == (2, 0)
     assert execution(api, "e") == stored
+
+
+def test_a_redecide_that_fails_midway_names_in_its_event_what_it_has_decided(
+    api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    for name in ("first", "second", "third"):
+        created(api, name)
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
+    read, keys = executions.get, []
+
+    def fail_at_the_third(connection: Connection, key: ExecutionId, *, lock: bool = False) -> Execution | None:
+        keys.append(key)
+        if len(keys) == 3:
+            raise RuntimeError
+        return read(connection, key, lock=lock)
+
+    monkeypatch.setattr(executions, "get", fail_at_the_third)
+    with pytest.raises(RuntimeError):
+        redecide_all(context, [], scope=Scope(project=PROJECT), dry_run=False)
+    with context.database.reading() as connection:
+        [event] = cluster_events.events(connection, ClusterEventFilter(types=["REDECIDED"]), None, 10)
+    for key in keys[:2]:
+        assert str(key) in (event.reason or "")
+    assert str(keys[2]) not in (event.reason or "")
+    assert (event.reason or "").endswith(" This was requested.")
 
 
 def test_redecide_leaves_what_new_settings_would_refuse_and_says_why(api: FlaskClient) -> None:

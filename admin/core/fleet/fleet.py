@@ -109,7 +109,7 @@ def fleet_warnings(fleet: Fleet) -> list[Warning]:
             _warn(
                 WarningCode.EXPECTED_CLUSTER,
                 group.definition,
-                f"Nobody has declared cluster '{member.cluster}'; it counts as a cluster that is expected to register.",
+                f"Cluster '{member.cluster}' is not declared; it counts as a cluster that is expected to register.",
             ),
             missing=((FleetKind.CLUSTER.value,), member.cluster),
         )

@@ -76,11 +76,14 @@ BY_WORD = {
 }
 
 
-def describe_end(name: str, state: str, by: str) -> str:
-    """That a switch also ends another state of a cluster, which an event of its own had begun."""
-    if state == "cordoned":
-        return (
-            f"Cluster '{name}' had been cordoned apart from the drain ({by}): that is over too. "
-            f"`rainbowctl cordon {name}` cordons it again."
-        )
-    return f"Cluster '{name}' was draining ({by}): that is over too. `rainbowctl drain {name}` drains it again."
+def describe_end(name: str, state: str, by: str, *, dry_run: bool) -> str:
+    """That a switch also ends another state of a cluster, which an event of its own began, or would end it."""
+    verb = {"cordoned": "cordon", "draining": "drain"}[state]
+    apart = " apart from the drain" if state == "cordoned" else ""
+    if dry_run:
+        again = f"`rainbowctl {verb} {name}` would {verb} it again."
+        return f"Cluster '{name}' is {state}{apart} ({by}): that would be over too. {again}"
+    was = "had been" if state == "cordoned" else "was"
+    return (
+        f"Cluster '{name}' {was} {state}{apart} ({by}): that is over too. `rainbowctl {verb} {name}` {verb}s it again."
+    )

@@ -98,8 +98,8 @@ class ChangeableFleet(Changeable):
         after = fleet_after(self.context, self.connection, changes)
         for definition in removed_definitions:
             for use in users_of(self.context, self.connection, definition, after, changes):
-                reason = f"{definition.kind.noun} '{definition.name}': {use.reason}"
-                yield replace(use, removed=definition.name, reason=reason)
+                noun, name = definition.kind.noun, definition.name
+                yield replace(use, removed=name, removed_noun=noun, reason=f"{noun} '{name}': {use.reason}")
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         fleet.write(self.connection, list(changes), revision)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypedDict
 from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.errors import InvalidRequest, ServerError
+from ctl.client.errors import InvalidRequest, NotFound, ServerError
 from ctl.client.scopes import check_name
 from ctl.client.transport import Transport
 
 #: How many entries a page has, unless a call says otherwise.
 _PAGE = 500
+
+#: The name of the error for a path that an admin does not have.
+PATH_NOT_FOUND = "path_not_found"
 
 
 class Reasons(TypedDict, total=False):
@@ -113,6 +117,16 @@ class Calls:
         if not isinstance(entries, list) or number not in (None, len(entries)):
             raise ServerError(f"{self.endpoint} answered without {key!r}: is that an admin of this version?")
         return answer
+
+    @contextmanager
+    def _newer_path(self, remedy: str) -> Iterator[None]:
+        """Says of a path that an older admin does not have that the admin is older, and what to do instead."""
+        try:
+            yield
+        except NotFound as error:
+            if error.name == PATH_NOT_FOUND:
+                error.message = f"The admin at {self.endpoint} is older than this rainbowctl. {remedy}"
+            raise
 
     def _read_as_known(self, path: str, query: Document, *parameters: str, holding: str | None = None) -> Document:
         """The answer to a query; without parameters that ask for more, where an older admin refuses them by name."""

@@ -131,7 +131,7 @@ class ExecutionCalls(Calls):
             path += f"/{quote(project, safe='')}/{quote(domain, safe='')}"
         else:
             query |= {"project": project, "domain": domain}
-        yield from self._pages(path, "executions", query, optional=("with_origin",))
+        yield from self._pages(path, "executions", query, optional=("with_origin", "with_limit_scope"))
 
     def execution_counts(self, by: str, **query: Any) -> Document:
         """

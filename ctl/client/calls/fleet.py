@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ctl.client.answers import Document, RowChange
-from ctl.client.calls.base import PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
+from ctl.client.calls.base import PATH_NOT_FOUND, PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
 from ctl.client.calls.changes import ChangeCalls
+from ctl.client.errors import NotFound
 from ctl.client.nouns import collection, json_key, row_kind
 from ctl.client.scopes import check_name
 
@@ -38,7 +39,8 @@ class FleetCalls(ChangeCalls):
         Each has its `definition`, `version` and the `provenance` of that; what configuration declares is not kept.
         """
         query = {"resource_type": row_kind(noun), "at": at, "name": name}
-        yield from self._pages("definitions", "definitions", query)
+        with self._newer_path("It cannot tell definitions of the past; `rainbowctl history` has their changes."):
+            yield from self._pages("definitions", "definitions", query)
 
     def pool_shares(self, name: str, *, after: str | None = None, before: str | None = None) -> Document:
         """What a pool promises its clusters, against what it placed there within a window, by default an hour."""
@@ -112,10 +114,35 @@ class FleetCalls(ChangeCalls):
         deadline: str | None = None,
         dry_run: bool = False,
     ) -> Document:
-        """Do one of `SWITCHES` to several clusters at once, or to none; the rest is as in `switch_cluster`."""
-        body = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
-        body |= {"switch": switch, "clusters": list(names)}
-        return self._write("POST", "cluster_switches", body, dry_run=dry_run)
+        """
+        Do one of `SWITCHES` to several clusters at once, or to none; the rest is as in `switch_cluster`.
+
+        An older admin, which cannot do that, is asked to switch one after the other, and `notes` say so.
+        """
+        options = non_empty({"reason": reason, "claimed_by": claimed_by, "deadline": deadline})
+        body = {**options, "switch": switch, "clusters": list(names)}
+        try:
+            with self._newer_path("It previews the switch of one cluster at a time: ask for each on its own."):
+                return self._write("POST", "cluster_switches", body, dry_run=dry_run)
+        except NotFound as error:
+            if dry_run or error.name != PATH_NOT_FOUND:
+                raise
+        return self._switch_one_by_one(names, switch, options)
+
+    def _switch_one_by_one(self, names: Sequence[str], switch: str, options: Document) -> Document:
+        for name in names:  # a cluster that is refused is to be known before the first one is switched
+            self.switch_cluster(name, switch, **options, dry_run=True)
+        answers = [self.switch_cluster(name, switch, **options) for name in names]
+        notes = [note for answer in answers for note in answer.get("notes") or []]
+        return {
+            "clusters": answers,
+            "changed": any(answer["changed"] for answer in answers),
+            "dry_run": False,
+            "notes": [
+                *notes,
+                f"The admin at {self.endpoint} is older: the clusters were switched one after the other.",
+            ],
+        }
 
     def cluster_tokens(self, name: str) -> list[Document]:
         """The tokens of a cluster's agent, newest first, without their secrets."""

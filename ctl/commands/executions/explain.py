@@ -164,6 +164,10 @@ def _next(document: Document) -> list[str]:
     return [f"{word:<9} {step}" for word, step in steps.items() if step]
 
 
+#: Executions ahead that the admin counts; one more stands for any number above.
+_MOST_AHEAD = 500
+
+
 def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
     """The first of the executions that go before one in line, and by when each has ended at the latest."""
     start = (explanation.get("status") or {}).get("start") or {}
@@ -175,8 +179,10 @@ def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
         elif other.get("time_limit_seconds") is not None:
             end = f"runs for {format_duration(other['time_limit_seconds'])} at most"
         lines.append(f"ahead     {ExecutionId.from_document(other)}, {other['phase']}: {end}")
-    others = int(start.get("running") or 0) + int(start.get("waiting") or 0) - len(lines)
-    return [*lines, f"ahead     {count(others, 'other')}"] if others > 0 else lines
+    numbers = [int(start.get(word) or 0) for word in ("running", "waiting")]
+    others = sum(min(number, _MOST_AHEAD) for number in numbers) - len(lines)
+    more = "more than " if max(numbers) > _MOST_AHEAD else ""
+    return [*lines, f"ahead     {more}{count(others, 'other')}"] if others > 0 else lines
 
 
 def _times(explanation: Document) -> list[str]:

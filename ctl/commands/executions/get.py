@@ -218,6 +218,8 @@ def _find_executions(
     query = _query(session, flags, where)
     if session.printer.format in _WITH_ORIGIN:
         query["with_origin"] = "true"
+    if session.printer.format in _WITH_ORIGIN or _asks_for_limits(flags):
+        query["with_limit_scope"] = "true"  # an older admin answers it only then
     documents = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
     executions = [Execution.from_document(document) for document in islice(documents, start, start + limit + 1)]
     return executions[:limit], len(executions) > limit

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, request_size, typed_choice
+from ctl.cli.lists import Listing, choose, request_size, selected_fields, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
 from ctl.cli.output import Columns, Sentence, Time, text_cells
 from ctl.cli.provenance import show_author
@@ -235,7 +235,7 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
 
     def read() -> Iterator[Document]:
         nonlocal left_out
-        reports = with_reports or "type" in (flags["selector"] or "")
+        reports = with_reports or "type" in selected_fields(flags, _EVENT_LISTING)
         for page in session.client.cluster_event_pages(name, page_size=page_size, reports=reports):
             left_out += page.get("left_out") or 0
             yield from page["events"]

@@ -30,23 +30,24 @@ that is in use, with everything that would be left naming it.
 def delete_definition(noun: FleetNoun) -> Command:
     def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
         names = tuple(dict.fromkeys(names))
-        trial = _delete(session, noun, names, is_forced=flags["force"], dry_run=True)
+        are_several = len(names) > 1
+        trial = _delete(session, noun, names, are_several, is_forced=flags["force"], dry_run=True)
         existing = _changed(trial, names)
         _note_missing(session, noun, [name for name in names if name not in existing])
         if flags["dry_run"] or not existing:
-            _report(session, noun, names, trial)
+            _report(session, noun, names, existing, trial)
             if flags["dry_run"] and existing:
                 _show_trial(session, noun, existing, trial)
             return
         if is_terminal() and not flags["force"]:
             confirm(f"Delete {noun.name} {listed(existing)}?", "Not confirmed: nothing was deleted.")
-        answer = _delete(session, noun, existing, is_forced=flags["force"], **reasons(flags))
+        answer = _delete(session, noun, existing, are_several, is_forced=flags["force"], **reasons(flags))
         session.printer.warnings(answer.get("warnings") or [])
         deleted = _changed(answer, existing)
         for name in existing:
             outcome = "Deleted" if name in deleted else "Someone else already deleted"
             session.printer.note(f"{outcome} {noun.name} {name}.")
-        _report(session, noun, names, answer)
+        _report(session, noun, names, deleted, answer)
 
     return Command(
         run,
@@ -74,19 +75,21 @@ def _note_missing(session: Session, noun: FleetNoun, names: Sequence[str]) -> No
         session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.{hint}")
 
 
-def _delete(session: Session, noun: FleetNoun, names: Sequence[str], *, is_forced: bool, **options: Any) -> Document:
-    """Delete definitions, all or none; one error for all that are in use."""
+def _delete(
+    session: Session, noun: FleetNoun, names: Sequence[str], are_several: bool, *, is_forced: bool, **options: Any
+) -> Document:
+    """Delete definitions, all or none; one error for all that are in use. The answer about several has rows."""
     client = session.client
     try:
-        if len(names) == 1:
-            return client.delete_definition(noun.name, names[0], force=is_forced, **options)
-        return client.delete_definitions(noun.name, names, force=is_forced, **options)
+        if are_several:
+            return client.delete_definitions(noun.name, names, force=is_forced, **options)
+        return client.delete_definition(noun.name, names[0], force=is_forced, **options)
     except Conflict as error:
         if error.name != "in_use":
             raise
         in_use = [name for name in names if any(detail.get("name", name) == name for detail in error.details)]
         error.details = [{"position": "used by", **detail} for detail in error.details]
-        users = count(len(error.details), "place")
+        users = count(sum(int(detail.get("count") or 1) for detail in error.details), "place")
         verb = "is" if len(in_use) == 1 else "are"
         error.message = f"{noun.name} {listed(in_use)} {verb} in use in {users}: nothing was deleted."
         error.hint = (
@@ -112,6 +115,7 @@ def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: 
     session.printer.note(f"Dry run: {noun.name} {listed(names)} {was} not deleted.")
 
 
-def _report(session: Session, noun: FleetNoun, names: Sequence[str], answer: Document) -> None:
+def _report(session: Session, noun: FleetNoun, names: Sequence[str], deleted: Sequence[str], answer: Document) -> None:
+    """The answer for programs; the names are those of what was deleted, or would be."""
     document = {"name": names[0], **answer} if len(names) == 1 else answer
-    session.printer.machine_output((f"{noun.name}/{name}" for name in names), document)
+    session.printer.machine_output((f"{noun.name}/{name}" for name in deleted), document)

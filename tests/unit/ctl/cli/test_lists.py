@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctl.cli.lists import Listing, choose, request_size
+from ctl.cli.lists import Listing, choose, request_size, selected_fields
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 
@@ -126,3 +126,11 @@ def test_values_of_several_types_are_sorted_by_their_type_first() -> None:
     for is_ascending, names in ((True, "mnlto"), (False, "tlnmo")):
         flags = NO_FLAGS | {"sort_by": "cost", "is_ascending": is_ascending}
         assert "".join(row["name"] for row in choose(Session(), iter(rows), flags, LISTING)) == names
+
+
+@pytest.mark.parametrize(
+    ("selector", "fields"),
+    [(None, set()), ("name=a state", {"name"}), ("project.name != cost,cost>1", {"name", "cost"})],
+)
+def test_the_fields_of_a_selector_are_those_of_its_terms(selector: str | None, fields: set[str]) -> None:
+    assert selected_fields(NO_FLAGS | {"selector": selector}, LISTING) == fields

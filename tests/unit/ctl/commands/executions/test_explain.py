@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from admin.core.executions.starts import MOST_AHEAD
 from ctl.cli.output import Printer
 from ctl.commands.executions.explain import (
     _attempt,
@@ -112,3 +113,8 @@ def test_what_is_in_line_says_when_it_starts_and_what_is_ahead(capsys: pytest.Ca
         "ahead     2 others",
     ]
     assert describe_ahead(Printer(), {"status": {}}) == []
+    for word, other in (("running", "waiting"), ("waiting", "running")):
+        counted = {"status": {"start": {word: MOST_AHEAD, other: 2}}}
+        assert describe_ahead(Printer(), counted) == ["ahead     502 others"]
+        capped = {"status": {"start": {word: MOST_AHEAD + 1, other: 2}}}
+        assert describe_ahead(Printer(), capped) == ["ahead     more than 502 others"]
