@@ -155,7 +155,7 @@ def list_definitions(query: Fields) -> DefinitionsAnswer:
     after = key_of(query.get("token"), 1)
     definitions = past_definitions.list_definitions(
         context(),
-        FleetKind(query["resource_type"]),
+        FleetKind(query["resource_type"].upper()),
         at=query.get("at"),
         name=query.get("name"),
         after=after[0] if after else None,

@@ -19,7 +19,7 @@ _DESCRIPTIONS = [definition_name(kind.noun) for kind in FleetKind]
 
 
 class DefinitionsQuery(PageQuery):
-    resource_type = fields.String(required=True, validate=validate.OneOf(_KINDS))
+    resource_type = fields.String(required=True, validate=validate.OneOf([*_KINDS, *(kind.noun for kind in FleetKind)]))
     name = fields.String(validate=NAME)
     at = Number(metadata={"description": "As of this revision; without it, as they are."})
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from admin.core.changes import RowChange, RowWrite
 from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
@@ -95,8 +97,11 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         raise outcome
     if all(warning.missing is None for warning in outcome.warnings):
         return outcome
-    with context.database.reading() as connection:
-        return replace(outcome, warnings=tuple(explain_deletions(context, connection, outcome.warnings)))
+    try:
+        with context.database.reading() as connection:
+            return replace(outcome, warnings=tuple(explain_deletions(context, connection, outcome.warnings)))
+    except SQLAlchemyError:  # the change is committed, and says the rest
+        return outcome
 
 
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:

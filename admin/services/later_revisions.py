@@ -37,8 +37,9 @@ def later_details(entries: Sequence[JsonObject], count: int) -> JsonObject:
 def describe_later(entries: Sequence[JsonObject], count: int, now: datetime) -> str:
     """The later revisions of a row in a sentence: `revision 9, ana, 3 min ago, and by revision 7, …`."""
     rest = count - len(entries)
+    others = "many" if count >= revisions.MOST_COUNTED else rest
     return ", and by ".join(_describe(entry, now) for entry in entries) + (
-        f", and by {rest} more before" if rest else ""
+        f", and by {others} more before" if rest else ""
     )
 
 

@@ -125,12 +125,13 @@ class _Reasons:
         newest = registrations.newest_workflows(self._connection, places)
         run_by: dict[PlaceKey, set[Identifier]] = {place: set() for place in places}
         versions = registrations.workflows_of_active_plans(self._connection, places, MOST_VERSIONS + 1)
-        if len(versions) > MOST_VERSIONS:
-            return {}  # of a row whose jobs are not all known, nothing is told of them
+        are_all_read = len(versions) <= MOST_VERSIONS
         for place, workflow in versions:
             run_by[place].add(workflow)
         run: dict[Scope, set[Identifier]] = {}
         for scope in scopes:
+            if not (scope.launch_plan or are_all_read):
+                continue  # a reason that holds for all of its jobs cannot be given
             place = scope.project, scope.domain, scope.workflow
             if scope.launch_plan:
                 plan = definitions.get((scope.project, scope.domain, scope.launch_plan))

@@ -332,7 +332,11 @@ class ChangedSince(NamedTuple):
     """The revisions that changed a row after another one."""
 
     newest: list[int]
-    number: int  #: how many there are in all, as far as they are kept
+    number: int  #: how many there are, as far as they are kept; of very many, as many as are counted
+
+
+#: Later changes of one row that are counted: a row may have hundreds of thousands.
+MOST_COUNTED = 1000
 
 
 def changed_since(connection: Connection, key: RowKey, number: int, limit: int) -> ChangedSince:
@@ -346,7 +350,8 @@ def changed_since(connection: Connection, key: RowKey, number: int, limit: int) 
     newest = list(connection.execute(since.order_by(_changes.revision.desc()).limit(limit)).scalars())
     if len(newest) < limit:
         return ChangedSince(newest, len(newest))
-    return ChangedSince(newest, connection.execute(select(func.count()).select_from(since.subquery())).scalar_one())
+    counted = since.limit(MOST_COUNTED).subquery()
+    return ChangedSince(newest, connection.execute(select(func.count()).select_from(counted)).scalar_one())
 
 
 def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | None:

@@ -52,8 +52,8 @@ def check_expected_version(
     try:
         try_write(expected)
     except Conflict as error:
-        known = error.details[0] if error.details else {}
-        detail |= {key: known[key] for key in ("provenance", "later", "later_count") if key in known}
+        conflict = error.details[0] if error.details else {}
+        detail |= {key: conflict[key] for key in ("provenance", "later", "later_count") if key in conflict}
     reason = "the row no longer exists" if stored is None else f"version {stored} is stored"
     by = describe_later(session.printer, detail)
     changed = f" ({'deleted' if stored is None else 'changed since'} by {by})" if by else ""

@@ -381,3 +381,22 @@ def test_a_file_made_from_an_older_version_is_refused_unless_forced(shell: Shell
     assert shell.values("3", "project=older") == [{"value": "c"}]
     shell.ok("rainbowctl update execution-cluster-label --attrFile older.yaml --force")
     assert shell.values("3", "project=older") == [{"value": "d"}]
+
+
+def test_each_stale_document_of_several_nouns_names_its_own_author(shell: Shell) -> None:
+    path = f"project_attributes/{shell.project('mixed')}"
+    first = shell.put(path, execution_cluster_label={"value": "a"})
+    shell.ok("rainbowctl create pool mixed-pool --member mycluster")
+    pool = shell.rest("GET", "pools/mixed-pool")["version"]
+    shell.ok("rainbowctl update execution-cluster-label -p mixed --value b", LOGNAME="labeller")
+    shell.ok("rainbowctl update pool mixed-pool --member mycluster --strategy spill", LOGNAME="pooler")
+    documents = (
+        f"kind: execution-cluster-label\nproject: mixed\nvalue: d\nversion: {first}\n---\n"
+        f"kind: pool\nname: mixed-pool\nmembers: [{{id: mycluster}}]\nversion: {pool}\n"
+    )
+    for command in ("plan", "apply"):
+        lines = shell.refused(5, f"rainbowctl {command} -f -", stdin=documents).splitlines()
+        authors = {word for line in lines for word in ("labeller", "pooler") if "label at" in line and word in line}
+        assert authors == {"labeller"}, lines
+        authors = {word for line in lines for word in ("labeller", "pooler") if "mixed-pool" in line and word in line}
+        assert authors == {"pooler"}, lines

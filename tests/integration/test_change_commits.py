@@ -246,13 +246,13 @@ def _judgement(response: TestResponse) -> tuple[Any, ...]:
 
 
 def test_a_write_from_memory_asks_little_of_the_database(api: FlaskClient, context: Context) -> None:
-    def put(value: str) -> None:
-        body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": value}}}}
+    def put(priority: int) -> None:
+        body = {"attributes": {"matching_attributes": {"workflow_priority": {"priority": priority}}}}
         ok(api.put(f"{API}/workflow_attributes/{PROJECT}/{DOMAIN}/wf", json=body))
 
-    put("first")
+    put(1)
     with statements(context) as seen:
-        put("second")
+        put(2)
     verbs = [statement.split()[0] for statement in seen]
     assert verbs.count("SELECT") == 2  # the head; and when it was made, with what decisions are based on
     is_one_statement = context.database.engine.dialect.name == "postgresql"

@@ -534,6 +534,7 @@ def test_definitions_are_read_as_they_were_at_a_revision(api: FlaskClient) -> No
     assert members(f"&at={second}") == members(f"&at={third - 1}") == {"gpu": ["a", "b"]}
     assert members(f"&at={third}") == {}
     assert members("") == members(f"&at={fourth}") == {"late": ["c"]}
+    assert get(api, "definitions?resource_type=pool") == defined("")
     answer = defined(f"&at={second}")
     [entry] = answer["definitions"]
     assert (answer["revision"], entry["version"], entry["provenance"]["revision"]) == (second, second, second)

@@ -133,8 +133,10 @@ def check_versions(session: Session, proposal: Proposal, trial: ChangeSet) -> No
         try:
             session.client.change_attributes(changes, dry_run=True)
         except Conflict as error:
-            for known, detail in zip(stale.values(), error.details, strict=False):
-                known |= {key: detail[key] for key in ("provenance", "later", "later_count") if key in detail}
+            rows = list(stale.values())  # in the order in which they were sent, which their indexes are of
+            for detail in error.details:
+                row = rows[int(detail["index"])]
+                row |= {key: detail[key] for key in ("provenance", "later", "later_count") if key in detail}
         raise _explained(session, conflict) from None
 
 
