@@ -71,8 +71,10 @@ def _verdict(intent: Intent, state: NativeState) -> tuple[str, str, str]:
         return "RELEASED", "", intent.ending_message
     if intent.ending in (Ending.CANCEL, Ending.DRAIN):
         return "ABORTED", reason, intent.ending_message or message
-    if phase is NativePhase.UNKNOWN and intent.ending in (None, Ending.WITHDRAW):
-        return "UNKNOWN", reason, message or "The engine does not know it any more."
+    if phase is NativePhase.UNKNOWN and intent.ending in (None, Ending.WITHDRAW, Ending.EXPIRED, Ending.LOST):
+        # Its job may still run, so it is not reported as ended.
+        parts = (intent.ending_message, message or "The engine does not know it any more.")
+        return "UNKNOWN", reason, " ".join(part for part in parts if part)
     ended_by_agent = intent.ending not in (None, Ending.WITHDRAW)
     if ended_by_agent and phase in (NativePhase.ABORTED, NativePhase.UNKNOWN):
         return _verdict_of_agent(intent, state)

@@ -30,7 +30,7 @@ class Ending(Enum):
 
     CANCEL = "CANCEL"  # the admin asks for it
     LOST = "LOST"  # the admin says that this agent no longer has its lease
-    EXPIRED = "EXPIRED"  # its lease could not be renewed in time
+    EXPIRED = "EXPIRED"  # its lease could not be renewed in time, or another agent serves the cluster
     TIME_LIMIT = "TIME_LIMIT"  # the engine did not enforce its time limit
     STOP = "STOP"  # the agent stops, and it had not started
     WITHDRAW = "WITHDRAW"  # the cluster drains; it goes on if it has started meanwhile

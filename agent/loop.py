@@ -380,7 +380,8 @@ class Agent:
         if not self._engine.is_shared:
             for intent in list(self.work.intents.values()):
                 if not (is_awaited and intent.on_lost == WAIT):
-                    self.work.end(intent, Ending.LOST, "Another agent has taken the cluster over.")
+                    # Its result counts if this agent serves the cluster again while the attempt is current.
+                    self.work.end(intent, Ending.EXPIRED, "Another agent has taken the cluster over.")
 
 
 def _without_uid(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -142,7 +142,7 @@ class Work:
             if state.phase is NativePhase.RUNNING:
                 self._mark_running(intent, state)
             elif state.phase.finished and intent.ending is Ending.LOST:
-                # All that counts is that it has ended: what is unsent of it would be refused.
+                # All that counts is whether it has ended: the admin refuses what is unsent of it.
                 intent.events = []
                 self._mark_ended(intent, final_event(intent, state, self._clock.now(), ([], "")))
             elif state.phase.finished:
@@ -365,7 +365,10 @@ class Work:
     def _end_unstarted(self, intent: Intent) -> None:
         """End an execution that the engine does not have."""
         if intent.ending is Ending.LOST:
-            self._drop(intent)
+            if self._was_over(intent):  # its job may have run before
+                self._drop(intent)
+                return
+            self._mark_ended(intent, self._event(intent.reference, "RELEASED", message=intent.ending_message))
             return
         with contextlib.suppress(OSError):
             self._make_directory(intent)  # which keeps the intent, for a restored admin may ask about it

@@ -21,7 +21,7 @@ from admin.services.exchanges import Exchange, Lock, NeedsLock, SyncResult, Sync
 from admin.services.leases import find_taken_over, find_unanswered, note_ending, offer, renew
 from admin.services.logs import store_pieces
 from admin.services.reconciliations import find_restoration, note_end, reconcile
-from admin.services.reports import Report, confirm_dropped
+from admin.services.reports import Report, note_dropped
 from admin.services.successions import Newcomer, check_successor, note_succession
 from admin.store import fleet, leases, limit_scopes
 from admin.store.cluster_events import ClusterEvent
@@ -207,6 +207,6 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
         report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
         answer.apply(execution, report, now, takes_work=takes_work)
     if exchange.dropped:
-        confirm_dropped(connection, exchange.dropped, leased, request.cluster, now)
+        note_dropped(connection, exchange.dropped, leased, request.cluster, now)
     renew(exchange, now)
     note_ending(exchange)

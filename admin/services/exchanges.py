@@ -116,7 +116,7 @@ class Exchange:
 
     @property
     def dropped(self) -> list[Held]:
-        """What the agent was told to end and has no longer, without a report: agents keep a job until it has ended."""
+        """What the agent was told to end and has no longer, without a report."""
         if self.restoration.is_waiting or not self.before.ending:
             return []
         named = {(held.id, held.attempt) for held in self.request.holding}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -17,15 +17,16 @@ MOST_LATER = 10
 
 def later_revisions(connection: Connection, numbers: Iterable[int]) -> dict[int, JsonObject]:
     """Some revisions as details of conflicts show them; one that is no longer kept has its number alone."""
-    wanted = set(numbers)
-    made_by = revisions.provenance_of(connection, wanted)
-    undone = revisions.undone_by(connection, wanted)
-    return {number: _entry(number, made_by, undone) for number in wanted}
+    distinct = set(numbers)
+    kept = revisions.kept_revisions(connection, distinct)
+    return {number: _entry(number, kept.get(number)) for number in distinct}
 
 
-def _entry(number: int, made_by: Mapping[int, Provenance], undone: Mapping[int, int]) -> JsonObject:
-    entry = made_by[number].as_json() if number in made_by else {"revision": number}
-    return {**entry, "undone": undone[number]} if number in undone else entry
+def _entry(number: int, revision: revisions.KeptRevision | None) -> JsonObject:
+    if revision is None:
+        return {"revision": number}
+    entry = revision.provenance.as_json()
+    return entry if revision.undone is None else {**entry, "undone": revision.undone}
 
 
 def later_details(entries: Sequence[JsonObject], count: int) -> JsonObject:

@@ -94,13 +94,13 @@ def renew(exchange: Exchange, now: datetime) -> None:
 
 
 def note_ending(exchange: Exchange) -> None:
-    """Remember what the agent was told to end, for as long as it has it: when it has dropped it, that has ended."""
+    """Remember what the agent was told to end, for as long as it has it."""
     request, answer = exchange.request, exchange.answer
     if exchange.restoration.is_waiting or not (answer.lost or exchange.before.ending):
         return
     held = set(request.holding)
-    told = dict.fromkeys([*exchange.ending, *(lost for lost, _ in answer.lost)] if request.instance else [])
-    ending = [attempt.as_json() for attempt in told if attempt in held][:_MOST_ENDING]
+    attempts = dict.fromkeys([*exchange.ending, *(lost for lost, _ in answer.lost)] if request.instance else [])
+    ending = [attempt.as_json() for attempt in attempts if attempt in held][:_MOST_ENDING]
     answer.state = replace(answer.state, ending=ending)
 
 

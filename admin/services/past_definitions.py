@@ -63,7 +63,7 @@ def list_definitions(
 def _not_found(context: Context, connection: Connection, kind: FleetKind, name: str, revision: int) -> NotFound:
     """The error for a name that was not defined at a revision: by which it was defined later, if it was."""
     configured = any((definition.kind, definition.name) == (kind, name) for definition in context.settings.fleet)
-    later = None if "\0" in name else revisions.first_change(connection, kind.value, name, revision)
+    later = revisions.first_change(connection, kind.value, name, revision)
     made_by = revisions.provenance_of(connection, [later]).get(later) if later is not None else None
     if made_by is not None:
         more = f" It was defined later, by {made_by.describe(context.clock())}."

@@ -21,7 +21,7 @@ from admin.core.executions.attempts import (
     refusal,
 )
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.silences import confirmed
+from admin.core.executions.silences import confirmed, no_longer_held
 from admin.core.json_text import JsonObject
 from admin.metrics import count_finished, count_started
 from admin.store import execution_events, logs
@@ -178,21 +178,35 @@ def _confirm_ends(
     return kept
 
 
-def confirm_dropped(
+def note_dropped(
     connection: Connection,
     dropped: Iterable[Held],
     locked: Mapping[ExecutionId, LeasedExecution],
     cluster: str,
     now: datetime,
 ) -> None:
-    """Keep that attempts have ended which an agent was told to end and has no longer, of which it has told no end."""
-    message = "Its agent was told to end it, and does not have it any more"
-    reports = [
-        (locked[held.id], Report(event="", id=held.id, attempt=held.attempt, type="ABORTED", message=message))
+    """Note the attempts that an agent was told to end and has no longer, and whose ends stay unconfirmed.
+
+    An agent of an earlier version reports nothing more of them, be it that the job has ended or that its engine does
+    not know the job.
+    """
+    attempts = [
+        (locked[held.id], held.attempt)
         for held in dropped
         if held.id in locked and is_same(held.uid, locked[held.id].uid)
     ]
-    _confirm_ends(connection, reports, cluster, now)
+    ids = {execution.id for execution, _ in attempts}
+    unconfirmed = execution_events.unconfirmed_attempts(connection, ids, cluster)
+    for execution, attempt in attempts:
+        if (execution.id, attempt) not in unconfirmed:
+            continue
+        if attempt == execution.attempt:  # else the reason is that of a later attempt
+            execution.set(reason_message=no_longer_held(execution.reason_message, cluster, now))
+        message = (
+            f"The agent of cluster '{cluster}' was told to end attempt {attempt} and does not have it any more, but "
+            "has not reported that its job has ended: check there whether it still runs."
+        )
+        execution.note(execution_events.DROPPED, execution_events.DROPPED, message, cluster, now)
 
 
 def _is_end(report: Report) -> bool:
@@ -214,12 +228,14 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
         ended_at=report.finished_at,
     )
     if report.attempt == execution.attempt:  # else the reason is that of a later attempt
-        execution.set(reason_message=confirmed(execution.reason_message, cluster, now), unconfirmed=False)
+        has_started = report.type not in _NOT_STARTED
+        message = confirmed(execution.reason_message, cluster, now, has_started=has_started)
+        execution.set(reason_message=message, unconfirmed=False)
         duration = _duration(execution, report)
         if duration is not None:
             execution.set(duration=duration)
-    known = f"Cluster '{cluster}' reported {report.type}" if report.event else report.message
-    message = f"{known}, which confirms that the job has ended."
+    fact = "it had not started there" if report.type in _NOT_STARTED else "the job has ended"
+    message = f"Cluster '{cluster}' reported {report.type}, which confirms that {fact}."
     execution.note(execution_events.CONFIRMED, record.reason, message, cluster, now, record)
 
 

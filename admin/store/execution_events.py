@@ -60,6 +60,8 @@ def attempt_events(connection: Connection, execution_id: int, limit: int) -> lis
 
 #: The type of the event by which the agent of a lost cluster tells the end of an attempt after all.
 CONFIRMED = "CONFIRMED"
+#: The type of the event of an agent that has an attempt no longer and has not reported the end of its job.
+DROPPED = "DROPPED"
 #: Executions whose records are read at once, and the newest records of these that are.
 _BATCH, _MOST_RECORDS = 500, 5000
 

@@ -255,23 +255,35 @@ def get(connection: Connection, number: int) -> Revision | None:
     return next((revision for revision in revisions_above if revision.number == number), None)
 
 
-def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
-    """By whom, when and why some revisions were made; those that are no longer kept are left out."""
+class KeptRevision(NamedTuple):
+    """A revision without its changes."""
+
+    provenance: Provenance
+    undone: int | None  #: the revision that it rolled back, if it is a rollback
+
+
+def kept_revisions(connection: Connection, numbers: Iterable[int]) -> dict[int, KeptRevision]:
+    """Those of some revisions that are still kept, by number."""
     distinct = set(numbers)
     rows = connection.execute(_SELECT_SOME, {"numbers": sorted(distinct)}) if distinct else ()
     return {
-        row.number: Provenance(
-            revision=row.number, author=row.author, claimed_by=row.claimed_by, at=row.created_at, message=row.message
+        row.number: KeptRevision(
+            Provenance(
+                revision=row.number,
+                author=row.author,
+                claimed_by=row.claimed_by,
+                at=row.created_at,
+                message=row.message,
+            ),
+            row.undone,
         )
         for row in rows
     }
 
 
-def undone_by(connection: Connection, numbers: Iterable[int]) -> dict[int, int]:
-    """Those of some revisions that are rollbacks of another one, with the one that each undid."""
-    wanted = sorted(set(numbers))
-    rows = connection.execute(_SELECT_SOME, {"numbers": wanted}) if wanted else ()
-    return {row.number: row.undone for row in rows if row.undone is not None}
+def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
+    """By whom, when and why some revisions were made; those that are no longer kept are left out."""
+    return {number: revision.provenance for number, revision in kept_revisions(connection, numbers).items()}
 
 
 def last_changes(connection: Connection, kind: str, name: str, limit: int) -> list[RowChange]:

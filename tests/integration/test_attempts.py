@@ -199,7 +199,7 @@ def given_up(agent: PlayedAgent, context: Context, clock: Clock, *names: str) ->
         assert attempts(agent, name, "unconfirmed") == [(True,)]
 
 
-def test_an_agent_that_was_told_to_end_an_attempt_and_has_it_no_longer_has_ended_it(
+def test_an_agent_that_was_told_to_end_an_attempt_and_has_it_no_longer_has_not_confirmed_its_end(
     agent: PlayedAgent, context: Context, clock: Clock
 ) -> None:
     agent = replace(agent, instance="here")
@@ -209,22 +209,60 @@ def test_an_agent_that_was_told_to_end_an_attempt_and_has_it_no_longer_has_ended
     assert attempts(agent, "silently", "unconfirmed") == [(True,)]
     del agent.holding["silently"]
     assert names(agent.sync()["lost"]) == ["still"]
-    assert attempts(agent, "silently", "unconfirmed", "ended_at") == [(None, None)]
-    assert attempts(agent, "silently", "confirmed_at") == [(text(clock),)]
+    assert attempts(agent, "silently", "unconfirmed", "confirmed_at") == [(True, None)]
     path = f"executions/{agent.project}/{DOMAIN}"
     ended = get(agent.client, f"{path}/silently")
-    assert "unconfirmed" not in ended
-    assert ended["closure"]["reason"]["message"].endswith(" that its job has ended.")
+    assert ended["unconfirmed"]
+    time = f"{text(clock)[:19]}Z"
+    assert ended["closure"]["reason"]["message"].endswith(
+        f"Nobody has confirmed that its job has ended. Cluster '{agent.cluster}' no longer had it at {time}."
+    )
     event = get(agent.client, f"{path}/silently/events")["events"][-1]
     assert (event["type"], event["reason"]["message"]) == (
-        "CONFIRMED",
-        "Its agent was told to end it, and does not have it any more, which confirms that the job has ended.",
+        "DROPPED",
+        f"The agent of cluster '{agent.cluster}' was told to end attempt 1 and does not have it any more, but has "
+        "not reported that its job has ended: check there whether it still runs.",
     )
+    agent.sync()
+    assert types(agent, "silently").count("DROPPED") == 1
     assert attempts(agent, "still", "unconfirmed") == [(True,)]
     agent.holding.clear()
-    agent.sync(agent.event("still", "RELEASED"))
+    agent.sync(agent.event("still", "FAILED"))
     assert attempts(agent, "still", "unconfirmed") == [(None,)]
     assert types(agent, "still")[-1] == "CONFIRMED"
+
+
+def test_an_engine_that_does_not_know_a_job_confirms_no_end(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    agent = replace(agent, instance="here")
+    given_up(agent, context, clock, "unknown")
+    assert names(agent.sync()["lost"]) == ["unknown"]
+    agent.holding.clear()
+    agent.sync(agent.event("unknown", "UNKNOWN"))
+    agent.sync()
+    assert attempts(agent, "unknown", "unconfirmed") == [(True,)]
+    assert types(agent, "unknown")[-1] == "REFUSED"
+
+
+@pytest.mark.parametrize("kind", ["RELEASED", "DECLINED"])
+def test_what_had_not_started_is_not_said_to_have_ended(
+    agent: PlayedAgent, context: Context, clock: Clock, kind: str
+) -> None:
+    add(agent, "held")
+    agent.take()
+    clock.advance(40)
+    judge_health(context)
+    path = f"executions/{agent.project}/{DOMAIN}/held"
+    ok(agent.client.delete(f"{API}/{path}", json={"give_up": True}))
+    assert attempts(agent, "held", "unconfirmed") == [(True,)]
+    agent.holding.clear()
+    agent.sync(agent.event("held", kind))
+    assert attempts(agent, "held", "unconfirmed") == [(None,)]
+    event = get(agent.client, f"{path}/events")["events"][-1]
+    assert (event["type"], event["reason"]["message"]) == (
+        "CONFIRMED",
+        f"Cluster '{agent.cluster}' reported {kind}, which confirms that it had not started there.",
+    )
+    assert get(agent.client, path)["closure"]["reason"]["message"].endswith(" that it had not started.")
 
 
 def test_an_agent_that_was_never_told_or_is_another_one_confirms_nothing(

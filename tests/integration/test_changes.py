@@ -10,7 +10,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.services.context import Context
+from admin.services.later_revisions import later_revisions
 from tests.conftest import MakeApp
+from tests.support.statements import statements
 from tests.support.waiting import wait_until
 
 API = "/api/v1"
@@ -262,6 +265,16 @@ def test_a_revision_that_was_rolled_back_says_by_which(api: FlaskClient) -> None
         change(api, label(f"d{number}", domain="staging"))
     (detail,) = api.post(f"{API}/rollbacks", json={"revision": 2}).get_json()["details"]
     assert (len(detail["later"]), detail["later"][0]["revision"], detail["later_count"]) == (10, 24, 22)
+
+
+def test_later_revisions_and_what_they_undid_are_one_read(api: FlaskClient, context: Context) -> None:
+    change(api, label("a", domain="staging"))
+    api.post(f"{API}/rollbacks", json={"revision": 1})
+    with context.database.reading() as connection, statements(context) as seen:
+        later = later_revisions(connection, [1, 2, 2, 9])
+    assert {number: entry.get("undone") for number, entry in later.items()} == {1: None, 2: 1, 9: None}
+    assert later[9] == {"revision": 9}
+    assert len([statement for statement in seen if "SELECT" in statement]) == 1
 
 
 def test_a_stale_version_is_answered_with_every_revision_since(api: FlaskClient) -> None:

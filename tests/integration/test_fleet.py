@@ -579,6 +579,7 @@ def test_definitions_are_read_as_they_were_at_a_revision(api: FlaskClient) -> No
     assert f"It was defined later, by revision {fourth}, anonymous" in refusal["message"]
     refused(api.get(f"{API}/definitions?resource_type=POOL&at={fourth + 1}"), 404, "revision_not_found")
     refused(api.get(f"{API}/definitions?resource_type=QUEUE"), 400, "invalid_request", "resource_type")
+    refused(api.get(f"{API}/definitions?resource_type=POOL&name=a%00&at={first}"), 400, "invalid_request", "name")
     put_pool(api, "more", {"c": 1})
     page = defined("&limit=1")
     assert [entry["name"] for entry in page["definitions"]] == ["late"]

@@ -40,7 +40,7 @@ def _check(row: Row[*tuple[Any, ...]], events: list[Row[*tuple[Any, ...]]]) -> N
             attempt += 1
         elif event_row.type == "DECIDED":
             assert phase is after is Phase.QUEUED, story
-        elif event_row.type in ("REFUSED", "CONFIRMED", "CREATED", "SILENT", "HEARD"):
+        elif event_row.type in ("REFUSED", "CONFIRMED", "DROPPED", "CREATED", "SILENT", "HEARD"):
             assert after is phase, story
         else:
             assert phase.may_become(after), story
@@ -48,7 +48,7 @@ def _check(row: Row[*tuple[Any, ...]], events: list[Row[*tuple[Any, ...]]]) -> N
     assert (phase.value, attempt) == (row.phase, row.attempt), story
     assert phase.is_finished == (row.finished_at is not None), story
     assert not (phase.is_finished and row.lease_expires_at is not None), story
-    later = ("REFUSED", "CONFIRMED")
+    later = ("REFUSED", "CONFIRMED", "DROPPED")
     assert sum(Phase(event_row.phase).is_finished and event_row.type not in later for event_row in events) <= 1, story
 
 

@@ -125,9 +125,15 @@ def unconfirmed(cause: str) -> str:
     return f"{as_sentence(cause)} {UNCONFIRMED}"
 
 
-def confirmed(message: str, cluster: str, at: datetime) -> str:
-    """Its message once its agent has reported the end of its job."""
-    return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job has ended.")
+def confirmed(message: str, cluster: str, at: datetime, *, has_started: bool = True) -> str:
+    """Its message once its agent has reported the end of its job, or that it had not started."""
+    fact = "its job has ended" if has_started else "it had not started"
+    return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that {fact}.")
+
+
+def no_longer_held(message: str, cluster: str, at: datetime) -> str:
+    """Its message once its agent has it no longer, and has not reported the end of its job."""
+    return message.replace(UNCONFIRMED, f"{UNCONFIRMED} Cluster '{cluster}' no longer had it at {show_time(at)}.")
 
 
 def as_sentence(text: str) -> str:

@@ -44,10 +44,16 @@ _OUTPUT_SECONDS = 10.0
 _CLOCK_INTERVAL_SECONDS = 1.0
 #: What programs print when the system gives them no more memory, and in how many of their last lines.
 _NO_MEMORY = re.compile(
-    rb"MemoryError|std::bad_alloc|OutOfMemoryError|[Cc]annot allocate memory|[Oo]ut of memory|memory exhausted"
+    rb"(?<!OutOf)MemoryError|std::bad_alloc|[Cc]annot allocate memory|memory exhausted"
     rb"|memory allocation of [0-9]+ bytes failed"
 )
 _LAST_LINES = 5
+#: What they print then too, but also when a heap of their own is full, or a server that they call has no more memory.
+_MAYBE_NO_MEMORY = re.compile(rb"OutOfMemoryError|[Oo]ut of memory")
+#: The part of its limit that a process must have used for such a line to count.
+_NEAR_LIMIT = 0.75
+#: What lines contain that are about the memory of a device, which the limit does not include.
+_DEVICE = re.compile(rb"cuda|cudnn|cublas|\bnccl|\bgpu|\bhip|\brocm|\bxpu|\bmps\b|device memory", re.IGNORECASE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -285,13 +291,23 @@ class Supervisor:
         if not limit or (code == 0 and killed is None):
             return ""
         # A process counts what it shared with the supervisor before it became the command.
-        if self.most_bytes > max(limit, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10):
+        shared = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        if self.most_bytes > max(limit, shared):
             return f"A process of it used {self.most_bytes >> 20} MiB of memory; the limit is {limit >> 20} MiB."
-        last_lines = b"\n".join(self.streams[1].tail.splitlines()[-_LAST_LINES:]) if self.streams else b""
-        printed = _NO_MEMORY.search(last_lines)
-        if not space or printed is None:
+        if not space or not self.streams:
+            return ""
+        is_near = self.most_bytes > max(_NEAR_LIMIT * space, shared)
+        printed = _find_lack_of_memory(self.streams[1].tail, is_near=is_near)
+        if printed is None:
             return ""
         return f"It got no more memory ({printed[0].decode()}); the limit of each process is {space >> 20} MiB."
+
+
+def _find_lack_of_memory(tail: bytes, *, is_near: bool) -> re.Match[bytes] | None:
+    """What the last lines of a job's stderr say of its memory; a large request fails far below the limit."""
+    lines = [line for line in tail.splitlines()[-_LAST_LINES:] if not _DEVICE.search(line)]
+    last_lines = b"\n".join(lines)
+    return _NO_MEMORY.search(last_lines) or (_MAYBE_NO_MEMORY.search(last_lines) if is_near else None)
 
 
 def _wait_for_signal(timeout: float) -> int | None:

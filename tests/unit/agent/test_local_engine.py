@@ -245,6 +245,11 @@ def test_a_process_gets_no_more_memory_than_the_limit(engine: LocalEngine) -> No
         ("echo MemoryError; exit 1", True, ""),
         ("echo MemoryError >&2", True, ""),
         ("kill -KILL $$", True, "SIGNAL"),
+        ("echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1", True, ""),
+        ("echo 'MemoryError: std::bad_alloc: out_of_memory: CUDA error at: pool.hpp' >&2; exit 1", True, ""),
+        ("echo 'RuntimeError: HIP out of memory.' >&2; exit 1", True, ""),
+        ("echo 'ERROR:  out of memory' >&2; exit 1", True, ""),  # as of a database elsewhere
+        ("echo 'java.lang.OutOfMemoryError: Java heap space' >&2; exit 1", True, ""),
     ],
 )
 def test_a_job_counts_as_out_of_memory_only_if_it_fails_and_says_so(
@@ -252,6 +257,17 @@ def test_a_job_counts_as_out_of_memory_only_if_it_fails_and_says_so(
 ) -> None:
     _, state = run(engine, "sh", "-c", script, **(limits(memory="200Mi") if limited else {}))
     assert state.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"), [("Out of memory!", "OUT_OF_MEMORY"), ("CUDA error: out of memory", "")], ids=["own", "device"]
+)
+def test_a_line_that_may_be_of_other_memory_counts_if_the_limit_was_near(
+    engine: LocalEngine, line: str, reason: str
+) -> None:
+    code = f"import sys; x = b'x' * (170 * 2**20); sys.exit({line!r})"
+    _, state = run(engine, *python(code), **limits(memory="200Mi"))
+    assert (state.exit_code, state.reason) == (1, reason)
 
 
 def test_a_process_that_ended_between_two_looks_shows_that_it_used_too_much(tmp_path: Path) -> None:

@@ -385,6 +385,25 @@ def test_a_replaced_agent_ends_jobs_that_its_successor_cannot_see(bench: Bench) 
     assert len(bench.engine.cancelled) == 1
 
 
+def test_a_replaced_agent_keeps_the_result_of_a_job_that_ended_by_itself(bench: Bench) -> None:
+    bench.engine.programs["true"] = Program(stdout=b"all of it", files={"result": b"42"})
+    lease = {**LEASE, "on_lost": "fail", "job": {"command": ["true"], "outputs": ["result"]}}
+
+    def respond(body: dict[str, Any]) -> Any:
+        if bench.engine.submitted:
+            bench.engine.jobs = dict.fromkeys(bench.engine.jobs, SUCCEEDED)
+            return 409, error("agent_replaced", "Another agent has taken over.")
+        return answer(confirmed=body["holding"], leases=[] if body["holding"] else [lease])
+
+    bench.script.answers = [respond]
+    assert bench.agent.run() == 1
+    [intent] = bench.state.load_intents()[0]
+    assert (intent.stage, intent.events[-1]["type"]) == (Stage.ENDED, "SUCCEEDED")
+    assert [file["path"] for file in intent.events[-1]["outputs"]] == ["result"]
+    pieces = bench.agent.work.outbox.log_pieces(1000, include_running=False)
+    assert [piece["data"] for piece in pieces] == ["all of it"]
+
+
 def test_once_ends_when_everything_is_reported(bench: Bench) -> None:
     def respond(body: dict[str, Any]) -> Any:
         for job in bench.engine.jobs:

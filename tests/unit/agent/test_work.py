@@ -250,14 +250,17 @@ def test_a_cancelled_execution_ends_aborted_however_its_job_ended(
     assert event_types(work)[-1] == "ABORTED"
 
 
-def test_a_lease_lost_before_the_start_is_forgotten(work: Work, state: StateDirectory) -> None:
+def test_a_lease_lost_before_the_start_is_handed_back(work: Work, state: StateDirectory) -> None:
     work.accept([LEASE])
     work.end_lost([{**REFERENCE, "reason": "NOT_YOURS"}])
+    assert event_types(work) == ["RELEASED"]
+    accept(work)
     assert (work.intents, state.load_intents(), event_types(work)) == ({}, ([], []), [])
 
 
 @pytest.mark.parametrize(
-    ("end", "reported"), [(ABORTED, "FAILED"), (ABORTED_IN_QUEUE, "RELEASED"), (SUCCEEDED, "SUCCEEDED")]
+    ("end", "reported"),
+    [(ABORTED, "FAILED"), (ABORTED_IN_QUEUE, "RELEASED"), (SUCCEEDED, "SUCCEEDED"), (UNKNOWN, "UNKNOWN")],
 )
 def test_an_execution_whose_lease_is_lost_is_ended_and_its_end_alone_is_reported(
     work: Work, engine: FakeEngine, clock: FakeClock, state: StateDirectory, end: NativeState, reported: str
