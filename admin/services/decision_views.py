@@ -18,7 +18,7 @@ from admin.core.placement.decisions import Evaluation, evaluate
 from admin.core.placement.routes import Route
 from admin.core.placement.scores import strategy_of
 from admin.core.problems import Invalid
-from admin.core.resources import subtract
+from admin.core.resources import add, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.errors import InvalidRequest, RainbowError
@@ -110,7 +110,7 @@ class StoredView:
     """What a transaction sees, as proposed changes would leave it.
 
     With `hold` the fleet, and the load that counts, stay the same until it ends. An execution that is `moving` takes
-    its demand along from where it waits.
+    its demand along from where it waits, and so did those that would have `moved` before it, each to a cluster.
     """
 
     def __init__(
@@ -121,10 +121,12 @@ class StoredView:
         hold: bool = False,
         proposed: Sequence[RowChange] = (),
         moving: Execution | None = None,
+        moved: Sequence[tuple[Execution, str | None]] = (),
     ) -> None:
         self._context = context
         self._connection = connection
         self._hold = hold
+        self._moved = moved
         self._proposed: dict[Scope, list[RowChange]] = {}  #: of attributes, by scope: most apply at few others
         for change in proposed:
             if change.is_attribute:
@@ -154,9 +156,13 @@ class StoredView:
             if self._hold:  # so that no other transaction counts on the same room
                 fleet.hold(self._connection, clusters)
             waiting = execution_queue.taken_by_waiting(self._connection, clusters)
-        moving = self._moving
-        if moving is not None and moving.cluster is not None and moving.cluster in waiting:
-            waiting[moving.cluster] = subtract(waiting[moving.cluster], moving.takes_of(clusters[moving.cluster]))
+        moves = [*self._moved, *([] if self._moving is None else [(self._moving, None)])]
+        for execution, target in moves:
+            if execution.cluster is not None and execution.cluster in waiting:
+                taken = execution.takes_of(clusters[execution.cluster])
+                waiting[execution.cluster] = subtract(waiting[execution.cluster], taken)
+            if target in clusters:
+                waiting[target] = add(waiting.get(target, {}), execution.takes_of(clusters[target]))
         return evaluate(run_plan.route, self.fleet, run_plan.workload, waiting)
 
 

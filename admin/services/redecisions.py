@@ -270,7 +270,8 @@ def redecide(
     waiting = equals("phase", Phase.QUEUED.value)
     listed = matching(context, [*conditions, waiting], scope)
     if dry_run:
-        return [_redecide(context, execution, dry_run=True) for execution in listed]
+        moved: list[tuple[Execution, str | None]] = []
+        return [_redecide(context, execution, dry_run=True, moved=moved) for execution in listed]
     round_ = RequestedRound(context=context, cause=cause or "This was requested.", claimed_by=claimed_by)
     redecided: list[Redecided] = []
     try:
@@ -284,8 +285,14 @@ def redecide(
 
 
 def _redecide(
-    context: Context, listed: ListedExecution, *, dry_run: bool, round_: RequestedRound | None = None
+    context: Context,
+    listed: ListedExecution,
+    *,
+    dry_run: bool,
+    round_: RequestedRound | None = None,
+    moved: list[tuple[Execution, str | None]] | None = None,
 ) -> Redecided:
+    """Decide an execution again; in a dry run after those that would have `moved`, which it is added to."""
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
@@ -295,7 +302,7 @@ def _redecide(
             return _outcome(listed, listed.reason, listed.reason_message)
         request = CreationRequest(run_request_of(execution), execution.name)
         try:
-            view = StoredView(context, connection, hold=not dry_run, moving=execution)
+            view = StoredView(context, connection, hold=not dry_run, moving=execution, moved=moved or ())
             preparation = prepare(context, view, request)
         except (Invalid, RainbowError) as refusal:
             return _outcome(listed, *reason_of(refusal))
@@ -307,6 +314,8 @@ def _redecide(
             return _outcome(listed, execution.reason, execution.reason_message)
         place = {"cluster": decision.cluster, "pool": run_plan.route.pool, "label": run_plan.route.label}
         outcome = _outcome(listed, decision.code, decision.message, is_change=True, **place)
+        if moved is not None:
+            moved.append((execution, decision.cluster))
         if not dry_run:
             if round_ is not None:
                 round_.announce(connection, outcome)

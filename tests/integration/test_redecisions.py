@@ -337,6 +337,26 @@ def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: 
     assert execution(api, "e") == stored
 
 
+def test_a_dry_run_of_redecide_counts_what_the_executions_before_would_take(api: FlaskClient) -> None:
+    put_cluster(api, "a", capacity={"executions": 9})
+    put_cluster(api, "b", capacity={"executions": 2})
+    report(api, "a", capacity={"executions": 9}, free={"executions": 9})
+    report(api, "b", capacity={"executions": 2}, free={"executions": 2})
+    put_pool(api, "first", ["a"])
+    put_pool(api, "then", ["b"], strategy="spill")
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "first"})
+    for number in range(4):
+        created(api, f"e{number}")
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "then"})
+
+    def moves(query: str) -> list[tuple[str, str | None]]:
+        return [(move["id"]["name"], move.get("to")) for move in redecide(api, query)["executions"]]
+
+    expected = moves("?dry_run=true")
+    assert sorted(str(target) for _, target in expected) == ["None", "None", "b", "b"]
+    assert moves("") == expected
+
+
 def test_a_redecide_that_fails_midway_names_in_its_event_what_it_has_decided(
     api: FlaskClient, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
