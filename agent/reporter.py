@@ -53,12 +53,14 @@ class Reporter:
             work.problem = work.problem or str(error)
             return
         slots = self._config.slots
+        unused = max(0, slots - active)
         report = {
             "engine": self._engine.name,
             "engine_version": engine_version,
             "capacity": {**capacity, "executions": slots},
-            "free": {**free, "executions": max(0, slots - active)},
-            "eta": self._eta,
+            "free": {**free, "executions": unused},
+            # Without a slot new work waits for an execution to end, and nobody knows when that is.
+            "eta": self._eta if unused else None,
             "plugins": list(self._config.plugins),
             "properties": {"agent_version": self._version, **self._config.properties},
         }

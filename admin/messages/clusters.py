@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from admin.core.executions.attempts import attempt_number
 from admin.core.executions.lifecycle import phase_began_at
-from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.fleet.clusters import ClusterState, Health, eta_of
 from admin.core.fleet.summaries import off_because
 from admin.core.resources import format_amounts
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
@@ -80,7 +80,7 @@ _OF_STATE = (
     *("last_sync_at", "agent", "agent_since", "reported_at"),
 )
 _OF_DEFINITION = ("endpoint", "auth", "description")
-_OF_REPORT = ("engine", "engine_version", "plugins", "eta")
+_OF_REPORT = ("engine", "engine_version", "plugins")
 
 
 class ClusterAnswer(Answer):
@@ -129,7 +129,9 @@ class ClusterAnswer(Answer):
     engine: str | None = None
     engine_version: str | None = None
     plugins: list[str] | None = None
-    eta: str | None = None
+    eta: Annotated[
+        str | None, Meta(description="How long new work would wait to start; absent where no slot is free for it.")
+    ] = None
     properties: Json | None = None
     description: str | None = None
     source: str
@@ -148,6 +150,7 @@ class ClusterAnswer(Answer):
             **{name: getattr(state, name) for name in _OF_STATE},
             **{name: payload.get(name) for name in _OF_DEFINITION},
             **{name: report.get(name) for name in _OF_REPORT},
+            eta=eta_of(report, view.free),
             name=cluster.name,
             takes_work=not reasons,
             takes_none_because=reasons or None,

@@ -144,7 +144,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
             str(key),
             decision.cluster,
             switched_by,
-            context.clock(),
+            decision.decided_at,
         ),
         settings=settings["settings"],
         job=execution.content["job"],

@@ -72,7 +72,7 @@ class _Rule:
         """Whether an execution goes back to the queue."""
         cluster = execution.cluster or ""
         if cluster in self.agents:
-            return returns_without_agent(execution)
+            return returns_without_agent(execution, self.agents[cluster])
         return cluster in self.deadlines and returns_to_queue(execution, self.deadlines[cluster])
 
     def outcome(self, execution: Execution, decision: Decision | None) -> SwitchOutcome:
@@ -105,7 +105,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     )
     beyond = _count_beyond(connection, waiting, leased, most, clusters=draining)
     preview = replace(preview, not_examined=preview.not_examined + beyond)
-    return replace(preview, notes=_silence_notes(silent, "learns of this only when it is heard again"))
+    return replace(preview, notes=notes_of_silent_clusters(silent))
 
 
 def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:
@@ -207,7 +207,7 @@ def _preview_definitions(
         effects=[*preview.effects, *kept.effects],
         not_examined=preview.not_examined + kept.not_examined + beyond,
         undecided=preview.undecided | kept.undecided,
-        notes=_silence_notes(silent, "what it runs is judged by the admin alone"),
+        notes=notes_of_silent_clusters(silent, "what it runs is judged by the admin alone"),
     )
 
 
@@ -291,7 +291,10 @@ def _missing_agents(
     return agents
 
 
-def _silence_notes(silent: Iterable[Cluster], then: str) -> list[str]:
+def notes_of_silent_clusters(
+    silent: Iterable[Cluster], then: str = "learns of this only when it is heard again"
+) -> list[str]:
+    """A sentence about each silent cluster: since when it is so, and what that means for a change."""
     return [
         f"Cluster '{cluster.name}' is {cluster.health.value}: its agent is "
         f"{silent_since(cluster.state.last_sync_at)}, and {then}."

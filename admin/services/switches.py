@@ -14,7 +14,7 @@ from admin.core.fleet.switches import BY_WORD, Switch, SwitchRequest, describe_e
 from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.fleet import ClusterView, find_clusters, view_clusters
-from admin.services.previews import ExecutionPreview, preview_switches
+from admin.services.previews import ExecutionPreview, notes_of_silent_clusters, preview_switches
 from admin.store import cluster_events, fleet
 from admin.store.cluster_events import ClusterEvent
 
@@ -32,7 +32,7 @@ class Switched(NamedTuple):
     """Clusters that were switched together, or would be."""
 
     clusters: Sequence[SwitchedCluster]
-    notes: Sequence[str]  #: what else the switch ends
+    notes: Sequence[str]  #: what else the switch ends, and which of the clusters are silent
     preview: ExecutionPreview | None = None  #: of a dry run
 
 
@@ -65,6 +65,7 @@ def switch_clusters(
             events = [replace(event, cluster=name) for name in changed]
             fleet.save_switched(connection, changed.values(), events)
     now = context.clock()
+    silent = [cluster for name in changed if (cluster := replace(clusters[name], state=held[name])).is_silent]
     return Switched(
         clusters=[
             SwitchedCluster(
@@ -75,9 +76,12 @@ def switch_clusters(
             for view in view_clusters(context, clusters.values())
         ],
         notes=[
-            describe_end(name, state, event.describe(now), dry_run=dry_run)
-            for name, ended in also_ended.items()
-            for state, event in ended.items()
+            *(
+                describe_end(name, state, event.describe(now), dry_run=dry_run)
+                for name, ended in also_ended.items()
+                for state, event in ended.items()
+            ),
+            *([] if dry_run else notes_of_silent_clusters(silent)),  # those of a dry run are in its preview
         ],
         preview=preview,
     )

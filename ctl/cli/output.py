@@ -106,11 +106,15 @@ class Printer:
         """A sentence about a plan or a difference, folded on a terminal."""
         self._write_sentence(text, self.report_stream)
 
-    def in_words(self, text: str) -> str:
-        """A text of the admin with distances from now in place of its times; wide output has the times themselves."""
-        from ctl.cli.sentences import with_distances
+    def in_words(self, text: str, *, as_of: str | None = None) -> str:
+        """A text of the admin with distances in place of its times; wide output has the times themselves.
 
-        return with_distances(text, is_wide=self.is_wide) if self.is_table else text
+        They are counted from now, or from the time that the text tells of.
+        """
+        from ctl.cli.sentences import with_distances
+        from ctl.client.times import parse_timestamp
+
+        return with_distances(text, is_wide=self.is_wide, now=parse_timestamp(as_of)) if self.is_table else text
 
     def _write_sentence(self, text: str, stream: IO[str], indent: str = "", colour: str | None = None) -> None:
         shown = printable_lines(self.in_words(text))

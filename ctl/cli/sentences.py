@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
+from functools import partial
 
 from ctl.client.times import distance, to_second
 
@@ -18,17 +20,17 @@ _KEPT_SPACE = "\ue000"
 _JOINT = "\ue001"
 
 
-def with_distances(text: str, *, is_wide: bool) -> str:
+def with_distances(text: str, *, is_wide: bool, now: datetime | None = None) -> str:
     """A sentence with distances from now in place of times; wide output has the times as tables have them."""
-    return _TIME.sub(_absolute if is_wide else _relative, text)
+    return _TIME.sub(_absolute if is_wide else partial(_relative, now=now), text)
 
 
 def _absolute(match: re.Match[str]) -> str:
     return match[0].replace(match["time"], to_second(match["time"]))
 
 
-def _relative(match: re.Match[str]) -> str:
-    away = distance(match["time"])
+def _relative(match: re.Match[str], now: datetime | None) -> str:
+    away = distance(match["time"], now)
     if match["word"] == "since":
         # Not how long it has lasted: a sentence of the past tells of what may be over.
         return match[0] if away.startswith("in ") else f"since {away}"

@@ -84,10 +84,10 @@ def format_duration(seconds: float) -> str:
     return f"{rest} s"
 
 
-def age(moment: str | None) -> str:
+def age(moment: str | None, now: datetime | None = None) -> str:
     """How long ago something was: `3 min 5 s ago`; empty where that is not known."""
     time = parse_timestamp(moment)
-    return f"{format_duration((datetime.now(UTC) - time).total_seconds())} ago" if time else ""
+    return f"{format_duration(((now or datetime.now(UTC)) - time).total_seconds())} ago" if time else ""
 
 
 def due(moment: str) -> str:
@@ -98,8 +98,8 @@ def due(moment: str) -> str:
     return "any moment now" if away in ("", "0 s ago", "1 s ago") else f"any moment now, overdue since {away}"
 
 
-def distance(moment: str) -> str:
+def distance(moment: str, now: datetime | None = None) -> str:
     """How far from now something is that may be to come: `in 20 s`, else its age."""
-    time = parse_timestamp(moment)
-    seconds = (time - datetime.now(UTC)).total_seconds() if time else 0.0
-    return f"in {format_duration(seconds)}" if seconds > 0 else age(moment)
+    time, now = parse_timestamp(moment), now or datetime.now(UTC)
+    seconds = (time - now).total_seconds() if time else 0.0
+    return f"in {format_duration(seconds)}" if seconds > 0 else age(moment, now)

@@ -166,6 +166,15 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     assert silence["on_lost"] == "wait"
     message = re.sub(r"(?<=\d)T(?=\d\d:)", " ", silence["message"])
     assert re.fullmatch(rf"RUNNING on local for \d+ s: {re.escape(message)}", sentence)
+    planned = shell.run("rainbowctl drain local --deadline 1h --dryRun -o wide")
+    assert "Would drain cluster local: 1 would be ended." in planned.err
+    assert ", but its agent is silent since " in planned.out
+    done = shell.run("rainbowctl drain local --deadline 1h")
+    assert re.match(
+        r"Draining cluster local: 1 execution may finish there, and what is left is ended when its agent is heard "
+        r"again, in 59 min \d+ s at the earliest\.\n.*Cluster 'local' is unreachable: its agent is silent since ",
+        done.err,
+    )
 
 
 def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: Shell, tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert ["request", "pool first", "wins"] in [row[:3] for row in cells]
     assert ["project-domain", "label arctic", "overridden"] in [row[:3] for row in cells]
     assert any(f"project {project}, domain development" in row[-1] for row in cells)
-    header, *rows = re.sub(r"\n {10,}", " ", candidates).splitlines()
+    heading, header, *rows = re.sub(r"\n {10,}", " ", candidates).splitlines()
+    assert re.fullmatch(r"As of decision 1, \d+ s ago; ages are counted from then:", heading)
     assert [line for line in shell.ok(explain).splitlines() if len(line) > 100] == []
     assert header.split()[:2] == ["CLUSTER", "WEIGHT"]
     assert [row.split()[0] for row in rows] == ["east", "west"]
@@ -88,7 +89,7 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     assert "CLUSTERS_CORDONED" in message
     out = shell.ok(f"rainbowctl explain execution late {here}")
     assert "no cluster" in out
-    header, row, *folded = (re.split(r"\s{2,}", line) for line in out.split("\n\n")[2].splitlines())
+    _, header, row, *folded = (re.split(r"\s{2,}", line) for line in out.split("\n\n")[2].splitlines())
     assert row[0] == "lonely (expected)"
     assert "CORDONED" not in header
     assert row[header.index("STATE")] == "cordoned"

@@ -303,6 +303,23 @@ def test_a_simulation_says_which_fleet_it_assumed_and_can_take_the_one_that_was_
     refused(answer, 400, "invalid_request", "fleet")
 
 
+def test_a_full_cluster_has_no_eta_whatever_its_agent_reports(api: FlaskClient) -> None:
+    put_cluster(api, "full")
+    put_cluster(api, "free")
+    put_pool(api, "soon", ["full", "free"], strategy="soonest")
+    report(api, "full", capacity={"executions": 1}, free={"executions": 0}, eta="1ms")
+    report(api, "free", capacity={"executions": 1}, free={"executions": 1}, eta="1ms")
+    assert "eta" not in get(api, "clusters/full")
+    assert get(api, "clusters/free")["eta"] == "1ms"
+    for number in range(20):
+        preview = place(api, f"run-{number}", **pool("soon"))
+        scores = {candidate["cluster"]: candidate.get("score") for candidate in preview["candidates"]}
+        assert (preview["cluster"], scores) == ("free", {"full": None, "free": 0.001})
+    # What waits for the last slot counts too, although no report has it yet.
+    assert created(api, "last", **pool("soon"))["cluster"] == "free"
+    assert "eta" not in get(api, "clusters/free")
+
+
 def test_each_strategy_places_as_it_says_and_explains_the_scores(api: FlaskClient) -> None:
     clusters: dict[str, dict[str, Any]] = {"a": {"cost": 3}, "b": {"cost": 1}, "c": {}}
     for name, payload in clusters.items():

@@ -122,7 +122,7 @@ _GO_ON = dict.fromkeys(("wait", "fail", "retry", "offered"), "RUNS_ON")
         ("healthy", "delete", {"waits": "STAYS", "stuck": "STAYS", **_GO_ON}),
         ("silent", "cordon", _QUEUED),
         ("silent", "disable", _QUEUED),
-        ("silent", "drain", _QUEUED | _LOST),
+        ("silent", "drain", _QUEUED | _LOST | {"wait": "ENDS"}),
         ("silent", "delete", _QUEUED | _LOST),
         ("never seen", "cordon", {"stuck": "WAITS"}),
         ("never seen", "disable", {"stuck": "WAITS"}),
@@ -142,8 +142,11 @@ def test_what_a_preview_says_is_what_happens(story: Story, word: str, outcomes: 
         story.east.report("offered", "RELEASED")  # as an agent does that is told of the drain
         story.decide()
     # What waits for its agent is given up only after a day.
+    is_ending = story.east is None and word == "drain" and "wait" in effects
     timed = {
-        name: effect["at"] for name, effect in effects.items() if "at" in effect and effect["outcome"] != "RUNS_ON"
+        name: effect["at"]
+        for name, effect in effects.items()
+        if "at" in effect and effect["outcome"] != "RUNS_ON" and not (is_ending and name == "wait")
     }
     for at in sorted(set(timed.values())):
         story.pass_time_until(at, STEP_SECONDS)
@@ -151,5 +154,10 @@ def test_what_a_preview_says_is_what_happens(story: Story, word: str, outcomes: 
             if timed[name] == at:
                 assert execution(story.client, name).get("cluster") == before[name].get("cluster"), effects[name]
         story.pass_time_until(at, -2 * STEP_SECONDS)
+    if is_ending:
+        effect = effects.pop("wait")
+        assert "but its agent is silent since" in effect["message"]
+        assert "it is ABORTING until that is heard again, or it is given up at " in effect["message"]
+        assert execution(story.client, "wait")["closure"]["phase"] == "ABORTING"
     for name, effect in effects.items():
         story.check(name, effect)

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from admin.core.changes import rows_after
 from admin.services import decision_views
 from admin.services.context import Context
-from admin.services.evictions import evict_from_lost
+from admin.services.evictions import end_drained, evict_from_lost
 from admin.services.fleet import find_cluster, view_clusters
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import fleet
@@ -445,12 +445,12 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
         [note] = answer["notes"]
         assert note.startswith(f"Cluster 'east' is unreachable: its agent is silent since {heard[:19]}")
     assert effects(drain) == {
-        "goes-on": ("RUNS_ON", "east"),
+        "goes-on": ("ENDS", "east"),
         "again": ("RUNS_AGAIN", "west"),
         "fails": ("ENDS", "east"),
         "ending": ("ENDING", "east"),
     }
-    assert effects(removal) == effects(drain)
+    assert effects(removal) == effects(drain) | {"goes-on": ("RUNS_ON", "east")}
     outcomes = messages(drain)
     assert outcomes["ending"].startswith("It is being ended already, but its agent is silent since")
     assert messages(removal)["ending"] == outcomes["ending"]
@@ -460,6 +460,26 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
     at = {effect["id"]["name"]: effect["at"] for effect in drain["effects"]}
     assert at["again"][:19] == at["fails"][:19] == lost[:19]
     assert effects(cordon) == {}
+    done = ok(api.post(f"{API}/clusters/east/drain", json={"deadline": "10m"}))
+    assert done["notes"] == drain["notes"]
+
+
+def test_a_drain_of_a_silent_cluster_tells_where_what_waits_for_the_agent_runs_again(
+    app: Flask, api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent, west: PlayedAgent
+) -> None:
+    retry = {"attempts": 3, "retry_on": ["CLUSTER_LOST"], "on_lost": "wait"}
+    created(api, "again", **pool("both"), retry=retry)
+    assert east.start(1) == ["again"]
+    fall_silent(context, app_clock)
+    assert effects(preview(api, "drain", deadline="10m")) == {"again": ("RUNS_AGAIN", "west")}
+    assert effects(preview(api, "drain")) == {"again": ("RUNS_ON", "east")}
+    ok(api.post(f"{API}/clusters/east/drain", json={"deadline": "10m"}))
+    app_clock.advance(601)
+    end_drained(context_of(app))
+    assert execution(api, "again")["closure"]["phase"] == "ABORTING"
+    east.finish(["again"], "ABORTED")
+    decide_undecided(context)
+    assert (execution(api, "again")["closure"]["phase"], execution(api, "again")["cluster"]) == ("QUEUED", "west")
 
 
 @pytest.mark.usefixtures("west")

@@ -13,6 +13,7 @@ from sqlalchemy import delete
 from admin.store.revisions import revision_changes, revisions
 from admin.testing import running_admin
 from ctl.main import run
+from tests.support.agents import Clock
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
@@ -266,10 +267,13 @@ def test_definitions_say_by_which_revision_they_were_made(api: FlaskClient) -> N
     assert "provenance" not in get(api, "clusters/east")
 
 
-def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided(api: FlaskClient) -> None:
+def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided(
+    api: FlaskClient, app_clock: Clock
+) -> None:
     put_pool(api, "gpu", ["local"])
     switch(api, "local", "cordon", reason="new disks", claimed_by="otto")
     created(api, "waits", cluster_assignment={"cluster_pool_name": "gpu"})
+    app_clock.advance(600)
     switch(api, "local", "uncordon")
     switch(api, "local", "cordon", reason="old disks", claimed_by="ana")
     cordons = [event for event in get(api, "clusters/local/events")["events"] if event["type"] == "CORDONED"]
@@ -282,7 +286,9 @@ def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided
         return event["event"], event["claimed_by"], failed["reason"]
 
     first = (cordons[1]["number"], "otto", "is cordoned (new disks)")
-    assert verdict(explanation(api, "waits", "?decision=1")) == first
+    earlier = explanation(api, "waits", "?decision=1")
+    assert verdict(earlier) == first
+    assert earlier["candidates"][0]["why_not"].endswith(", 0 s ago")  # counted from the decision
     body = asked("next", cluster_assignment={"cluster_pool_name": "gpu"})
     placed = ok(api.post(f"{API}/placements", json=body))
     assert verdict(placed) == (cordons[0]["number"], "ana", "is cordoned (old disks)")

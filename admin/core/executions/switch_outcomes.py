@@ -125,12 +125,22 @@ class MissingAgent:
         """When an execution counts as lost: its cluster does, and its lease is over."""
         return max(attempt.lease_expires_at or self.lost_at, self.lost_at)
 
+    def is_drained(self, attempt: LeasedAttempt) -> bool:
+        """Whether a drain is to end an execution that waits for the agent, before it is given up."""
+        return (
+            self.drained_at is not None
+            and self.drained_at < self.given_up_at
+            and waits_for_agent(attempt)
+            and _is_cut_short(attempt, self.drained_at)
+        )
 
-def returns_without_agent(attempt: LeasedAttempt) -> bool:
-    """Whether an execution whose agent is missing goes back to the queue when its lease is over."""
+
+def returns_without_agent(attempt: LeasedAttempt, agent: MissingAgent) -> bool:
+    """Whether an execution whose agent is missing goes back to the queue when its lease or a drain is over."""
     if not may_have_started(attempt):
         return True
-    is_ended = attempt.phase != Phase.ABORTING.value and not waits_for_agent(attempt)
+    waits = waits_for_agent(attempt) and not agent.is_drained(attempt)
+    is_ended = attempt.phase != Phase.ABORTING.value and not waits
     return is_ended and seconds_until_retry(attempt, CLUSTER_LOST) is not None
 
 
@@ -145,9 +155,12 @@ def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Deci
     if attempt.phase == Phase.ABORTING.value:
         message = f"It is being ended already, but {agent.why}: it counts as ended {show_due(over, agent.now)}."
         return SwitchOutcome(outcome=Outcome.ENDING, message=message, cluster=attempt.cluster, at=over)
+    if agent.drained_at is not None and agent.is_drained(attempt):
+        asked = f"Its agent is to end it {show_due(agent.drained_at, agent.now)}, but {agent.why}"
+        until = f"it is ABORTING until that is heard again, or it is given up {show_due(over, agent.now)}"
+        return _ended(attempt, over, decision, f"{asked}: {until} (on_lost: wait)")
     if waits_for_agent(attempt):
-        drained = "" if agent.drained_at is None else f", and is ended from {show_time(agent.drained_at)} on if it is"
-        message = f"May run on, but {agent.why}{drained}; it is given up {show_due(over, agent.now)} (on_lost: wait)."
+        message = f"May run on, but {agent.why}; it is given up {show_due(over, agent.now)} (on_lost: wait)."
         return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=over)
     return _ended(attempt, over, decision, f"Counts as lost {_when_lost(attempt, agent)}")
 

@@ -34,6 +34,14 @@ def read_report(report: object) -> dict[str, Any]:
     return {key: value for key, value in read(REPORT, report).items() if value is not None}
 
 
+def eta_of(report: Mapping[str, Any], free: Amounts | None) -> str | None:
+    """How long new work would wait to start, as reported; None where it waits for a slot first.
+
+    `free` is what is free for new work, since the report knows nothing of what waits.
+    """
+    return None if free is not None and free.get("executions", 1) <= 0 else report.get("eta")
+
+
 #: Fields that change with every job, and matter only to strategies that look at load.
 _LOAD_FIELDS = frozenset({"free", "eta"})
 

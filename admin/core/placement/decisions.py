@@ -305,7 +305,8 @@ def render_candidates(
 ) -> list[dict[str, Any]]:
     """The candidates of a stored decision with scores, ranks and draws, which are the same whenever they are made.
 
-    `switched_by` are the events that set the states of `switched_candidates`, by cluster and state.
+    `switched_by` are the events that set the states of `switched_candidates`, by cluster and state. Ages are counted
+    from `now`, which is the time of the decision for one of the past.
     """
     by_position = STRATEGIES[trail["strategy"]].score_by_position
     candidates = [dict(candidate) for candidate in trail["candidates"]]

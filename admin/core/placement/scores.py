@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from admin.core.fleet.clusters import eta_of
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet, Group
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.quantities import parse_duration
@@ -38,8 +39,9 @@ def _utilization(candidate: Candidate, _: Workload) -> float | None:
 
 def _start_seconds(candidate: Candidate, workload: Workload) -> float | None:
     report, free = candidate.cluster.state.report, candidate.free
-    if "eta" in report:
-        return float(parse_duration(report["eta"], zero=True))
+    eta = eta_of(report, free)
+    if eta is not None:
+        return float(parse_duration(eta, zero=True))
     return 0.0 if free is not None and not shortages(free, workload.takes_of(candidate.cluster)) else None
 
 

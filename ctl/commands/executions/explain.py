@@ -76,7 +76,12 @@ def show_explanation(session: Session, explanation: Document) -> None:
     candidates = explanation.get("candidates") or []
     if candidates:
         printer.line()
-        show_candidates(printer, candidates)
+        decided_at = explanation.get("decided_at")
+        if decided_at:
+            ages = "" if printer.is_wide else "; ages are counted from then"
+            number = explanation.get("decision") or 1
+            printer.sentence(f"As of decision {number}, {printer.when(decided_at)}{ages}:")
+        show_candidates(printer, candidates, as_of=decided_at)
     show_non_candidates(printer, explanation.get("not_candidates") or [])
     history = explanation.get("history") or []
     if len(history) > 1:
@@ -268,15 +273,15 @@ def _target(rung: Document) -> str:
     return " ".join(str(rung[key]) for key in ("kind", "name") if rung.get(key))
 
 
-def show_candidates(printer: Printer, candidates: Sequence[Document]) -> None:
-    """Every candidate with its verdicts, and why it was not chosen."""
+def show_candidates(printer: Printer, candidates: Sequence[Document], *, as_of: str | None = None) -> None:
+    """Every candidate with its verdicts, and why it was not chosen; as of a decision of the past, or of now."""
     words = dict.fromkeys(verdict["filter"] for candidate in candidates for verdict in candidate.get("verdicts") or [])
     # Why a cluster does not pass a filter stands beside it in any case.
     filters = [word for word in words if word != WEIGHT_FILTER and word not in STATE_FILTERS and printer.is_wide]
     headings = (_HEADINGS.get(word, word).upper() for word in filters)
     columns = ["CLUSTER", "WEIGHT", "STATE", *headings, "SCORE", "RANK"]
     columns += ["DRAW"] if printer.is_wide else []
-    rows = [_candidate_cells(printer, candidate, filters) for candidate in candidates]
+    rows = [_candidate_cells(printer, candidate, filters, as_of) for candidate in candidates]
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
 
 
@@ -312,14 +317,14 @@ def _drop(printer: Printer, entry: Document) -> str:
     return f"{reason}, {describe_provenance(printer, provenance)}"
 
 
-def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[str]) -> list[str]:
+def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[str], as_of: str | None) -> list[str]:
     verdicts = {verdict["filter"]: verdict for verdict in candidate.get("verdicts") or []}
     name = str(candidate.get("cluster", "")) + (" (expected)" if candidate.get("expected") else "")
     is_weightless = WEIGHT_FILTER in verdicts and not verdicts[WEIGHT_FILTER].get("passed")
     cells = [name, _number(candidate.get("weight")) + (" (no)" if is_weightless else ""), _state(verdicts)]
     cells += [_verdict(verdicts.get(word)) for word in filters]
     cells += [_number(candidate.get(key)) for key in ("score", "rank", *(["draw"] if printer.is_wide else []))]
-    why_not = printer.in_words(_why_not(printer, candidate, verdicts))
+    why_not = printer.in_words(_why_not(printer, candidate, verdicts), as_of=as_of)
     return [*cells, "yes" if candidate.get("chosen") else "", why_not]
 
 

@@ -139,7 +139,9 @@ def _remaining_work(session: Session, verb: str, answer: Document) -> str:
     cluster = answer.get("cluster") or {}
     number = int(cluster.get("leases") or 0) if verb == "drain" else 0
     deadline = session.printer.when(cluster.get("drain_deadline"), is_ahead=True)
-    rest = f", and what is left is ended {deadline}" if deadline else ""
+    heard = f"when its agent is heard again, {deadline} at the earliest"
+    end = heard if cluster.get("unreachable_since") else deadline
+    rest = f", and what is left is ended {end}" if deadline else ""
     return f": {count(number, 'execution')} may finish there{rest}" if number else ""
 
 

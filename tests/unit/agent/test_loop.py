@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agent.calls import Runner
 from agent.config import Config
+from agent.engines.safe import SafeEngine
 from agent.intents import Intent, Stage
 from agent.loop import Agent
+from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
 from agent.status import StatusLine
 from agent.testing import QUEUED, RUNNING, SUCCEEDED, FakeClock, FakeEngine, Program
@@ -277,6 +280,19 @@ def test_an_unknown_eta_is_not_reported(bench: Bench, seconds: float | None) -> 
     bench.engine.eta_seconds = seconds
     run_until(bench, lambda: bool(bench.script.bodies))
     assert "eta" not in bench.script.bodies[0]["report"]
+
+
+def test_no_eta_is_reported_while_every_slot_is_taken(bench: Bench, tmp_path: Path) -> None:
+    config = Config(cluster="alpha", endpoint=bench.script.url, state_directory=tmp_path, token_file=tmp_path, slots=2)
+    reporter = Reporter(config, SafeEngine(bench.engine), bench.clock)
+    reports = []
+    for active in (1, 2, 1):
+        work: Any = SimpleNamespace(intents=SimpleNamespace(active=active), problem=None)
+        reporter.measure(work)
+        assert reporter.report is not None
+        reports.append((reporter.report["free"]["executions"], reporter.report.get("eta")))
+        bench.clock.advance(3600)
+    assert reports == [(1, "1500ms"), (0, None), (1, "1500ms")]
 
 
 def test_a_refused_token_ends_an_agent_that_holds_nothing(bench: Bench) -> None:
