@@ -30,7 +30,9 @@ _COLUMNS = {
     "created_by": ("created_by", "claimed_by"),
     "decided_at": ("id", "decisions"),
     "duration": ("duration", "phase", "started_at"),
-    "node": ("nodes",),
+    "exit_code": ("exit_code", "phase", "last_failure"),
+    "native_id": ("native_id", "phase", "last_failure"),
+    "node": ("nodes", "phase", "last_failure"),
     "silent": ("silent_since", "finished_at", "cluster"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
@@ -50,6 +52,10 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         return number
     if field == "cause":
         return _cause(table)
+    if field == "native_id":
+        return _or_before(table, field, _failure(table)[field].as_string())
+    if field == "exit_code":
+        return _or_before(table, field, _failure(table)[field].as_integer())
     if field == "created_by":
         return _with_claim(table.c.created_by, table.c.claimed_by)
     if field == "abort_principal":
@@ -66,6 +72,17 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
+
+
+def _failure(table: FromClause) -> Any:  # the operators of JSON have no types
+    """The record of the attempt that another one follows."""
+    return table.c.last_failure
+
+
+def _or_before(table: FromClause, name: str, before: AnyColumn) -> AnyColumn:
+    """A column of an attempt; while the next attempt waits, of the one before, as its record has it."""
+    value = table.c[name]
+    return case((and_(table.c.phase == Phase.QUEUED.value, value.is_(None)), before), else_=value)
 
 
 def _is_silent(table: FromClause) -> ColumnElement[bool]:
@@ -121,15 +138,16 @@ def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: 
 
 def _fits_nodes(condition: Condition, table: FromClause) -> ColumnElement[bool]:
     """Whether one of an execution's nodes fits; of a condition that excludes some, whether none of them does."""
-    node = _Entries(table.c.nodes).table_valued("value").c.value
+    node = _Entries(_or_before(table, "nodes", _failure(table)["nodes"])).table_valued("value").c.value
+    nodes = select(node).where(node.is_not(None))  # SQLite has one entry, NULL, for a key that a record lacks
     names = [value for value in condition.values if value != ""]
     match condition.function:
         case "eq" | "value_in" | "ne" | "value_not_in":
-            is_one: ColumnElement[bool] = exists(select(node).where(node.in_(names)))
+            is_one: ColumnElement[bool] = exists(nodes.where(node.in_(names)))
             if "" in condition.values:
-                is_one = or_(is_one, ~exists(select(node)))
+                is_one = or_(is_one, ~exists(nodes))
             return is_one if condition.function in ("eq", "value_in") else ~is_one
-    return exists(select(node).where(_compares(condition.function, node, condition.values[0])))
+    return exists(nodes.where(_compares(condition.function, node, condition.values[0])))
 
 
 def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -> ColumnElement[bool]:
@@ -159,7 +177,7 @@ def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
 
 def _cause(table: FromClause) -> AnyColumn:
     """The cause of an execution, by the same rules as `cause_of_execution`; "" where it has none."""
-    failure: Any = table.c.last_failure  # the operators of JSON have no types
+    failure = _failure(table)
     before = _by_rules(failure["outcome"].as_string(), failure["reason"].as_string())
     return case((table.c.phase == Phase.QUEUED.value, before), else_=_by_rules(table.c.phase, table.c.reason))
 
