@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 from marshmallow import fields
 from msgspec import Meta
 
-from admin.core.executions.attempts import attempt_number
+from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.lifecycle import phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.summaries import off_because
@@ -69,7 +69,7 @@ class ClusterExecutionAnswer(Answer):
             execution,
             id=ExecutionIdAnswer.from_execution(execution),
             reason=reason,
-            attempt_number=attempt_number(execution),
+            attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
         )
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from admin.core.executions.attempt_records import AttemptRecord, attempt_before, cause_of_execution
-from admin.core.executions.attempts import attempt_number
+from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.statuses import Status
@@ -119,7 +119,7 @@ class ListedAnswer(Answer):
     revision: int
     attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
     attempt_number: Annotated[
-        int | None, Meta(description="Which attempt it is at; those that never began do not count.")
+        int | None, Meta(description="Which attempt began last; those that never began do not count.")
     ] = None
     phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
     silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
@@ -169,7 +169,7 @@ class ListedAnswer(Answer):
             limit_scope=execution.limit_scope,
             revision=execution.revision,
             attempt=execution.attempt,
-            attempt_number=attempt_number(execution),
+            attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
             silence=silence,
             unconfirmed=execution.unconfirmed or None,

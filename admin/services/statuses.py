@@ -9,7 +9,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import UNDECIDED, attempt_number, seconds_until_retry, time_limit_ends_at
+from admin.core.executions.attempts import (
+    UNDECIDED,
+    attempt_number,
+    attempts_begun,
+    seconds_until_retry,
+    time_limit_ends_at,
+)
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.limits import Limits, may_lack_memory
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
@@ -83,6 +89,7 @@ def view_status(
         reason_message=execution.reason_message or _ended_by(attempts),
         cluster=execution.cluster,
         attempt=attempt_number(execution),
+        attempts_begun=attempts_begun(execution),
         attempts=retries.attempts,
         failure=None if execution.last_failure is None else AttemptRecord.from_json(execution.last_failure),
         route=describe_rungs(settings_trail["rungs"]),

@@ -12,6 +12,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from admin.core.changes import ANONYMOUS
+from admin.core.executions.attempts import MAY_NOT_HAVE_BEGUN
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition
@@ -25,7 +26,7 @@ from admin.store.sql_types import AnyColumn
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
-    "attempt": ("attempt", "unstarted"),
+    "attempt": ("attempt", "unstarted", "phase", "started_at", "native_id"),
     "cause": ("phase", "reason", "last_failure"),
     "created_by": ("created_by", "claimed_by"),
     "decided_at": ("id", "decisions"),
@@ -47,9 +48,8 @@ def stored_columns(field: str) -> tuple[str, ...]:
 
 def value_of(table: FromClause, field: str) -> AnyColumn:
     """A field as it is shown, where it has one value: a column, the value of a label, the cause and so on."""
-    if field == "attempt":  # leases that never started are left out
-        number: AnyColumn = table.c.attempt - table.c.unstarted
-        return number
+    if field == "attempt":
+        return _attempts_begun(table)
     if field == "cause":
         return _cause(table)
     if field == "native_id":
@@ -72,6 +72,13 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
+
+
+def _attempts_begun(table: FromClause) -> AnyColumn:
+    """How many attempts have begun, by the same rule as `attempts_begun`."""
+    number: AnyColumn = table.c.attempt - table.c.unstarted
+    waits = (table.c.phase.in_(MAY_NOT_HAVE_BEGUN), table.c.started_at.is_(None), table.c.native_id.is_(None))
+    return case((and_(number > 1, *waits), number - 1), else_=number)
 
 
 def _failure(table: FromClause) -> Any:  # the operators of JSON have no types

@@ -101,7 +101,7 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     back_off = "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s."
     assert message(agent, "again") == back_off
     current = status(agent, "again")
-    assert (current["attempt"], current["attempts"]) == (2, 3)
+    assert (current["attempt"], current["attempts"]) == (1, 3)
     failure = {
         "attempt": 1,
         "attempt_number": 1,
@@ -355,7 +355,8 @@ def test_it_is_in_the_queue_since_it_came_back_to_it(agent: PlayedAgent, clock: 
     assert since > created_at
     assert execution(agent.client, "again", agent.project)["phase_since"] == since
     [waits] = get(agent.client, f"clusters/{agent.cluster}")["next_executions"]
-    assert (waits["phase_since"], waits["attempt_number"]) == (since, 2)
+    assert (waits["phase_since"], waits["attempt_number"]) == (since, 1)
+    assert status(agent, "again")["attempt"] == 1
 
 
 def test_a_queueing_budget_says_who_set_it(agent: PlayedAgent, context: Context, clock: Clock) -> None:
