@@ -27,6 +27,7 @@ COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": 
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
     "attempt": ("attempt", "unstarted", "phase", "started_at", "native_id"),
+    "backoff": ("phase", "not_before"),
     "cause": ("phase", "reason", "last_failure"),
     "created_by": ("created_by", "claimed_by"),
     "decided_at": ("id", "decisions"),
@@ -44,6 +45,18 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 def stored_columns(field: str) -> tuple[str, ...]:
     """The columns that a field is read from."""
     return ("labels",) if field.startswith(LABEL_PREFIX) else _COLUMNS.get(field, (field,))
+
+
+def is_backing_off(table: FromClause, now: datetime) -> ColumnElement[bool]:
+    """Whether the time of an execution's next attempt is still to come."""
+    return and_(table.c.phase == Phase.QUEUED.value, table.c.not_before.is_not(None), table.c.not_before > now)
+
+
+def _value_for(condition: Condition, table: FromClause) -> AnyColumn:
+    """The field that a condition is on, as of when that was asked."""
+    if condition.field == "backoff":
+        return case((is_backing_off(table, condition.asked_at or _EARLIEST), "true"), else_="false")
+    return value_of(table, condition.field)
 
 
 def value_of(table: FromClause, field: str) -> AnyColumn:
@@ -114,7 +127,7 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     if condition.function in ("ne", "value_not_in"):
         return ~_is_one_of(condition, table)
     value = condition.values[0]
-    comparison = _compares(condition.function, value_of(table, condition.field), value)
+    comparison = _compares(condition.function, _value_for(condition, table), value)
     if condition.field == "duration" and condition.asked_at is not None:
         return or_(comparison, _runs_for(condition.function, value, condition.asked_at, table))
     return comparison
@@ -170,7 +183,7 @@ def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
     """Whether a field has one of some values; a caller also matches by the author or the claimed name alone."""
-    shown = _is_in(value_of(table, condition.field), condition.values)
+    shown = _is_in(_value_for(condition, table), condition.values)
     names = tuple(value for value in condition.values if value != "")
     match condition.field:
         case "created_by":

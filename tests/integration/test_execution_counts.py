@@ -110,6 +110,19 @@ def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: Played
     assert len(listed(agent, "created_by=anonymous")) == len(ENDS) + 4
 
 
+def test_executions_in_back_off_are_selected_whatever_their_reason(agent: PlayedAgent, clock: Clock) -> None:
+    put_attribute(agent.client, "project", "task_resource_attributes", {"limits": {"cpu": "4"}}, project=agent.project)
+    selector = {"project": agent.project, "filters": "eq(name,later)"}
+    ok(agent.client.post(f"{API}/executions/redecide", json={"selector": selector}))
+    assert execution(agent.client, "later", agent.project)["closure"]["reason"]["code"] != "RETRY"
+    assert listed(agent, "backoff=true") == listed(agent, "filters=ne(backoff,false)") == ["again", "later"]
+    assert counts(agent, "phase", "&backoff=true") == {"QUEUED": 2}
+    assert "waits" in listed(agent, "backoff=false&phase=QUEUED")
+    clock.advance(61)
+    assert listed(agent, "filters=eq(backoff,true)") == ["later"]
+    refused(agent.client.get(f"{API}/executions?backoff=maybe"), 400, "invalid_request", "backoff")
+
+
 def test_executions_are_counted_by_what_they_share(agent: PlayedAgent) -> None:
     cluster = agent.cluster
     assert counts(agent, "cause") == {
