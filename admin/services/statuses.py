@@ -167,8 +167,9 @@ def _why_no_other(execution: Execution) -> str:
 
 def _start(connection: Connection, execution: Execution, position: int, now: datetime) -> Start:
     """When an execution starts that is in line at a cluster."""
-    held, waiting = statuses.ahead(connection, execution, MOST_AHEAD + 1)
-    return find_start(execution.cluster or "", position, held, waiting, now)
+    held, waiting = statuses.ahead(connection, execution, MOST_AHEAD + 1, now)
+    backing_off = statuses.count_backing_off(connection, execution, now)
+    return find_start(execution.cluster or "", position, held, waiting, now, backing_off)
 
 
 def _times(execution: Execution, attempts: AttemptList, now: datetime) -> Times | None:

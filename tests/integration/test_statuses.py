@@ -427,6 +427,21 @@ def test_a_run_in_line_says_by_when_it_starts_at_the_latest(agent: PlayedAgent, 
     assert "start" not in status(agent, "fourth")
 
 
+def test_what_is_in_back_off_is_not_in_line_until_its_time(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "fails", retry={"attempts": 2, "backoff": "100s"})
+    agent.finish(agent.start(), "FAILED", exit_code=1)
+    add(agent, "waits")
+    start = status(agent, "waits")["start"]
+    assert (start["position"], start["waiting"], start["backing_off"], start["ahead"]) == (1, 0, 1, [])
+    [fails, waits] = get(agent.client, f"clusters/{agent.cluster}")["next_executions"]
+    assert datetime.fromisoformat(fails["not_before"]) > clock()
+    assert "not_before" not in waits
+    clock.advance(101)
+    agent.sync()
+    start = status(agent, "waits")["start"]
+    assert (start["position"], start["waiting"], start["backing_off"]) == (2, 1, 0)
+
+
 def test_a_lost_cluster_is_said_to_be_silent_since_when(agent: PlayedAgent, context: Context, clock: Clock) -> None:
     put_pool(agent.client, f"std-{agent.project}", [agent.cluster])
     heard = get(agent.client, f"clusters/{agent.cluster}")["last_sync_at"][:19]
