@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Self
 from marshmallow import fields
 from msgspec import Meta
 
-from admin.core.executions.attempts import attempt_number
-from admin.core.executions.lifecycle import phase_began_at
+from admin.core.executions.attempts import attempts_begun
+from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health, eta_of
 from admin.core.fleet.summaries import off_because
 from admin.core.resources import format_amounts
@@ -61,6 +61,7 @@ class ClusterExecutionAnswer(Answer):
     created_at: Time
     started_at: Time | None = None
     lease_expires_at: Time | None = None
+    not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
 
     @classmethod
     def from_execution(cls, execution: ListedExecution) -> ClusterExecutionAnswer:
@@ -69,8 +70,9 @@ class ClusterExecutionAnswer(Answer):
             execution,
             id=ExecutionIdAnswer.from_execution(execution),
             reason=reason,
-            attempt_number=attempt_number(execution),
+            attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
+            not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
         )
 
 

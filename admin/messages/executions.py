@@ -8,8 +8,8 @@ from marshmallow import validate
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from admin.core.executions.attempt_records import AttemptRecord, cause_of_execution
-from admin.core.executions.attempts import attempt_number
+from admin.core.executions.attempt_records import AttemptRecord, attempt_before, cause_of_execution
+from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.statuses import Status
@@ -119,7 +119,7 @@ class ListedAnswer(Answer):
     revision: int
     attempt: Annotated[int, Meta(description="Of its lease: agents report with it.")]
     attempt_number: Annotated[
-        int | None, Meta(description="Which attempt it is at; those that never began do not count.")
+        int | None, Meta(description="Which attempt began last; those that never began do not count.")
     ] = None
     phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
     silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
@@ -127,7 +127,9 @@ class ListedAnswer(Answer):
         bool | None, Meta(description="True where it has ended, and nobody has confirmed that its job has.")
     ] = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
-    native_id: str | None = None
+    native_id: Annotated[
+        str | None, Meta(description="Like `nodes` and `exit_code` of the attempt before while the next one waits.")
+    ] = None
     nodes: list[str] | None = None
     exit_code: int | None = None
     last_failure: Annotated[
@@ -148,6 +150,7 @@ class ListedAnswer(Answer):
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
+        last = attempt_before(execution) or execution
         return cls(  # field by field, which takes half the time of `from_attributes`
             id=ExecutionIdAnswer.from_execution(execution),
             uid=execution.uid or None,
@@ -166,14 +169,14 @@ class ListedAnswer(Answer):
             limit_scope=execution.limit_scope,
             revision=execution.revision,
             attempt=execution.attempt,
-            attempt_number=attempt_number(execution),
+            attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
             silence=silence,
             unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
-            native_id=execution.native_id,
-            nodes=execution.nodes,
-            exit_code=execution.exit_code,
+            native_id=last.native_id,
+            nodes=last.nodes,
+            exit_code=last.exit_code,
             last_failure=_last_failure(execution),
             lease_expires_at=execution.lease_expires_at,
             decisions=execution.decisions,

@@ -87,6 +87,7 @@ class SelectorFields(RequestSchema):
     unconfirmed = fields.String(
         metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}
     )
+    backoff = fields.String(metadata={"description": "true: its next attempt waits for its time."})
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})
@@ -103,7 +104,7 @@ _PLAIN = [name for name in SelectorFields().fields if name not in ("created_afte
 
 def conditions_of(selector: Fields, now: datetime) -> list[Condition]:
     """The conditions that a selector's fields make; the state counts where no filter names one."""
-    conditions = [equals(name, *_values(name, selector[name])) for name in _PLAIN if name in selector]
+    conditions = [equals(name, *_values(name, selector[name]), asked_at=now) for name in _PLAIN if name in selector]
     for name, function in (("created_after", "gte"), ("created_before", "lt")):
         if name in selector:
             time = time_of(selector[name], now, name)

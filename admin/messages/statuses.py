@@ -66,7 +66,8 @@ class StartAnswer(Answer):
 
     position: Annotated[int, Meta(description="In line, from 1, among those that may start.")]
     running: Annotated[int, Meta(description=f"Executions that its cluster's agent has; {MOST_AHEAD + 1} for more.")]
-    waiting: Annotated[int, Meta(description="Those that wait before it; the same.")]
+    waiting: Annotated[int, Meta(description="Those that wait before it and may start; the same.")]
+    backing_off: Annotated[int, Meta(description="Those in back-off that go before it if their time comes first.")]
     unlimited: Annotated[int, Meta(description="Of both, those without a time limit.")]
     latest_at: Annotated[Time | None, Meta(description="By when it starts; absent where there is no bound.")] = None
     first_end_at: Annotated[Time | None, Meta(description="By when the first of those that run has ended.")] = None

@@ -9,7 +9,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import UNDECIDED, attempt_number, seconds_until_retry, time_limit_ends_at
+from admin.core.executions.attempts import (
+    UNDECIDED,
+    attempt_number,
+    attempts_begun,
+    seconds_until_retry,
+    time_limit_ends_at,
+)
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.limits import Limits, may_lack_memory
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
@@ -84,6 +90,7 @@ def view_status(
         reason_message=execution.reason_message or _ended_by(attempts),
         cluster=execution.cluster,
         attempt=attempt_number(execution),
+        attempts_begun=attempts_begun(execution),
         attempts=retries.attempts,
         failure=None if execution.last_failure is None else AttemptRecord.from_json(execution.last_failure),
         route=describe_rungs(settings_trail["rungs"]),
@@ -163,8 +170,9 @@ def _why_no_other(execution: Execution) -> str:
 
 def _start(connection: Connection, execution: Execution, position: int, now: datetime) -> Start:
     """When an execution starts that is in line at a cluster."""
-    held, waiting = statuses.ahead(connection, execution, MOST_AHEAD + 1)
-    return find_start(execution.cluster or "", position, held, waiting, now)
+    held, waiting = statuses.ahead(connection, execution, MOST_AHEAD + 1, now)
+    backing_off = statuses.count_backing_off(connection, execution, now)
+    return find_start(execution.cluster or "", position, held, waiting, now, backing_off)
 
 
 def _times(execution: Execution, attempts: AttemptList, now: datetime) -> Times | None:

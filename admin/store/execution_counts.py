@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, FromClause, Integer, Text, and_, case, cast, func, select
+from sqlalchemy import Connection, FromClause, Integer, Text, case, cast, func, select
 
-from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition
 from admin.store import derived_fields
 from admin.store.derived_fields import Check
-from admin.store.execution_fields import stored_columns, value_of
+from admin.store.execution_fields import is_backing_off, stored_columns, value_of
 from admin.store.execution_lists import LIST_LIMITS, NEWEST_FIRST, ListLimits, Place, Walk, find_path
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn
@@ -57,8 +56,7 @@ def count_page(
     columns_examined = [executions.c[name] for name in dict.fromkeys(names)]
     examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
     value = _text_of(examined, by) if field is None else field.key(examined)
-    is_backing_off = and_(examined.c.phase == Phase.QUEUED.value, examined.c.not_before > now)
-    next_attempt = case((is_backing_off, examined.c.not_before))
+    next_attempt = case((is_backing_off(examined, now), examined.c.not_before))
     # Grouped once more outside: PostgreSQL groups by no subquery that it selects.
     rows = (
         select(value.label("value"), next_attempt.label("next_attempt"), *check.keys(examined))

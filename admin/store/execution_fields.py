@@ -12,6 +12,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from admin.core.changes import ANONYMOUS
+from admin.core.executions.attempts import MAY_NOT_HAVE_BEGUN
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import LABEL_PREFIX, Condition
@@ -25,12 +26,15 @@ from admin.store.sql_types import AnyColumn
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
-    "attempt": ("attempt", "unstarted"),
+    "attempt": ("attempt", "unstarted", "phase", "started_at", "native_id"),
+    "backoff": ("phase", "not_before"),
     "cause": ("phase", "reason", "last_failure"),
     "created_by": ("created_by", "claimed_by"),
     "decided_at": ("id", "decisions"),
     "duration": ("duration", "phase", "started_at"),
-    "node": ("nodes",),
+    "exit_code": ("exit_code", "phase", "last_failure"),
+    "native_id": ("native_id", "phase", "last_failure"),
+    "node": ("nodes", "phase", "last_failure"),
     "silent": ("silent_since", "finished_at", "cluster"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
@@ -43,13 +47,28 @@ def stored_columns(field: str) -> tuple[str, ...]:
     return ("labels",) if field.startswith(LABEL_PREFIX) else _COLUMNS.get(field, (field,))
 
 
+def is_backing_off(table: FromClause, now: datetime) -> ColumnElement[bool]:
+    """Whether the time of an execution's next attempt is still to come."""
+    return and_(table.c.phase == Phase.QUEUED.value, table.c.not_before.is_not(None), table.c.not_before > now)
+
+
+def _value_for(condition: Condition, table: FromClause) -> AnyColumn:
+    """The field that a condition is on, as of when that was asked."""
+    if condition.field == "backoff":
+        return case((is_backing_off(table, condition.asked_at or _EARLIEST), "true"), else_="false")
+    return value_of(table, condition.field)
+
+
 def value_of(table: FromClause, field: str) -> AnyColumn:
     """A field as it is shown, where it has one value: a column, the value of a label, the cause and so on."""
-    if field == "attempt":  # leases that never started are left out
-        number: AnyColumn = table.c.attempt - table.c.unstarted
-        return number
+    if field == "attempt":
+        return _attempts_begun(table)
     if field == "cause":
         return _cause(table)
+    if field == "native_id":
+        return _or_before(table, field, _failure(table)[field].as_string())
+    if field == "exit_code":
+        return _or_before(table, field, _failure(table)[field].as_integer())
     if field == "created_by":
         return _with_claim(table.c.created_by, table.c.claimed_by)
     if field == "abort_principal":
@@ -66,6 +85,24 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
+
+
+def _attempts_begun(table: FromClause) -> AnyColumn:
+    """How many attempts have begun, by the same rule as `attempts_begun`."""
+    number: AnyColumn = table.c.attempt - table.c.unstarted
+    waits = (table.c.phase.in_(MAY_NOT_HAVE_BEGUN), table.c.started_at.is_(None), table.c.native_id.is_(None))
+    return case((and_(number > 1, *waits), number - 1), else_=number)
+
+
+def _failure(table: FromClause) -> Any:  # the operators of JSON have no types
+    """The record of the attempt that another one follows."""
+    return table.c.last_failure
+
+
+def _or_before(table: FromClause, name: str, before: AnyColumn) -> AnyColumn:
+    """A column of an attempt; while the next attempt waits, of the one before, as its record has it."""
+    value = table.c[name]
+    return case((and_(table.c.phase == Phase.QUEUED.value, value.is_(None)), before), else_=value)
 
 
 def _is_silent(table: FromClause) -> ColumnElement[bool]:
@@ -90,7 +127,7 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     if condition.function in ("ne", "value_not_in"):
         return ~_is_one_of(condition, table)
     value = condition.values[0]
-    comparison = _compares(condition.function, value_of(table, condition.field), value)
+    comparison = _compares(condition.function, _value_for(condition, table), value)
     if condition.field == "duration" and condition.asked_at is not None:
         return or_(comparison, _runs_for(condition.function, value, condition.asked_at, table))
     return comparison
@@ -121,15 +158,16 @@ def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: 
 
 def _fits_nodes(condition: Condition, table: FromClause) -> ColumnElement[bool]:
     """Whether one of an execution's nodes fits; of a condition that excludes some, whether none of them does."""
-    node = _Entries(table.c.nodes).table_valued("value").c.value
+    node = _Entries(_or_before(table, "nodes", _failure(table)["nodes"])).table_valued("value").c.value
+    nodes = select(node).where(node.is_not(None))  # SQLite has one entry, NULL, for a key that a record lacks
     names = [value for value in condition.values if value != ""]
     match condition.function:
         case "eq" | "value_in" | "ne" | "value_not_in":
-            is_one: ColumnElement[bool] = exists(select(node).where(node.in_(names)))
+            is_one: ColumnElement[bool] = exists(nodes.where(node.in_(names)))
             if "" in condition.values:
-                is_one = or_(is_one, ~exists(select(node)))
+                is_one = or_(is_one, ~exists(nodes))
             return is_one if condition.function in ("eq", "value_in") else ~is_one
-    return exists(select(node).where(_compares(condition.function, node, condition.values[0])))
+    return exists(nodes.where(_compares(condition.function, node, condition.values[0])))
 
 
 def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -> ColumnElement[bool]:
@@ -145,7 +183,7 @@ def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
     """Whether a field has one of some values; a caller also matches by the author or the claimed name alone."""
-    shown = _is_in(value_of(table, condition.field), condition.values)
+    shown = _is_in(_value_for(condition, table), condition.values)
     names = tuple(value for value in condition.values if value != "")
     match condition.field:
         case "created_by":
@@ -159,7 +197,7 @@ def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
 
 def _cause(table: FromClause) -> AnyColumn:
     """The cause of an execution, by the same rules as `cause_of_execution`; "" where it has none."""
-    failure: Any = table.c.last_failure  # the operators of JSON have no types
+    failure = _failure(table)
     before = _by_rules(failure["outcome"].as_string(), failure["reason"].as_string())
     return case((table.c.phase == Phase.QUEUED.value, before), else_=_by_rules(table.c.phase, table.c.reason))
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from admin.core.executions.causes import phases_of
-from admin.core.executions.lifecycle import UNFINISHED
+from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.store import derived_fields
 from admin.store.derived_fields import Check
@@ -222,6 +222,8 @@ def find_path(connection: Connection, conditions: list[Condition], sort_by: str)
     named = {**exact, "state": _states(exact.get("state"))}
     if "cause" in exact and "phase" not in exact:
         named["phase"] = equals("phase", *phases_of(exact["cause"].values))
+    if "backoff" in exact and exact["backoff"].values == ("true",) and "phase" not in exact:
+        named["phase"] = equals("phase", Phase.QUEUED.value)
     if "project" in exact and "domain" not in exact and len(exact["project"].values) == 1:
         named["domain"] = equals("domain", *_domains(connection, exact["project"].values[0]))
     lead = next(lead for lead in _leads(named, sort_by) if _is_narrow(named, lead))

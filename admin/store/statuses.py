@@ -31,13 +31,20 @@ def _is_before(execution: Execution) -> ColumnElement[bool]:
     return key < tuple_(execution.tier, -execution.priority, execution.id)
 
 
-def ahead(connection: Connection, execution: Execution, limit: int) -> tuple[list[Ahead], list[Ahead]]:
-    """What the agent of an execution's cluster has, and what waits there before it; so many of each at most."""
+def count_backing_off(connection: Connection, execution: Execution, now: datetime) -> int:
+    """How many at its cluster are in back-off that would go before an execution if they might start."""
+    is_before = (_columns.cluster == execution.cluster, _columns.not_before > now, _is_before(execution))
+    return int(connection.execute(select(func.count()).where(*UNLEASED, *is_before)).scalar_one())
+
+
+def ahead(connection: Connection, execution: Execution, limit: int, now: datetime) -> tuple[list[Ahead], list[Ahead]]:
+    """What the agent of an execution's cluster has, and what may start there before it; so many of each at most."""
     names = ("project", "domain", "name", "phase", "started_at", "content")
     query = select(*(_columns[name] for name in names)).where(_columns.cluster == execution.cluster).limit(limit)
     held = query.where(LEASED).order_by(_columns.id)
-    waiting = query.where(*UNLEASED, _is_before(execution)).order_by(*_ORDER)
-    return [_ahead(row) for row in connection.execute(held)], [_ahead(row) for row in connection.execute(waiting)]
+    waiting = query.where(*UNLEASED, MAY_START, _is_before(execution)).order_by(*_ORDER)
+    rows = connection.execute(held), connection.execute(waiting, {"now": now})
+    return [_ahead(row) for row in rows[0]], [_ahead(row) for row in rows[1]]
 
 
 def _ahead(row: AnyRow) -> Ahead:

@@ -96,12 +96,31 @@ def test_executions_are_selected_by_what_ended_them(agent: PlayedAgent) -> None:
     assert [closure.get("cause") for closure in shown.values()] == ["LIMIT", None, "EXIT_CODE"]
 
 
-def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: PlayedAgent) -> None:
-    assert listed(agent, "filters=gt(attempt,1)") == listed(agent, "filters=eq(attempt,2)") == ["again", "later"]
-    assert listed(agent, "filters=gt(attempt_number,1)") == ["again", "later"]  # what was given back does not count
+def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: PlayedAgent, clock: Clock) -> None:
+    assert listed(agent, "filters=gt(attempt,1)") == []  # what waits for its second attempt has begun one
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/development/later", json={}))
+    clock.advance(61)
+    agent.start()
+    assert listed(agent, "filters=gt(attempt,1)") == listed(agent, "filters=eq(attempt,2)") == ["again"]
+    assert listed(agent, "filters=gt(attempt_number,1)") == ["again"]  # what was given back does not count
     assert listed(agent, "filters=gte(attempt,3)") == []
+    for name, number in (("again", 2), ("later", 1), ("waits", 1)):
+        assert execution(agent.client, name, agent.project)["attempt_number"] == number
     assert listed(agent, "abort_principal=ada") == ["unwanted"]
     assert len(listed(agent, "created_by=anonymous")) == len(ENDS) + 4
+
+
+def test_executions_in_back_off_are_selected_whatever_their_reason(agent: PlayedAgent, clock: Clock) -> None:
+    put_attribute(agent.client, "project", "task_resource_attributes", {"limits": {"cpu": "4"}}, project=agent.project)
+    selector = {"project": agent.project, "filters": "eq(name,later)"}
+    ok(agent.client.post(f"{API}/executions/redecide", json={"selector": selector}))
+    assert execution(agent.client, "later", agent.project)["closure"]["reason"]["code"] != "RETRY"
+    assert listed(agent, "backoff=true") == listed(agent, "filters=ne(backoff,false)") == ["again", "later"]
+    assert counts(agent, "phase", "&backoff=true") == {"QUEUED": 2}
+    assert "waits" in listed(agent, "backoff=false&phase=QUEUED")
+    clock.advance(61)
+    assert listed(agent, "filters=eq(backoff,true)") == ["later"]
+    refused(agent.client.get(f"{API}/executions?backoff=maybe"), 400, "invalid_request", "backoff")
 
 
 def test_executions_are_counted_by_what_they_share(agent: PlayedAgent) -> None:
@@ -120,7 +139,7 @@ def test_executions_are_counted_by_what_they_share(agent: PlayedAgent) -> None:
     assert counts(agent, "cluster") == {cluster: 11}
     assert counts(agent, "pool") == counts(agent, "label") == counts(agent, "workflow") == {"": 11}
     assert counts(agent, "project") == {agent.project: 11}
-    assert counts(agent, "domain", "&filters=gt(attempt,1)") == {"development": 2}
+    assert counts(agent, "domain", "&filters=lte(attempt,1)") == {"development": 11}
     assert counts(agent, "creator", "&created_after=1h") == {"anonymous": 11}
     assert counts(agent, "cause", "&domain=staging") == {}
 

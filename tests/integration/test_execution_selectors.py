@@ -259,6 +259,25 @@ def test_executions_are_selected_by_native_id_exit_code_and_decisions(
     assert counted(shared, project, "launch-plan", exit_code="3") == {"": 1}
 
 
+def test_while_the_next_attempt_waits_executions_are_selected_by_the_native_id_node_and_exit_code_of_the_one_before(
+    shared: FlaskClient, shared_context: Context, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    for name, end in (("again", {"exit_code": 4, "native_id": "job-1", "nodes": ["n-1"]}), ("plain", {})):
+        add(agent, name, retry={"attempts": 2, "backoff": "600s"})
+        agent.finish(agent.start(), "FAILED", **end)
+    add(agent, "waits")
+    assert listed(shared, project, native_id="job-1") == ["again"]
+    assert listed(shared, project, node="n-1") == ["again"]
+    assert listed(shared, project, exit_code="4") == ["again"]
+    assert listed(shared, project, filters="ne(node,n-1)") == listed(shared, project, filters="eq(node,)")
+    assert listed(shared, project, filters="eq(node,)") == listed(shared, project, native_id="") == ["plain", "waits"]
+    assert listed(shared, project, filters="gt(exit_code,3)", **{"sort_by.key": "updated_at"}) == ["again"]
+    assert counted(shared, project, "exit-code") == {"4": 1, "": 2}
+    [shown] = get(shared, f"executions?project={project}&native_id=job-1")["executions"]
+    assert (shown["native_id"], shown["nodes"], shown["exit_code"]) == ("job-1", ["n-1"], 4)
+
+
 def test_what_runs_is_sorted_by_its_start(
     shared: FlaskClient, shared_context: Context, clock: Clock, project: str
 ) -> None:

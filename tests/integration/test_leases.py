@@ -565,7 +565,8 @@ def test_attempts_follow_each_other_with_a_wait_that_doubles(agent: PlayedAgent,
             "code": "RETRY",
             "message": f"Attempt {number} ended FAILED (CRASHED): oh",
         }
-        assert not execution.keys() & {"exit_code", "native_id", "lease_expires_at"}
+        assert (execution["exit_code"], execution["native_id"]) == (number, str(number))
+        assert "lease_expires_at" not in execution
         assert not execution["closure"].keys() & {"started_at", "finished_at"}
         assert agent.report("e", "SUCCEEDED", number) == "OLD_ATTEMPT"
         clock.advance(wait - 1)

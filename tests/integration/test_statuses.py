@@ -101,7 +101,7 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     back_off = "QUEUED: in back-off after exit 1 (attempt 1 of 3), next attempt in 4 min 10 s."
     assert message(agent, "again") == back_off
     current = status(agent, "again")
-    assert (current["attempt"], current["attempts"]) == (2, 3)
+    assert (current["attempt"], current["attempts"]) == (1, 3)
     failure = {
         "attempt": 1,
         "attempt_number": 1,
@@ -355,7 +355,8 @@ def test_it_is_in_the_queue_since_it_came_back_to_it(agent: PlayedAgent, clock: 
     assert since > created_at
     assert execution(agent.client, "again", agent.project)["phase_since"] == since
     [waits] = get(agent.client, f"clusters/{agent.cluster}")["next_executions"]
-    assert (waits["phase_since"], waits["attempt_number"]) == (since, 2)
+    assert (waits["phase_since"], waits["attempt_number"]) == (since, 1)
+    assert status(agent, "again")["attempt"] == 1
 
 
 def test_a_queueing_budget_says_who_set_it(agent: PlayedAgent, context: Context, clock: Clock) -> None:
@@ -424,6 +425,21 @@ def test_a_run_in_line_says_by_when_it_starts_at_the_latest(agent: PlayedAgent, 
     assert "start" not in status(agent, "first")
     switch(agent.client, agent.cluster, "cordon")
     assert "start" not in status(agent, "fourth")
+
+
+def test_what_is_in_back_off_is_not_in_line_until_its_time(agent: PlayedAgent, clock: Clock) -> None:
+    add(agent, "fails", retry={"attempts": 2, "backoff": "100s"})
+    agent.finish(agent.start(), "FAILED", exit_code=1)
+    add(agent, "waits")
+    start = status(agent, "waits")["start"]
+    assert (start["position"], start["waiting"], start["backing_off"], start["ahead"]) == (1, 0, 1, [])
+    [fails, waits] = get(agent.client, f"clusters/{agent.cluster}")["next_executions"]
+    assert datetime.fromisoformat(fails["not_before"]) > clock()
+    assert "not_before" not in waits
+    clock.advance(101)
+    agent.sync()
+    start = status(agent, "waits")["start"]
+    assert (start["position"], start["waiting"], start["backing_off"]) == (2, 1, 0)
 
 
 def test_a_lost_cluster_is_said_to_be_silent_since_when(agent: PlayedAgent, context: Context, clock: Clock) -> None:

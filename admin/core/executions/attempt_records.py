@@ -74,10 +74,18 @@ class Failing(Protocol):
     def last_failure(self) -> JsonObject | None: ...
 
 
+def attempt_before(execution: Failing) -> AttemptRecord | None:
+    """The attempt before, while the next one waits: lists and selectors have its fields; None for any other."""
+    if execution.phase == Phase.QUEUED.value and execution.last_failure is not None:
+        return AttemptRecord.from_json(execution.last_failure)
+    return None
+
+
 def cause_of_execution(execution: Failing) -> Cause | None:
     """What ended an execution without success, or while the next attempt waits, the one before; None for any other."""
-    if execution.phase == Phase.QUEUED.value and execution.last_failure is not None:
-        return AttemptRecord.from_json(execution.last_failure).cause
+    before = attempt_before(execution)
+    if before is not None:
+        return before.cause
     return cause_of(execution.phase, execution.reason)
 
 

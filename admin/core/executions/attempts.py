@@ -98,6 +98,30 @@ def attempt_number(execution: Numbered) -> int:
     return max(1, execution.attempt - execution.unstarted)
 
 
+class Begun(Numbered, Protocol):
+    """The fields of an execution by which its current attempt has begun."""
+
+    @property
+    def phase(self) -> str: ...
+
+    @property
+    def started_at(self) -> datetime | None: ...
+
+    @property
+    def native_id(self) -> str | None: ...
+
+
+#: The phases of an execution whose current attempt may never have begun.
+MAY_NOT_HAVE_BEGUN = (Phase.QUEUED.value, Phase.ABORTED.value, Phase.TIMED_OUT.value)
+
+
+def attempts_begun(execution: Begun) -> int:
+    """How many attempts have begun, which is the number of the last one; 1 before the first has."""
+    has_begun = execution.started_at is not None or execution.native_id is not None
+    waits = execution.phase in MAY_NOT_HAVE_BEGUN and not has_begun
+    return max(1, attempt_number(execution) - 1) if waits else attempt_number(execution)
+
+
 def seconds_until_retry(execution: Repeatable, kind: str) -> float | None:
     """The wait before the attempt that follows one which ended so; None where none follows."""
     return Retries.of(execution.content.get("retry")).seconds_until_next(attempt_number(execution), kind)

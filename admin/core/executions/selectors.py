@@ -53,6 +53,7 @@ FIELDS = {
             "limit_scope",
             "silent",
             "unconfirmed",
+            "backoff",
             "native_id",
             "node",  # any of those that it runs on, or ran on last
         ),
@@ -94,6 +95,7 @@ WORDS = {
     "mode": ("MANUAL", "RELAUNCH", "RECOVERED"),
     "origin": RUNGS,
     "silent": ("true", "false"),  # whether it waits or runs at a cluster whose agent is not heard
+    "backoff": ("true", "false"),  # whether the time of its next attempt is still to come
     "unconfirmed": ("true", "false"),  # whether it has ended without a confirmation that its job has
 }
 #: Fields whose values are names of scopes.
@@ -135,12 +137,12 @@ class Condition:
     field: str
     function: str
     values: tuple[Any, ...]
-    asked_at: datetime | None = None  #: until when what still runs has run
+    asked_at: datetime | None = None  #: until when what still runs has run, and what is in back-off is to wait
 
 
-def equals(field: str, *values: Any) -> Condition:
+def equals(field: str, *values: Any, asked_at: datetime | None = None) -> Condition:
     """The condition that a field has one of these values."""
-    return Condition(field=field, function="value_in", values=values)
+    return Condition(field=field, function="value_in", values=values, asked_at=asked_at)
 
 
 def check_sort_field(field: str) -> str:

@@ -42,7 +42,8 @@ class Start:
 
     position: int  #: in line, from 1, among those that may start
     running: int  #: how many executions the agent of its cluster has
-    waiting: int  #: how many wait before it, those in back-off included
+    waiting: int  #: how many wait before it and may start
+    backing_off: int  #: how many are in back-off, and go before it if their time comes first
     unlimited: int  #: how many of both have no time limit
     latest_at: datetime | None  #: None where there is no bound
     first_end_at: datetime | None  #: when the first of those that run has ended at the latest
@@ -50,7 +51,14 @@ class Start:
     message: str
 
 
-def find_start(cluster: str, position: int, held: Sequence[Ahead], waiting: Sequence[Ahead], now: datetime) -> Start:
+def find_start(
+    cluster: str,
+    position: int,
+    held: Sequence[Ahead],
+    waiting: Sequence[Ahead],
+    now: datetime,
+    backing_off: int = 0,
+) -> Start:
     """When an execution starts that is behind what the agent of its cluster has and what waits before it."""
     ahead = [*sorted(held, key=lambda other: (other.ends_by is None, other.ends_by or now)), *waiting]
     ends = [other.ends_by for other in held if other.ends_by is not None]
@@ -58,16 +66,24 @@ def find_start(cluster: str, position: int, held: Sequence[Ahead], waiting: Sequ
     is_counted = max(len(held), len(waiting)) <= MOST_AHEAD
     latest_at = _latest(ahead, now) if ahead and is_counted and not unlimited else None
     first_end_at = min(ends, default=None)
+    message = _message(cluster, held, waiting, unlimited, latest_at, first_end_at, now)
     return Start(
         position=position,
         running=len(held),
         waiting=len(waiting),
+        backing_off=backing_off,
         unlimited=len(unlimited),
         latest_at=latest_at,
         first_end_at=first_end_at,
         ahead=tuple(ahead[:MOST_NAMED]),
-        message=_message(cluster, held, waiting, unlimited, latest_at, first_end_at, now),
+        message=f"{message}{_tell_backing_off(backing_off)}",
     )
+
+
+def _tell_backing_off(number: int) -> str:
+    if not number:
+        return ""
+    return f" {number} more in back-off {'goes' if number == 1 else 'go'} before it if the back-off is over by then."
 
 
 def _latest(ahead: Sequence[Ahead], now: datetime) -> datetime | None:

@@ -64,7 +64,8 @@ class Circumstances:
     reason: str
     reason_message: str
     cluster: str | None
-    attempt: int
+    attempt: int  #: which one runs, or is the next
+    attempts_begun: int = 1
     attempts: int
     failure: AttemptRecord | None = None  #: of the last attempt that another one follows
     route: str  #: which rung decided, and over which others
@@ -97,7 +98,7 @@ class Circumstances:
         return Status(
             phase=self.phase.value,
             since=self.since,
-            attempt=self.attempt,
+            attempt=self.attempts_begun,
             attempts=self.attempts,
             message=self._sentence(now),
             next=next_step,

@@ -153,7 +153,10 @@ def _lease_number(session: Session, execution: Execution, attempt: int | None) -
     leases_before = execution.attempt - execution.attempt_number
     if attempt is None or not leases_before:
         return attempt
-    numbers = {number: lease for lease, number in _attempt_numbers(session, execution).items()}
+    leases = _attempt_numbers(session, execution)
+    if attempt == execution.attempt_number + 1 and execution.attempt not in leases:
+        return execution.attempt  # the next attempt, which has not begun
+    numbers = {number: lease for lease, number in leases.items()}
     return numbers.get(attempt, attempt + leases_before)
 
 
@@ -218,10 +221,13 @@ def _next_attempt(session: Session, execution: Execution, lease: int) -> tuple[i
     """The lease of the next attempt that began after another lease, and which attempt it is."""
     if execution.attempt == execution.attempt_number:
         return lease + 1, lease + 1
-    for later, number in sorted(_attempt_numbers(session, execution).items()):
+    leases = _attempt_numbers(session, execution)
+    for later, number in sorted(leases.items()):
         if lease < later < execution.attempt and number is not None:
             return later, number
-    return execution.attempt, execution.attempt_number
+    # `attempt_number` does not count an attempt that has not begun, which may not be listed either.
+    following = max([execution.attempt_number, *(number + 1 for number in leases.values() if number is not None)])
+    return execution.attempt, leases.get(execution.attempt) or following
 
 
 def _follow_attempt(session: Session, id: ExecutionId, selection: _Selection, number: int) -> None:

@@ -63,16 +63,20 @@ def _cause(execution: Execution) -> str:
     return f"{execution.cause} (attempt {number}: {failure.get('ended_by', '')})"
 
 
+def back_off_of(document: Document) -> str:
+    """How long an execution is still in back-off; "" for one that is not."""
+    start = parse_timestamp(document.get("not_before"))
+    wait = (start - datetime.now(UTC)).total_seconds() if start else 0
+    return f"back-off {format_duration(wait)}" if wait > 0 else ""
+
+
 def reason_of(execution: Execution) -> str:
     """The code of the reason, and what it does not tell: `TERMINATED (unconfirmed)`, `RETRY (back-off 4 min 10 s)`.
 
     Empty where it says no more than the phase, as SUCCEEDED does.
     """
-    document, notes = execution.document, []
-    start = parse_timestamp(document.get("not_before"))
-    wait = (start - datetime.now(UTC)).total_seconds() if start else 0
-    if wait > 0:
-        notes.append(f"back-off {format_duration(wait)}")
+    document = execution.document
+    notes = [back_off] if (back_off := back_off_of(document)) else []
     if document.get("unconfirmed"):
         notes.append("unconfirmed")
     if document.get("silence") and execution.reason != "CLUSTER_SILENT":

@@ -9,6 +9,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import ExecutionId
 from ctl.client.times import format_duration
+from ctl.commands.executions.tables import back_off_of
 from ctl.files.fleet import show_amounts
 
 #: Nodes are shared: one that is not free may have room for more.
@@ -41,7 +42,7 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
             executions,
             {
                 "EXECUTION": lambda execution: str(ExecutionId.from_document(execution["id"])),
-                "PHASE": "phase",
+                "PHASE": _phase,
                 "SINCE": Time(
                     lambda execution: (
                         execution.get("phase_since") or execution.get("started_at") or execution.get("created_at")
@@ -51,6 +52,12 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
                 "LEASE UNTIL": Time("lease_expires_at", is_ahead=True),
             },
         )
+
+
+def _phase(execution: Document) -> str:
+    """The phase of an execution, and how long it is still in back-off."""
+    back_off = back_off_of(execution)
+    return f"{execution['phase']} ({back_off})" if back_off else str(execution["phase"])
 
 
 def _lines(

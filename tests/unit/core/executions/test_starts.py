@@ -36,6 +36,15 @@ def test_what_runs_ends_for_its_limit_and_the_others_run_one_after_the_other() -
     )
 
 
+def test_what_is_in_back_off_is_counted_apart() -> None:
+    found = find_start("birch", 1, [], [], NOON, 2)
+    assert (found.position, found.waiting, found.backing_off) == (1, 0, 2)
+    assert found.message == (
+        "Nothing is ahead of it at birch: its agent takes it as soon as it has room for it. 2 more in back-off go "
+        "before it if the back-off is over by then."
+    )
+
+
 def test_what_is_over_its_limit_ends_now() -> None:
     assert start([ahead("a", 60, 90)], []).latest_at == NOON
 

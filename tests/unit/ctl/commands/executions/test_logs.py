@@ -38,6 +38,9 @@ def test_the_next_attempt_is_shown_by_its_own_number_and_leases_that_came_to_not
     id = {"project": "p", "domain": "d", "name": "e"}
     execution = Execution.from_document({"id": id, "attempt": 5, "attempt_number": 3})
     assert _next_attempt(session, execution, lease) == following
+    waits = Execution.from_document({"id": id, "attempt": 5, "attempt_number": 2})  # the third has not begun
+    assert _next_attempt(session, waits, lease) == following
+    assert _lease_number(session, waits, 3) == 5
     plain = Execution.from_document({"id": id, "attempt": 5, "attempt_number": 5})
     assert _next_attempt(None, plain, lease) == (lease + 1, lease + 1)  # type: ignore[arg-type]  # nothing is asked
 
