@@ -69,6 +69,10 @@ class StepAnswer(ScopeAnswer):
     revisions: Annotated[
         dict[str, int] | None, Meta(description="Which revisions set its fields; with provenance, as far as known.")
     ] = None
+    set_before: Annotated[
+        int | None, Meta(description="The revision before which the others were set, by ones that are no longer kept.")
+    ] = None
+    assumed: Annotated[list[str] | None, Meta(description="The fields that the proposed changes would set.")] = None
 
 
 class ValueAnswer(Answer):

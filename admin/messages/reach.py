@@ -38,12 +38,13 @@ class RelationAnswer(ScopeAnswer):
 
 
 class RelationCounts(Answer):
-    """How many scopes of a page stand to a row in each way."""
+    """How many scopes of a page stand to a row in each way, with all of its fields; those that differ are apart."""
 
     follows: int
     says_otherwise: int
     says_the_same: int
     follows_another: Annotated[int, Meta(description="A row in between decides.")]
+    differs_by_field: Annotated[int, Meta(description="The fields of the row stand in several ways there.")]
 
 
 class ReachAnswer(Answer):
@@ -57,12 +58,15 @@ class ReachAnswer(Answer):
 
     @classmethod
     def from_reach(cls, reach: Reach) -> ReachAnswer:
-        counts = Counter(relation.relation for relation in reach.relations)
+        counts = Counter(relation.relation for relation in reach.relations if not relation.is_mixed)
+        mixed = sum(relation.is_mixed for relation in reach.relations)
         return cls(
             row=ConfigurationAnswer.from_row(reach.kind, reach.row),
             row_revisions=None if reach.fields is None else dict(reach.fields),
             revision=reach.revision,
-            counts=RelationCounts(**{relation.value: counts[relation] for relation in Relation}),
+            counts=RelationCounts(
+                **{relation.value: counts[relation] for relation in Relation}, differs_by_field=mixed
+            ),
             scopes=[RelationAnswer.from_relation(relation) for relation in reach.relations],
             revisions=ProvenanceAnswer.by_number(reach.provenance),
             token=token_of(reach.last),

@@ -100,6 +100,7 @@ class OriginAnswer(ScopeAnswer):
     set_before: Annotated[
         int | None, Meta(description="The revision before which the field was set, by one that is no longer kept.")
     ] = None
+    assumed: Annotated[bool | None, Meta(description="True for a field that the proposed changes would set.")] = None
 
 
 class ProvenanceAnswer(Answer):

@@ -58,6 +58,9 @@ class UseAnswer(ScopeAnswer):
     fields: Annotated[dict[str, Any], Meta(description="The fields that say it, with their values.")]
     version: Annotated[int | str | None, Meta(description="Of the row, or of the launch plan.")] = None
     revision: Annotated[int | None, Meta(description="The last one that set these fields.")] = None
+    set_before: Annotated[
+        int | None, Meta(description="The revision before which they were set, by one that is no longer kept.")
+    ] = None
     key: Annotated[str | None, Meta(description="The configuration key.")] = None
 
     @classmethod
@@ -79,11 +82,18 @@ class ReachedAnswer(ScopeAnswer):
     level: str
     resource_type: str
     refused: Annotated[bool, Meta(description="Whether executions there would be refused if it went away.")]
+    waiting: Annotated[bool | None, Meta(description="Of a cluster: whether executions there would wait then.")] = None
 
     @classmethod
     def from_reached(cls, reached: Reached) -> ReachedAnswer:
         level = reached.scope.level.value
-        return cls.from_attributes(reached, level=level, resource_type=reached.kind, refused=reached.is_refused)
+        return cls.from_attributes(
+            reached,
+            level=level,
+            resource_type=reached.kind,
+            refused=reached.is_refused,
+            waiting=reached.is_waiting or None,
+        )
 
 
 class ReachCounts(Answer):
@@ -91,7 +101,10 @@ class ReachCounts(Answer):
 
     scopes: int
     launch_plans: Annotated[int, Meta(description="Those of the scopes that are launch plans.")]
-    refused: Annotated[int, Meta(description="Scopes whose executions would be refused if it went away.")]
+    refused: Annotated[int, Meta(description="Scopes whose executions would be refused if it went away, or are.")]
+    waiting: Annotated[
+        int | None, Meta(description="Of a cluster: scopes whose pool or label has no other, so that executions wait.")
+    ] = None
 
 
 class AffectedExecution(Answer):
@@ -120,6 +133,9 @@ class UsesAnswer(Answer):
     name: str
     known: bool
     closest: list[str] | None = None
+    deleted_by: Annotated[
+        ProvenanceAnswer | None, Meta(description="The revision that deleted it, if it is not there and that is known.")
+    ] = None
     pools: Annotated[list[str] | None, Meta(description="That a cluster is in.")] = None
     labels: Annotated[list[str] | None, Meta(description="That a cluster is in.")] = None
     revision: int
@@ -142,6 +158,7 @@ class UsesAnswer(Answer):
             name=question.name,
             known=question.is_known,
             closest=None if question.is_known else list(question.closest),
+            deleted_by=None if uses.deleted_by is None else ProvenanceAnswer.from_attributes(uses.deleted_by),
             pools=list(question.pools) if is_cluster else None,
             labels=list(question.labels) if is_cluster else None,
             revision=uses.revision,
@@ -150,6 +167,7 @@ class UsesAnswer(Answer):
                 scopes=len(reached),
                 launch_plans=levels[Level.LAUNCH_PLAN],
                 refused=sum(place.is_refused for place in reached),
+                waiting=sum(place.is_waiting for place in reached) if is_cluster else None,
             ),
             scopes=[ReachedAnswer.from_reached(place) for place in reached] if with_scopes else None,
             executions=None if uses.affected is None else AffectedAnswer.from_affected(uses.affected),

@@ -13,6 +13,7 @@ from admin.core.in_use import Use, first_uses, with_provenance
 from admin.core.json_text import JsonObject
 from admin.core.problems import Problem, raise_problems
 from admin.core.provenance import Provenance
+from admin.core.quantities import LARGEST
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, InUse, VersionConflict
@@ -168,7 +169,7 @@ def _later(connection: Connection, write: RowWrite, change: RowChange) -> JsonOb
     expected = write.expectation.version
     if expected is None:
         return {}
-    since = revisions.changed_since(connection, change.key, expected, MOST_LATER)
+    since = revisions.changed_since(connection, change.key, min(expected, LARGEST), MOST_LATER)
     entries = later_revisions(connection, since.newest)
     return later_details([entries[number] for number in since.newest], since.number)
 

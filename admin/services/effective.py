@@ -96,10 +96,10 @@ def effective_attributes(
                 RowVersion(value.kind.name, step.scope, step.version)
                 for value in effective.values
                 for step in value.trail
-                if step.version
+                if step.version is not None
             }
             rows.update(RowVersion(row.kind, row.scope, row.version) for row in (nearest or {}).values())
-            set_by = find_field_provenance(context, connection, rows)
+            set_by = find_field_provenance(context, connection, rows, assumed=changes or ())
             if at is None:
                 consequences, provenance = find_consequences(context, connection, effective.values, changes)
                 set_by = replace(set_by, provenance={**set_by.provenance, **provenance})

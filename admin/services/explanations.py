@@ -53,7 +53,7 @@ class Explanation:
     created_at: datetime | None = None  #: None for what was not created
     created_by: str | None = None
     claimed_by: str | None = None  #: the name that its creator gave, unverified
-    provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions; None where some are assumed
+    provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
     silence: SilenceView | None = None  #: of its cluster, while it waits or runs there

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from sqlalchemy import Connection
 
+from admin.core.changes import UNSTORED, RowChange
 from admin.core.executions.effective_settings import versions_in
 from admin.core.json_text import JsonObject
 from admin.core.provenance import Provenance
-from admin.core.settings.field_revisions import FieldsByRow, RowVersion, rows_in, trace_fields, with_revisions
+from admin.core.settings.field_revisions import (
+    FieldRevisions,
+    FieldsByRow,
+    RowVersion,
+    rows_in,
+    trace_fields,
+    untraced,
+    with_revisions,
+)
 from admin.services.context import Context
 from admin.store import attributes, revisions
 
@@ -34,20 +43,45 @@ def find_field_provenance(
     rows: Iterable[RowVersion],
     versions: Iterable[int] = (),
     most_rows: int = MOST_ROWS,
+    assumed: Sequence[RowChange] = (),
 ) -> FieldProvenance:
-    """Which revisions set the fields of some rows; `versions` are of further rows that the answer names."""
-    stored_rows = sorted(set(rows))
-    fields = {}
-    for row in islice(stored_rows, most_rows):
-        if row.kind in context.settings.kinds:
-            changes = revisions.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
-            if changes and changes[0].revision == row.version:  # else that revision is no longer kept
-                fields[row] = trace_fields(context.settings.kinds[row.kind], changes)
-    numbers = {*versions, *(row.version for row in stored_rows)}
+    """Which revisions set the fields of some rows; `versions` are of further rows that the answer names.
+
+    Rows without a version are as the changes `assumed` would leave them.
+    """
+    named_rows = sorted(set(rows))
+    changed = {(change.kind, change.scope): change for change in assumed if change.is_attribute}
+    fields = {
+        row: _trace(context, connection, row, changed.get((row.kind, row.scope)))
+        for row in islice(named_rows, most_rows)
+        if row.kind in context.settings.kinds
+    }
+    stored_rows = [row for name in named_rows if (row := _stored_row(name, fields.get(name))).version]
+    numbers = {number for number in (*versions, *(row.version for row in stored_rows)) if number}
     numbers.update(number for row_fields in fields.values() for number in row_fields.revisions.values())
     provenance = revisions.provenance_of(connection, numbers)
     pruned = [row for row in stored_rows if row.version not in provenance]
     return FieldProvenance(fields=fields, provenance=provenance | _stored(connection, pruned))
+
+
+def _trace(context: Context, connection: Connection, row: RowVersion, change: RowChange | None) -> FieldRevisions:
+    """Which revisions set the fields of a row; `change` is the one that would make it, if it is not stored."""
+    kind = context.settings.kinds[row.kind]
+    if row.version != UNSTORED:
+        changes = revisions.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
+        is_kept = bool(changes) and changes[0].revision == row.version
+        return trace_fields(kind, changes) if is_kept else untraced(row.version)
+    if change is None:
+        return FieldRevisions(revisions={})
+    before = change.before_version
+    changes = revisions.changes_of_row(connection, row.kind, row.scope, before, _MOST_CHANGES) if before else []
+    return trace_fields(kind, [change, *changes])
+
+
+def _stored_row(row: RowVersion, fields: FieldRevisions | None) -> RowVersion:
+    """The row as it is stored; without a version if it is not."""
+    stored_version = fields.stored_version if fields else None
+    return row._replace(version=stored_version) if stored_version else row
 
 
 def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, Provenance]:
@@ -68,11 +102,13 @@ def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, P
 
 
 def with_field_provenance(
-    context: Context, connection: Connection, trail: JsonObject
+    context: Context, connection: Connection, trail: JsonObject, assumed: Sequence[RowChange] = ()
 ) -> tuple[JsonObject, Mapping[int, Provenance]]:
     """The trail of an execution's settings, whose origins have the revisions that set them, and who made these."""
     settings = trail["settings"]
-    field_provenance = find_field_provenance(context, connection, rows_in(settings), versions_in(trail))
+    field_provenance = find_field_provenance(
+        context, connection, rows_in(settings), versions_in(trail), assumed=assumed
+    )
     return {
         **trail,
         "settings": [with_revisions(value, field_provenance.fields) for value in settings],

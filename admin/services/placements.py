@@ -48,10 +48,8 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         except Invalid as refusal:
             [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
             raise explained from refusal
-        steps = preparation.run_plan.effective.trail.body
-        provenance = None
-        if not changes:  # a row that they change has the version of before, which is not what would set it
-            steps, provenance = with_field_provenance(context, connection, steps)
+        trail = preparation.run_plan.effective.trail.body
+        steps, provenance = with_field_provenance(context, connection, trail, changes)
         placement, now = preparation.place(named.key), context.clock()
         run_plan, decision = placement.run_plan, placement.decision
         evaluation = decision.evaluation

@@ -60,6 +60,6 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
         revision=revision,
         relations=tuple(relations),
         last=last,
-        fields=None if fields is None else fields.revisions,
+        fields=fields.revisions if fields and fields.revisions else None,
         provenance=set_by.provenance,
     )

@@ -13,6 +13,7 @@ from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.lifecycle import UNFINISHED
 from admin.core.executions.removals import Removal
 from admin.core.executions.selectors import equals
+from admin.core.fleet.definitions import FleetKind
 from admin.core.json_text import JsonObject
 from admin.core.problems import Path, closest, dotted, invalid
 from admin.core.provenance import Provenance
@@ -39,6 +40,9 @@ _CHUNK, _READ = 100, 5000
 _POOL, _LABEL = ("cluster_pool_name",), ("value",)
 #: Before and after the kinds of rows in the order of what says something: configuration, and launch plans.
 _CONFIGURATION, _DEFINITION = "", "~"
+
+
+_DEFINED = {kind.noun: kind for kind in FleetKind}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,16 +75,18 @@ class Use:
     scope: Scope = PLATFORM
     version: int | None = None
     revision: int | None = None  #: the last one that set what it says; None where that is not known
+    set_before: int | None = None  #: before which it was set then
     key: str = ""
     plan: Identifier | None = None
 
 
 class Reached(NamedTuple):
-    """A scope that has it, and whether its executions would be refused without."""
+    """A scope that has it, and whether its executions would be refused without, or would wait."""
 
     scope: Scope
     kind: str
     is_refused: bool
+    is_waiting: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +108,7 @@ class Uses:
     uses: list[Use] = field(default_factory=list)
     reached: list[Reached] = field(default_factory=list)
     affected: Affected | None = None  #: on the first page
+    deleted_by: Provenance | None = None  #: of a pool, label or cluster that is not there, as far as that is known
     next_key: tuple[str, ...] | None = None
 
 
@@ -182,13 +189,18 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         revision = revisions.head(connection)
         reached = search.reached(places)
         field_provenance = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
+        deleted_by = None
+        if not question.is_known and question.noun in _DEFINED:
+            kind = _DEFINED[question.noun].value
+            deleted_by = revisions.deleted_by(connection, kind, [question.name]).get(question.name)
     return Uses(
         question=question,
         revision=revision,
         provenance=field_provenance.provenance,
-        uses=[replace(use, revision=_set_by(use, field_provenance.fields)) for use in uses],
+        uses=[_with_revision(use, field_provenance.fields) for use in uses],
         reached=reached,
         affected=affected,
+        deleted_by=deleted_by,
         next_key=last,
     )
 
@@ -197,11 +209,14 @@ def _row_of(use: Use) -> RowVersion | None:
     return RowVersion(use.sought.kind.name, use.scope, use.version) if use.version else None
 
 
-def _set_by(use: Use, fields: FieldsByRow) -> int | None:
-    """The last revision that set a field by which a row uses it."""
+def _with_revision(use: Use, fields: FieldsByRow) -> Use:
+    """A use with the last revision that set a field by which a row uses it, or with one before which it was set."""
     row = _row_of(use)
-    revisions = fields[row].revisions if row is not None and row in fields else {}
-    return max((revisions[path] for path in map(dotted, use.leaves) if path in revisions), default=None)
+    if row is None or row not in fields:
+        return use
+    revisions = fields[row].revisions
+    number = max((revisions[path] for path in map(dotted, use.leaves) if path in revisions), default=None)
+    return replace(use, revision=number, set_before=fields[row].set_before if number is None else None)
 
 
 class _Search:
@@ -331,7 +346,8 @@ class _Search:
                 route = removal.route(scope, rows, definition)
                 if (route.pool if kind == CLUSTER_ASSIGNMENT.name else route.label) is None:
                     continue
-            reached.append(Reached(scope, kind, removal.refuses(scope, rows, definition)))
+            is_refused = removal.refuses(scope, rows, definition)
+            reached.append(Reached(scope, kind, is_refused, removal.waits(scope, rows, definition)))
         return reached
 
     def _is_reached(self, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: JsonObject) -> bool:

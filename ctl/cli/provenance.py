@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 #: The author of a change by an unidentified caller.
 ANONYMOUS = "anonymous"
 
+#: Who sets a field that only documents given with --with would set.
+ASSUMED = "the given documents"
+
 
 def show_name(author: str | None, claimed_by: str | None) -> str:
     """A caller's name: the author, and beside it the claimed name."""
@@ -55,6 +58,8 @@ def describe_revision(printer: Printer, version: int | None, revisions: Mapping[
 
 def describe_origin_revision(printer: Printer, origin: Document, revisions: Mapping[str, Document] | None) -> str:
     """The revision that set a field; where that is not known, the last one of its row, and that it is so."""
+    if origin.get("assumed"):
+        return ASSUMED
     revision = describe_revision(printer, origin.get("revision") or origin.get("version"), revisions)
     if revision and origin.get("set_before"):
         return f"before revision {origin['set_before']}; its row was changed last by {revision}"
@@ -68,7 +73,8 @@ def describe_fields_revisions(printer: Printer, row: Document, revisions: Mappin
     Where those are not known it is the last one of the row, and that it is so.
     """
     numbers = sorted(set((row.get("revisions") or {}).values()), reverse=True)
-    parts = [describe_revision(printer, number, revisions) for number in numbers]
+    parts = [ASSUMED] if row.get("assumed") else []
+    parts += [describe_revision(printer, number, revisions) for number in numbers]
     if row.get("set_before") or not parts:
         parts.append(f"before revision {row['set_before']}" if row.get("set_before") else "")
         last = describe_revision(printer, row.get("version"), revisions)
@@ -98,7 +104,7 @@ def describe_field_origin(
 
     if here is None:
         return describe_setter(printer, origin, revisions)
-    if not revisions:
+    if not revisions and not origin.get("assumed"):
         return describe_origin(origin, here)
     place = describe_origin({key: value for key, value in origin.items() if key != "version"}, here)
     revision = describe_origin_revision(printer, origin, revisions)

@@ -115,11 +115,16 @@ def _document(session: Session, scope: Scope, kind: Kind | None, flags: Mapping[
         return session.client.effective_document(scope, kind, at=flags["at"], provenance=True, nearest=is_now)
     if flags["at"] is not None:
         raise InvalidInput("--with assumes changes, --at shows the past: keep one of the two.")
-    from ctl.commands.changes.documents import read
+    from ctl.commands.changes.documents import read, stale_documents
+    from ctl.commands.changes.reports import tell_warnings
     from ctl.files.proposals import Proposal
 
     proposal = Proposal.from_documents(read(session, flags["files"]))
     try:
-        return session.client.effective_with(scope, kind, changes=proposal.changes)
+        document = session.client.effective_with(scope, kind, changes=proposal.changes)
     except InvalidRequest as error:
         raise proposal.locate(error) from None
+    if warnings := stale_documents(session, proposal):
+        document["warnings"] = warnings
+        tell_warnings(session, warnings)
+    return document

@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, Option, complete_kind
 from ctl.cli.output import Printer
-from ctl.cli.provenance import as_of, describe_setter
+from ctl.cli.provenance import as_of, describe_provenance, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -60,8 +60,12 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
         return
     printer.sentence(_opening(noun, answer))
     if not answer["known"]:
+        near = did_you_mean(answer["name"], answer.get("closest", []))
+        deleted = answer.get("deleted_by")
         printer.warning(
-            f"No {noun} is called '{answer['name']}'.{did_you_mean(answer['name'], answer.get('closest', []))}"
+            f"The {noun} '{answer['name']}' was deleted by {describe_provenance(printer, deleted)}."
+            if deleted
+            else f"No {noun} is called '{answer['name']}'.{near}"
         )
     for key in ("pools", "labels"):
         if answer.get(key):
@@ -75,6 +79,7 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
             "FIELDS": _fields,
         },
     )
+    _show_revisions(printer, answer)
     if answer.get("scopes"):
         _table(
             session,
@@ -95,13 +100,32 @@ def _opening(noun: str, answer: Document) -> str:
     counts, more = answer["reach"], "at least " if answer.get("token") else ""
     title = f"{noun} {answer['name']}".strip()
     parts = [
-        f"{title} is set {more}{count(len(answer['uses']), 'time')}",
+        _times(noun, answer, title, more),
         f"{more}{count(counts['scopes'], 'scope')} {'has' if counts['scopes'] == 1 else 'have'} it, "
         f"{count(counts['launch_plans'], 'launch plan')} among them",
     ]
     if noun in _NOUNS:
-        parts.append(f"without it executions would be refused at {more}{count(counts['refused'], 'scope')}")
+        would = "without it executions would be" if answer["known"] else "executions are"
+        waiting = f" and wait at {more}{count(counts['waiting'], 'scope')}" if counts.get("waiting") else ""
+        parts.append(f"{would} refused at {more}{count(counts['refused'], 'scope')}{waiting}")
     return f"{'; '.join(parts)}; {as_of(answer)}."
+
+
+def _times(noun: str, answer: Document, title: str, more: str) -> str:
+    """How often settings say it; of a cluster apart from how often they say a pool or label that it is in."""
+    uses = answer["uses"]
+    if noun != "cluster":
+        return f"{title} is set {more}{count(len(uses), 'time')}"
+    named = sum(answer["name"] in use["fields"].values() and _is_label(use, answer) for use in uses)
+    return (
+        f"{title} is set {more}{count(named, 'time')} by its name and {more}{count(len(uses) - named, 'time')} by a "
+        "pool or label that it is in"
+    )
+
+
+def _is_label(use: Document, answer: Document) -> bool:
+    """Whether a setting says the cluster's own name, and not that of a pool or label which is called the same."""
+    return use["resource_type"] == "EXECUTION_CLUSTER_LABEL" and answer["name"] not in (answer.get("labels") or ())
 
 
 def _query(session: Session, noun: str, name: str | None) -> Document:
@@ -150,7 +174,18 @@ def _name(use: Document) -> str:
 def _set_by(printer: Printer, use: Document, revisions: Mapping[str, Document] | None) -> str:
     if use["level"] == "launch-plan-definition":
         return f"definition of {_scope(use)} (version {use['version']})"
-    return describe_setter(printer, use, revisions)
+    return describe_setter(printer, use, revisions if printer.is_wide else None)
+
+
+def _show_revisions(printer: Printer, answer: Document) -> None:
+    """The revisions that the table names by their number alone; wide output has all of each in its place."""
+    known = answer.get("revisions") or {}
+    uses = [] if printer.is_wide else answer["uses"][:SHOWN]
+    numbers = {use.get("revision") or use.get("version") for use in uses if use["level"] != "launch-plan-definition"}
+    for number in sorted(number for number in numbers if str(number) in known):
+        printer.sentence(describe_revision(printer, number, known), indent="  ")
+    if uses:
+        printer.line()
 
 
 def _scope(place: Document) -> str:
@@ -162,4 +197,4 @@ def _fields(use: Document) -> str:
 
 
 def _without(place: Document) -> str:
-    return "refused" if place["refused"] else "goes on"
+    return "refused" if place["refused"] else "waits" if place.get("waiting") else "goes on"

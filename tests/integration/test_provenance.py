@@ -151,6 +151,36 @@ def test_a_field_whose_revision_was_pruned_says_before_which_it_was_set(api: Fla
     assert f"Its row was changed last by revision {eve}, anonymous (says eve), " in answer["message"]
 
 
+def test_no_field_is_of_a_revision_that_was_pruned_and_only_changed_its_row_last(api: FlaskClient) -> None:
+    eve = set_by_three(api)[2]
+    created(api, "first")
+    put(api, f"domain_attributes/{DOMAIN}", "task_resource_attributes", {"limits": {"cpu": "1"}})
+    forget_revision(api, eve)
+    settings = explanation(api, "first")["settings"]
+    [origins] = [value["origins"] for value in settings if value["resource_type"] == "TASK_RESOURCE"]
+    assert {(origins[field].get("revision"), origins[field]["set_before"]) for field in FIELDS} == {(None, eve + 1)}
+
+
+def test_what_is_assumed_is_told_apart_from_what_is_stored_in_the_same_row(api: FlaskClient) -> None:
+    ana, ben, eve = set_by_three(api)
+    payload = {"defaults": {"memory": "200Mi"}, "limits": {"cpu": "8", "memory": "600Mi"}}
+    change = {"resource_type": "TASK_RESOURCE", "domain": DOMAIN, "payload": payload}
+    scope = {"project": PROJECT, "domain": DOMAIN, "resource_type": "TASK_RESOURCE"}
+    proposed = ok(api.post(f"{API}/effective_attributes", json={**scope, "changes": [change]}))
+    placed = ok(api.post(f"{API}/placements", json={**asked("first"), "changes": [change]}))
+    for answer, values in ((proposed, proposed["values"]), (placed, placed["settings"])):
+        [value] = [value for value in values if value["resource_type"] == "TASK_RESOURCE"]
+        origins = [value["origins"][field] for field in FIELDS]
+        assert [(origin["version"], origin.get("revision"), origin.get("assumed")) for origin in origins] == [
+            (eve, ana, None),
+            (eve, ben, None),
+            (0, None, True),
+        ]
+        [step] = [step for step in value["trail"] if "revisions" in step]
+        assert (step["revisions"], step["assumed"]) == ({FIELDS[0]: ana, FIELDS[1]: ben}, ["limits.cpu"])
+        assert {str(ana), str(ben)} <= set(answer["revisions"])
+
+
 def test_a_refusal_blames_who_set_the_limit(api: FlaskClient) -> None:
     ben = set_by_three(api)[1]
     body = asked("first", job={"command": ["true"], "resources": {"limits": {"memory": "3Gi"}}})
@@ -204,12 +234,15 @@ def test_an_explanation_comes_with_the_revisions_that_decided(api: FlaskClient) 
     assert list(explanation(api, "first")["revisions"]) == [str(limits)]
 
 
-def test_a_preview_comes_with_them_unless_changes_are_assumed(api: FlaskClient) -> None:
+def test_a_preview_comes_with_them_also_where_changes_are_assumed(api: FlaskClient) -> None:
     number = put(api, f"project_attributes/{PROJECT}", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
     body = asked("first")
     assert list(ok(api.post(f"{API}/placements", json=body))["revisions"]) == [str(number)]
     change = {"resource_type": "TASK_RESOURCE", "project": PROJECT, "payload": {"limits": {"memory": "2Gi"}}}
-    assert "revisions" not in ok(api.post(f"{API}/placements", json={**body, "changes": [change]}))
+    assumed = ok(api.post(f"{API}/placements", json={**body, "changes": [change]}))
+    [value] = [value for value in assumed["settings"] if value["resource_type"] == "TASK_RESOURCE"]
+    assert value["origins"]["limits.memory"]["assumed"]
+    assert "revision" not in value["origins"]["limits.memory"]
 
 
 def test_events_of_a_cluster_say_who_is_only_claimed(api: FlaskClient) -> None:
@@ -311,7 +344,7 @@ def test_a_refusal_names_the_revision_of_the_setting_that_refuses(api: FlaskClie
         assert answer["details"][0]["provenance"]["revision"] == number
     forget_revision(api, number)
     answer = refused(api.post(f"{API}/placements", json=body), 400, "unknown_pool")
-    assert f"That was set by revision {number}, which is no longer kept, anonymous (says ana), " in answer["message"]
+    assert f"Its row was changed last by revision {number}, which is no longer kept, " in answer["message"]
     change = {"resource_type": "CLUSTER_ASSIGNMENT", "domain": DOMAIN, "payload": {"cluster_pool_name": "other"}}
     answer = refused(api.post(f"{API}/placements", json={**body, "changes": [change]}), 400, "unknown_pool")
     assert "That was set by" not in answer["message"]

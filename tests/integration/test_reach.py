@@ -64,9 +64,30 @@ def test_scopes_below_a_domain_follow_it_say_otherwise_or_the_same(labelled: Fla
     assert (answer["row"]["version"], answer["revision"]) == (1, 3)
     counts = answer["counts"]
     others = len(answer["scopes"]) - len(BELOW)
-    assert counts == {"follows": 3 + others, "says_otherwise": 1, "says_the_same": 1, "follows_another": 1}
+    assert counts == {
+        "follows": 3 + others,
+        "says_otherwise": 1,
+        "says_the_same": 1,
+        "follows_another": 1,
+        "differs_by_field": 0,
+    }
     assert "token" not in answer
     assert {place["fields"]["value"] for place in answer["scopes"]} == set(BELOW.values())
+
+
+def test_scopes_that_follow_a_row_with_some_fields_only_are_counted_apart(api: FlaskClient) -> None:
+    resources = "task_resource_attributes"
+    put_attribute(api, "project-domain", resources, {"limits": {"cpu": "2", "memory": "1Gi"}})
+    put_attribute(api, "workflow", resources, {"limits": {"memory": "2Gi"}}, workflow="fit")
+    ok(register_workflow(api, "fit"))
+    ok(register_plan(api, "nightly", "fit"))
+    query = f"resource_type=TASK_RESOURCE&project={PROJECT}&domain={DOMAIN}"
+    answer = get(api, f"effective_attributes/reach?{query}")
+    assert [place["fields"] for place in answer["scopes"]] == [
+        {"limits.cpu": "follows", "limits.memory": "says_otherwise"},
+        {"limits.cpu": "follows", "limits.memory": "follows_another"},
+    ]
+    assert {key: number for key, number in answer["counts"].items() if number} == {"differs_by_field": 2}
 
 
 def test_the_row_and_those_below_are_shown_with_who_set_them(labelled: FlaskClient, context: Context) -> None:

@@ -98,11 +98,27 @@ def test_a_label_and_a_cluster(pooled: FlaskClient) -> None:
     assert len(reached) == len(answer["scopes"]) == 5
     assert reached[f"{P}/fit"] == "EXECUTION_CLUSTER_LABEL"
     assert reached[f"{P}/free"] == "CLUSTER_ASSIGNMENT"
-    assert answer["reach"]["refused"] == 0  # the pool and the label keep it as an expected one
+    # The pool and the label keep it as an expected one, and have no other.
+    assert (answer["reach"]["refused"], answer["reach"]["waiting"]) == (0, 5)
+    assert all(entry["waiting"] for entry in answer["scopes"])
+    put_pool(pooled, "gpu", ["east", "west"])
+    assert used(pooled, "cluster=east")["reach"]["waiting"] == 2
     put_attribute(pooled, "workflow", LABEL, {"value": "east"}, workflow="fit")
     assert used(pooled, "cluster=east")["reach"]["refused"] == 1
     unknown = used(pooled, "pool=gpuu")
     assert (unknown["known"], unknown["closest"], unknown["uses"]) == (False, ["gpu"], [])
+    assert "deleted_by" not in unknown
+
+
+def test_of_what_was_deleted_it_is_known_by_which_revision(pooled: FlaskClient) -> None:
+    number = ok(pooled.delete(f"{API}/pools/gpu?force=true"))["revision"]
+    answer = used(pooled, "pool=gpu")
+    assert (answer["known"], answer["deleted_by"]["revision"], answer["deleted_by"]["author"]) == (
+        False,
+        number,
+        "anonymous",
+    )
+    assert answer["reach"]["refused"] == 3
 
 
 def test_queues_and_their_tags(make_app: MakeApp) -> None:

@@ -1,4 +1,4 @@
-"""Removals: at which scopes executions would be refused if a pool, label, cluster, queue or queue tag went away."""
+"""Removals: where executions would be refused, or wait, if a pool, label, cluster, queue or queue tag went away."""
 
 from __future__ import annotations
 
@@ -43,6 +43,14 @@ class Removal:
         # gone as one that is expected to register.
         other = self.fleet.clusters if self.noun == "label" else self.fleet.labels
         return route.label == self.name and self.name not in other
+
+    def waits(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> bool:
+        """Whether an execution at a scope would wait, since a cluster is the only one of its pool or label."""
+        if self.noun != "cluster":
+            return False
+        route = self.route(scope, rows, definition)
+        group = self.fleet.pools.get(route.pool or "") or self.fleet.labels.get(route.label or "")
+        return group is not None and {member.cluster for member in group.members} == {self.name}
 
     def route(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Route:
         """Where an execution at a scope goes that asks for nothing itself."""

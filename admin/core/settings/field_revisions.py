@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from admin.core.changes import RowChange, is_same
+from admin.core.changes import UNSTORED, RowChange, is_same
 from admin.core.json_text import JsonObject
 from admin.core.problems import dotted
 from admin.core.settings.kinds import Kind
@@ -14,7 +14,7 @@ from admin.core.settings.scopes import Scope
 
 
 class RowVersion(NamedTuple):
-    """A row of attributes as one revision left it."""
+    """A row of attributes as one revision left it, or as a change that is not stored would."""
 
     kind: str
     scope: Scope
@@ -23,7 +23,7 @@ class RowVersion(NamedTuple):
     @classmethod
     def of_origin(cls, kind: str, origin: Mapping[str, Any]) -> RowVersion | None:
         """The row that an origin or a step names, as they are stored and shown; None for those without one."""
-        if not origin.get("version"):
+        if origin.get("version") is None:
             return None
         scope = Scope(**{key: origin[key] for key in Scope._fields if key in origin})
         return cls(kind, scope, origin["version"])
@@ -33,8 +33,10 @@ class RowVersion(NamedTuple):
 class FieldRevisions:
     """The revisions that set the fields of a row, by dotted path."""
 
-    revisions: Mapping[str, int]
+    revisions: Mapping[str, int]  #: without those that a change that is not stored would set
     set_before: int | None = None  #: before which the other fields were set; None where all are known
+    assumed: frozenset[str] = frozenset()  #: what a change that is not stored would set
+    stored_version: int | None = None  #: of the row before such a change
 
 
 #: The fields of rows, as far as their changes are known.
@@ -44,6 +46,7 @@ FieldsByRow = Mapping[RowVersion, FieldRevisions]
 def trace_fields(kind: Kind, changes: Sequence[RowChange]) -> FieldRevisions:
     """The newest change of each field, of the changes of a row, newest first; none before it was created last."""
     revisions: dict[str, int] = {}
+    assumed: set[str] = set()
     missing = kind.leaves(changes[0].after or {}) if changes else {}
     last = changes[0] if changes else None
     for change in changes:
@@ -53,11 +56,30 @@ def trace_fields(kind: Kind, changes: Sequence[RowChange]) -> FieldRevisions:
         before = kind.leaves(change.before or {})
         for path in list(missing):
             if path not in before or not is_same(before[path], missing[path]):
-                revisions[dotted(path)] = change.revision
+                if change.revision == UNSTORED:
+                    assumed.add(dotted(path))
+                else:
+                    revisions[dotted(path)] = change.revision
                 del missing[path]
         if not missing or change.before is None:
             break
-    return FieldRevisions(revisions=revisions, set_before=last.revision if missing and last else None)
+    set_before = last.revision or _after(last.before_version) if missing and last else None
+    is_assumed = bool(changes) and changes[0].revision == UNSTORED
+    return FieldRevisions(
+        revisions=revisions,
+        set_before=set_before,
+        assumed=frozenset(assumed),
+        stored_version=changes[0].before_version if is_assumed else None,
+    )
+
+
+def untraced(version: int) -> FieldRevisions:
+    """The fields of a row whose last revision is no longer kept: it or an earlier one set each of them."""
+    return FieldRevisions(revisions={}, set_before=_after(version))
+
+
+def _after(version: int | None) -> int | None:
+    return None if version is None else version + 1
 
 
 def rows_in(settings: Iterable[Mapping[str, Any]]) -> set[RowVersion]:
@@ -72,9 +94,12 @@ def with_revision(kind: str, path: str, origin: Mapping[str, Any], fields: Field
     row_fields = fields.get(row) if row else None
     if row_fields is None:
         return dict(origin)
+    if path in row_fields.assumed:
+        return {**origin, "assumed": True}
+    stored = {**origin, "version": row_fields.stored_version or origin["version"]}
     if path in row_fields.revisions:
-        return {**origin, "revision": row_fields.revisions[path]}
-    return {**origin, "set_before": row_fields.set_before} if row_fields.set_before else dict(origin)
+        return {**stored, "revision": row_fields.revisions[path]}
+    return {**stored, "set_before": row_fields.set_before} if row_fields.set_before else stored
 
 
 def with_revisions(effective: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
@@ -90,4 +115,7 @@ def with_revisions(effective: Mapping[str, Any], fields: FieldsByRow) -> JsonObj
 def _with_revisions(kind: str, step: Mapping[str, Any], fields: FieldsByRow) -> JsonObject:
     row = RowVersion.of_origin(kind, step)
     row_fields = fields.get(row) if row else None
-    return dict(step) if row_fields is None else {**step, "revisions": dict(row_fields.revisions)}
+    if row_fields is None:
+        return dict(step)
+    more = {"set_before": row_fields.set_before, "assumed": sorted(row_fields.assumed)}
+    return {**step, "revisions": dict(row_fields.revisions), **{key: value for key, value in more.items() if value}}

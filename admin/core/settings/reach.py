@@ -34,6 +34,11 @@ class ScopeRelation:
     def relation(self) -> Relation:
         return min(self.fields.values(), key=list(Relation).index)
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether its fields stand to the row in several ways."""
+        return len(set(self.fields.values())) > 1
+
 
 def relate(kind: Kind, row: Row, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults) -> ScopeRelation:
     """How a scope below a row stands to it, from the rows of the kind that apply there."""

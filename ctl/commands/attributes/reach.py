@@ -34,6 +34,8 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     payload = summary(kind.schema, row["attributes"][kind.payload_key])
     counts = reach["counts"]
     parts = [f"{counts[key]} {words[counts[key] != 1]}" for key, words in _RELATIONS.items()]
+    if mixed := counts.get("differs_by_field"):
+        parts.append(f"{mixed} {'differs' if mixed == 1 else 'differ'} by field")
     first = "the first " if reach.get("token") else ""
     printer.sentence(
         f"{kind.noun} {payload}, set by {set_by}: "

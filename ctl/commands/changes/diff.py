@@ -9,7 +9,7 @@ import click
 
 from ctl.cli.groups import command
 from ctl.cli.session import Session
-from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, try_out
+from ctl.commands.changes.documents import DOCUMENT_PARAMETERS, DOCUMENTS, PRUNE, propose, stale_documents, try_out
 from ctl.commands.changes.reports import answer, counts, locate, show_rows, tell_warnings
 
 EXIT_DIFFERENT = 1
@@ -42,14 +42,16 @@ def diff(session: Session, **flags: Any) -> None:
     proposal = propose(session, flags)
     trial = try_out(session, proposal, remedy="Look again.")
     positions = locate(proposal, trial)
+    warnings = [*stale_documents(session, proposal, trial), *trial.warnings]
+    trial.document["warnings"] = warnings
     if session.printer.is_table:
         show_rows(session, trial.changed_rows, with_diffs=True, positions=positions)
     answer(session, trial)
     sys.stdout.flush()  # what differs stands before what is only questionable
     if not trial.changed:
         session.printer.note("No differences.")
-        tell_warnings(session, trial.warnings)
+        tell_warnings(session, warnings)
         return
     session.printer.note(f"{counts(trial, planned=True)}.")
-    tell_warnings(session, trial.warnings)
+    tell_warnings(session, warnings)
     raise click.exceptions.Exit(EXIT_DIFFERENT)

@@ -12,7 +12,7 @@ from ctl.cli.progress import MANY, step
 from ctl.cli.provenance import describe_later
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session, local_user
-from ctl.client.answers import Attribute, ChangeSet
+from ctl.client.answers import Attribute, ChangeSet, Document
 from ctl.client.errors import Conflict, InvalidInput, InvalidRequest
 from ctl.client.words import count
 from ctl.files.proposals import Proposal
@@ -138,6 +138,28 @@ def check_versions(session: Session, proposal: Proposal, trial: ChangeSet) -> No
                 row = rows[int(detail["index"])]
                 row |= {key: detail[key] for key in ("provenance", "later", "later_count") if key in detail}
         raise _explained(session, conflict) from None
+
+
+def stale_documents(session: Session, proposal: Proposal, trial: ChangeSet | None = None) -> list[Document]:
+    """A warning for each document that apply and plan would refuse, since its row was changed after it was written.
+
+    The rows are compared with a dry run; it is made where none is given and a document names a version.
+    """
+    if all(declaration.file.version is None for declaration in proposal.declarations):
+        return []
+    try:
+        check_versions(session, proposal, trial or try_out(session, proposal, remedy="Look again."))
+    except Conflict as conflict:
+        keys = ("index", "position", "expected_version", "current_version", "provenance", "later", "later_count")
+        return [
+            {
+                "code": "stale_version",
+                "message": f"{detail['reason']}. plan and apply refuse the document unless --force is given.",
+                **{key: detail[key] for key in keys if detail.get(key) is not None},
+            }
+            for detail in conflict.details
+        ]
+    return []
 
 
 def _explained(session: Session, conflict: Conflict) -> Conflict:

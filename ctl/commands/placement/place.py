@@ -10,7 +10,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.executions import ExecutionId
-from ctl.commands.changes.documents import read
+from ctl.commands.changes.documents import read, stale_documents
 from ctl.commands.executions.explain import print_explanation
 from ctl.commands.executions.requests import RUN_PARAMETERS, RunCommand, requests_from_flags, send_request
 from ctl.files.execution_requests import Request
@@ -53,6 +53,7 @@ def place(session: Session, files: tuple[str, ...], **flags: Any) -> None:
             raise proposal.locate(error) from None
 
     explanation = send_request(session, request, send)
+    explanation["warnings"] = [*(explanation.get("warnings") or []), *stale_documents(session, proposal)]
     if session.printer.is_table:
         session.printer.sentence(_opening(explanation, is_assumed=bool(files)))
         session.printer.line()

@@ -18,7 +18,8 @@ from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.executions import ExecutionId
 from ctl.client.times import parse_time
 from ctl.client.words import count
-from ctl.commands.changes.documents import DOCUMENTS, read
+from ctl.commands.changes.documents import DOCUMENTS, read, stale_documents
+from ctl.commands.changes.reports import tell_warnings
 from ctl.commands.executions.options import SINCE, scope_options, selected_scope
 from ctl.files.proposals import Proposal
 
@@ -66,6 +67,9 @@ def simulate(session: Session, files: tuple[str, ...], **flags: Any) -> None:
             )
     except InvalidRequest as error:
         raise proposal.locate(error) from None
+    if warnings := stale_documents(session, proposal):
+        answer["warnings"] = warnings
+        tell_warnings(session, warnings)
     _print(session, answer, since, where)
 
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from admin.core.changes import RowChange
+from admin.core.changes import UNSTORED, RowChange
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
-from admin.core.settings.field_revisions import FieldRevisions, RowVersion, trace_fields, with_revision
+from admin.core.settings.field_revisions import FieldRevisions, RowVersion, trace_fields, untraced, with_revision
 from admin.core.settings.scopes import Scope
 
 HERE = Scope(domain="development")
@@ -61,3 +62,23 @@ def test_an_origin_gets_the_revision_of_its_field() -> None:
     assert with_revision("K", "a", {**origin, "version": 4}, fields) == {**origin, "version": 4}
     platform = {"level": "platform", "key": "k"}
     assert with_revision("K", "a", platform, fields) == platform
+
+
+def test_of_a_row_whose_last_revision_is_not_kept_no_field_is_of_it_alone() -> None:
+    origin = {"level": "domain", "domain": "development", "version": 10}
+    fields = {RowVersion("K", HERE, 10): untraced(10)}
+    assert with_revision("K", "a", origin, fields) == {**origin, "set_before": 11}
+
+
+def test_a_change_that_is_not_stored_sets_only_the_fields_that_it_changes() -> None:
+    newest, oldest = history(limits(cpu="4", memory="1Gi"), limits(cpu="4", memory="2Gi"))
+    assumed = replace(newest, revision=UNSTORED)
+    fields = trace_fields(TASK_RESOURCE, [assumed, oldest])
+    assert fields.revisions == {"limits.cpu": 1}
+    assert fields.assumed == frozenset({"limits.memory"})
+    origin = {"level": "domain", "domain": "development", "version": UNSTORED}
+    by_row = {RowVersion("K", HERE, UNSTORED): fields}
+    assert with_revision("K", "limits.memory", origin, by_row) == {**origin, "assumed": True}
+    assert with_revision("K", "limits.cpu", origin, by_row) == {**origin, "version": 1, "revision": 1}
+    by_row = {RowVersion("K", HERE, UNSTORED): trace_fields(TASK_RESOURCE, [assumed])}
+    assert with_revision("K", "limits.cpu", origin, by_row) == {**origin, "version": 1, "set_before": 2}

@@ -69,5 +69,8 @@ def test_an_origin_names_the_revision_of_its_field() -> None:
     here = Scope(domain="d")
     assert describe_field_origin(Printer(), {**origin, "revision": 41}, here, revisions) == "here (revision 41, ana)"
     assert describe_field_origin(Printer(), origin, here, {}) == "here (version 44)"
+    assumed = {**origin, "version": 0, "assumed": True}
+    assert describe_field_origin(Printer(), assumed, here, revisions) == "here (the given documents)"
+    assert describe_field_origin(Printer(), assumed, here, {}) == "here (the given documents)"
     platform = {"level": "platform", "key": "k"}
     assert describe_field_origin(Printer(), platform, here, revisions) == "platform (k)"

@@ -1,0 +1,45 @@
+"""What `where-used` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from admin.testing import running_admin
+from ctl.main import run
+
+
+def test_where_used_tells_names_from_groups_and_what_was_deleted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    pool = tmp_path / "pool.yaml"
+    pool.write_text("kind: pool\nname: old\nmembers: {oak: 1}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("LOGNAME", "eve")
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        rainbowctl(f"apply -f {pool}")
+        here = "-p flytesnacks -d development"
+        message = "a-reason-with-sixty-characters-or-more-for-which-nobody-has-room"
+        rainbowctl(f"update cluster-pool-attribute {here} --clusterPoolName old --message {message}")
+        shown = rainbowctl("where-used cluster oak")
+        opening = " ".join(shown.split())
+        assert "is set 0 times by its name and 1 time by a pool or label that it is in; 1 scope has it" in opening
+        assert "without it executions would be refused at 0 scopes and wait at 1 scope; as of" in opening
+        assert "waits" in rainbowctl("where-used cluster oak --reach")
+        [row] = [line for line in shown.splitlines() if "cluster_pool_name=old" in line]
+        assert "(revision 2)" in row
+        assert len(row) <= 100
+        assert f"revision 2, anonymous (says eve), 0 s ago, '{message}'" in opening
+        assert message in rainbowctl("where-used cluster oak -o wide")
+        rainbowctl("delete pool old --force")
+        shown = " ".join(rainbowctl("where-used pool old").split())
+        assert "executions are refused at 1 scope; as of revision 3." in shown
+        assert "The pool 'old' was deleted by revision 3, anonymous (says eve), " in shown
