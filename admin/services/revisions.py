@@ -80,6 +80,7 @@ def not_found(connection: Connection, number: int) -> NotFound:
     if number < oldest and oldest > 1:
         return RevisionPruned(
             f"Revision {number} is no longer kept; the oldest that is kept is {oldest}. Settings can be read and "
-            f"restored as they were at {oldest - 1} or later. The admin's retention.revisions sets for how long."
+            f"restored as they were at {oldest - 1} or later. Revisions are deleted by `rainbow-admin prune "
+            "--revisions`, and once they are older than the admin's retention.revisions, if that is set."
         )
     return RevisionNotFound(f"There is no revision {number}; the last one is {head}. `rainbowctl history` lists them.")

@@ -159,11 +159,13 @@ def _why_no_other(execution: Execution) -> str:
         return ""
     outcome = CLUSTER_LOST if is_drained or execution.reason == CLUSTER_LOST else execution.phase
     policy = execution.content.get("retry")
-    why = Retries.of(policy).why_no_other(attempt_number(execution), outcome)
-    if not why or not policy:
-        return why
+    retries = Retries.of(policy)
+    why = retries.why_no_other(attempt_number(execution), outcome)
     plan = execution.launched.get("launch_plan")
-    if execution.request["spec"].get("retry") or plan is None:
+    is_by_request = bool(execution.request["spec"].get("retry")) or plan is None
+    if not why or not policy or (retries.attempts == 1 and is_by_request):
+        return why
+    if is_by_request or plan is None:
         return f"{why}, as the request says"
     return f"{why}, as launch plan '{plan['name']}', version {plan['version']}, says"
 

@@ -106,6 +106,12 @@ class Printer:
         """A sentence about a plan or a difference, folded on a terminal."""
         self._write_sentence(text, self.report_stream)
 
+    def report_row(self, action: str, title: str, colour: str) -> None:
+        """A row of a plan, what is done with it first; folded on a terminal."""
+        stream, start = self.report_stream, f"{action:<9}"
+        first, *rest = _folded(f"{start}  {printable(title)}", stream, " " * (len(start) + 2))
+        print(paint(start, colour, stream) + first[len(start) :], *rest, sep="\n", file=stream)
+
     def in_words(self, text: str, *, as_of: str | None = None) -> str:
         """A text of the admin with distances in place of its times; wide output has the times themselves.
 

@@ -208,7 +208,7 @@ def test_what_applies_is_said_in_one_sentence_with_who_set_it(shell: Shell) -> N
     assumed = f"kind: execution-cluster-label\nproject: {project}\ndomain: staging\nvalue: far\n"
     assert shell.ok(f"{explain} --with -", stdin=assumed).splitlines()[0] == (
         f"execution-cluster-label at project {project}, domain staging is value=far, set by project {project}, "
-        f"domain staging; as of revision {answer['revision']} and the given documents."
+        f"domain staging (the given documents); as of revision {answer['revision']} and the given documents."
     )
 
 

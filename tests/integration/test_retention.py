@@ -504,7 +504,8 @@ class TestRevisions:
         ):
             message = refused(answer, 404, "revision_pruned")["message"]
             assert f"the oldest that is kept is {oldest}" in message
-            assert "retention.revisions" in message
+            assert "retention.revisions, if that is set" in message
+            assert "`rainbow-admin prune --revisions`" in message
         refused(api.get(f"{API}/revisions/{history + 99}"), 404, "revision_not_found")
 
     def test_what_is_kept_can_be_brought_back(self, api: FlaskClient, context: Context, history: int) -> None:

@@ -134,6 +134,13 @@ def test_back_off_says_when_the_next_attempt_is_and_what_ended_the_last(agent: P
     assert "last_failure" not in {**status(agent, "again"), **execution(agent.client, "again", agent.project)}
 
 
+def test_a_request_that_asks_for_no_retries_is_not_said_to_say_so(agent: PlayedAgent) -> None:
+    add(agent, "once", retry={"on_lost": "wait"})
+    agent.start()
+    agent.finish(["once"], "FAILED", message="It exited with 2.")
+    assert message(agent, "once").endswith("No other attempt follows: no retries were asked for.")
+
+
 def test_attempts_that_never_began_are_not_counted(agent: PlayedAgent) -> None:
     add(agent, "returned", retry={"attempts": 2})
     agent.take()

@@ -211,13 +211,18 @@ def _what(session: Session, entry: Document) -> list[str]:
         where = f"cluster {entry['cluster']}: " if entry.get("cluster") else ""
         return [f"{where}{happened} (event {entry['number']})"]
     rows = [RowChange.from_document(change) for change in entry.get("changes") or []]
-    lines = [
-        f"{row.action} {row.title(session.client.noun(row.kind))}: {one_line(row.before, row.after)}" for row in rows
-    ]
+    lines = [_row(session, row) for row in rows]
     rest = int(entry.get("change_count") or 0) - len(rows)
     lines += [f"and {count(rest, 'more row')}" if rows else count(rest, "row")] if rest else []
     start, *others = lines or ["nothing"]
     return [f"{_rolled_back(entry)}{start}", *others]
+
+
+def _row(session: Session, row: RowChange) -> str:
+    """What happened to a row, with its values if it has any."""
+    values = one_line(row.before, row.after)
+    happened = f"{row.action} {row.title(session.client.noun(row.kind))}"
+    return f"{happened}: {values}" if values else happened
 
 
 def _rolled_back(revision: Document) -> str:

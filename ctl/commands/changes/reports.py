@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from ctl.cli.diffs import differences, print_diff, unified
-from ctl.cli.output import paint
 from ctl.cli.prompts import asks, check_strict, confirm_write
 from ctl.cli.session import Session
 from ctl.client.answers import ChangeSet, Document, RowChange, warning_text
@@ -71,8 +70,8 @@ def show_rows(
     if with_diffs is None:
         with_diffs = sum(row.is_changed for row in rows) <= FEW
     for row in rows:
-        title = printable(row.title(session.client.noun(row.kind)))
-        print(f"{paint(f'{row.action:<9}', _COLOURS.get(row.action, 'white'), stream)}  {title}", file=stream)
+        title = row.title(session.client.noun(row.kind))
+        session.printer.report_row(row.action, title, _COLOURS.get(row.action, "white"))
         for line in (positions or {}).get(-1 if row.index is None else row.index, ()):
             print(f"           {printable(line)}", file=stream)
         if with_diffs and row.is_changed:

@@ -88,7 +88,8 @@ def _lines(
     yield "endpoint", str(cluster.get("endpoint") or "")
     yield "description", str(cluster.get("description") or "")
     version = f", version {cluster['version']}" if cluster.get("version") else ""
-    yield "defined by", defined_by or f"{cluster.get('source')}{version}"
+    source = "nothing: only a pool or label names it" if cluster.get("source") == "expected" else cluster.get("source")
+    yield "defined by", defined_by or f"{source}{version}"
 
 
 def _recent_wait(wait: Document | None) -> str:

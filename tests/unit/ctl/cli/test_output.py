@@ -197,6 +197,23 @@ def test_sentences_are_folded_on_a_terminal_only(
         assert " ".join(err.split()) == text
 
 
+def test_the_row_of_a_plan_is_folded_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    scope = "project flyteexamples, domain development, workflow a.module.of.many.words, launch plan nightly"
+    title = f"task-resource-attribute at {scope}"
+    Printer().report_row("update", title, "yellow")
+    assert capsys.readouterr().out == f"update     {title}\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "120")
+    Printer().report_row("update", title, "yellow")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert [line[:11] for line in lines] == ["update     ", " " * 11]
+    assert " ".join(line[11:] for line in lines) == title
+
+
 def test_warnings_and_errors_are_folded_on_a_terminal_whatever_is_written_as_data(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
