@@ -457,7 +457,8 @@ def test_a_silent_cluster_is_unreachable_then_lost_then_ready_again(tmp_path: Pa
         lease = started(shell, agent, "gone", "--onLost retry --backoff 1ms")
         kept = started(shell, agent, "kept")
         shell.ok(f"rainbowctl create execution waits {HERE} -- true")
-        assert "no agent has it" in shell.refused(5, f"rainbowctl delete execution waits {HERE} --giveUp")
+        for dry in ("", " --dryRun"):
+            assert "no agent has it" in shell.refused(5, f"rainbowctl delete execution waits {HERE} --giveUp{dry}")
         wait_until(lambda: state(shell, "local")[1] == "unreachable")
         wait_until(lambda: "CLUSTER_SILENT" in shell.ok(f"rainbowctl get execution kept {HERE} -o yaml"))
         given_up = shell.run(f"rainbowctl delete execution kept {HERE} --give-up --cause 'on fire'")
