@@ -313,7 +313,7 @@ def test_counts_are_the_same_in_text_json_and_over_rest(shell: Shell, agent: Htt
         ("cause", "", ""),
         ("reason", "--phase QUEUED", "&phase=QUEUED"),
         ("creator", "--createdBy anonymous --cause exit-code,limit", "&created_by=anonymous&cause=EXIT_CODE,LIMIT"),
-        ("phase", "--filter.fieldSelector 'attempt>1'", "&filters=gt(attempt,1)"),
+        ("phase", "--filter.fieldSelector 'attempt>=1'", "&filters=gte(attempt,1)"),
     ):
         answer = shell.rest("GET", f"execution_counts?by={by}&project=counted{query}")
         assert json.loads(shell.ok(f"{get} --by {by} {flags} -o json")) == answer
