@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_CLOSE = 0.6
+_CLOSE = 0.62
 _MARGIN = 0.1
 
 

@@ -195,8 +195,9 @@ def _times(explanation: Document) -> list[str]:
     times = (explanation.get("status") or {}).get("times")
     if not times:
         return []
-    waiting, run, total = (format_duration(times[f"{word}_seconds"]) for word in ("waiting", "run", "total"))
-    return [f"times     waited {waiting}, ran {run}, {total} in all"]
+    run, total = int(times["run_seconds"]), int(times["total_seconds"])
+    waiting = total - run  # of whole seconds, so that what is shown adds up
+    return [f"times     waited {format_duration(waiting)}, ran {format_duration(run)}, {format_duration(total)} in all"]
 
 
 def _attempts(printer: Printer, explanation: Document) -> list[str]:

@@ -141,6 +141,13 @@ def _show(session: Session, execution: Execution, selection: _Selection) -> None
             attempt = f"Attempt {selection.attempt} of execution {id}"
             session.printer.note(f"{attempt} has printed nothing{since}, and is over.")
             return
+        before = (execution.document.get("last_failure") or {}).get("attempt_number")
+        if execution.phase == "QUEUED" and before:
+            session.printer.note(
+                f"The next attempt of execution {id} has printed nothing{since or yet}: it is {execution.summary()}. "
+                f"`rainbowctl logs {id} --attempt {before}` shows what attempt {before} printed."
+            )
+            return
         session.printer.note(f"Execution {id} has printed nothing{since or yet}: it is {execution.summary()}.")
 
 

@@ -42,6 +42,7 @@ def test_the_nearest_words_are_found(word: str, close: list[str]) -> None:
 
 def test_nothing_is_suggested_where_nothing_is_close() -> None:
     assert did_you_mean("zzz", ["project"]) == ""
+    assert did_you_mean("colour", ["cluster"]) == ""
 
 
 @pytest.mark.parametrize(

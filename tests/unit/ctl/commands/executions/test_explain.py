@@ -11,6 +11,7 @@ from ctl.cli.output import Printer
 from ctl.commands.executions.explain import (
     _attempt,
     _mentioned,
+    _times,
     describe_ahead,
     earlier_decision,
     show_candidates,
@@ -126,3 +127,9 @@ def test_what_is_in_line_says_when_it_starts_and_what_is_ahead(capsys: pytest.Ca
         assert describe_ahead(Printer(), counted) == ["ahead     502 others"]
         capped = {"status": {"start": {word: MOST_AHEAD + 1, other: 2}}}
         assert describe_ahead(Printer(), capped) == ["ahead     more than 502 others"]
+
+
+def test_the_times_that_are_shown_add_up() -> None:
+    times = {"waiting_seconds": 2.8, "run_seconds": 13.7, "total_seconds": 16.5}
+    assert _times({"status": {"times": times}}) == ["times     waited 3 s, ran 13 s, 16 s in all"]
+    assert _times({"status": {}}) == []

@@ -68,3 +68,17 @@ def test_an_earlier_attempt_that_printed_nothing_is_not_taken_for_the_last_one(a
     document = {"id": id, "attempt": 2, "attempt_number": 2, "cluster": "a", "closure": closure}
     _show(session, Execution.from_document(document), EmptyLog(attempt=attempt))
     assert notes == [note]
+
+
+def test_while_the_next_attempt_waits_the_log_of_the_one_before_is_named() -> None:
+    notes: list[str] = []
+    session: Any = SimpleNamespace(client=None, printer=SimpleNamespace(note=notes.append))
+    closure = {"phase": "QUEUED", "reason": {"code": "RETRY"}}
+    id = {"project": "p", "domain": "d", "name": "e"}
+    document = {"id": id, "attempt": 2, "attempt_number": 1, "cluster": "a", "closure": closure}
+    failed = {**document, "last_failure": {"attempt": 1, "attempt_number": 1}}
+    _show(session, Execution.from_document(failed), EmptyLog())
+    assert notes == [
+        "The next attempt of execution p/d/e has printed nothing: it is QUEUED on a (RETRY). `rainbowctl logs p/d/e "
+        "--attempt 1` shows what attempt 1 printed."
+    ]
