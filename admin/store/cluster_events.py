@@ -141,9 +141,14 @@ def begun_apart(connection: Connection, name: str, states: Iterable[str], until:
 
     A drain cordons a cluster too, and is not among those that cordoned it.
     """
-    own = {state: STATE_EVENTS[state][:1] for state in states}
-    begun = {state: _last_events(connection, [name], types, END_EVENTS[state], until) for state, types in own.items()}
-    return {state: events[0].provenance for state, events in begun.items() if events}
+    begun = {state: all_begun_apart(connection, [name], state, until) for state in states}
+    return {state: events[name] for state, events in begun.items() if events}
+
+
+def all_begun_apart(connection: Connection, names: Sequence[str], state: str, until: datetime) -> dict[str, Provenance]:
+    """The same of one state of several clusters, by cluster."""
+    events = _last_events(connection, names, STATE_EVENTS[state][:1], END_EVENTS[state], until)
+    return {event.cluster: event.provenance for event in events}
 
 
 def _last_events(
