@@ -214,7 +214,9 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
         ended_at=report.finished_at,
     )
     if report.attempt == execution.attempt:  # else the reason is that of a later attempt
-        execution.set(reason_message=confirmed(execution.reason_message, cluster, now), unconfirmed=False)
+        has_succeeded = REPORTS[report.type] is Phase.SUCCEEDED
+        message = confirmed(execution.reason_message, cluster, now, has_succeeded=has_succeeded)
+        execution.set(reason_message=message, unconfirmed=False)
         duration = _duration(execution, report)
         if duration is not None:
             execution.set(duration=duration)

@@ -107,7 +107,7 @@ def foresee_silence(on_lost: str, give_up_seconds: float, *, is_retried: bool) -
     """What would become of an execution that runs if its cluster fell silent."""
     if on_lost == "wait":
         end = f"after {show_duration(give_up_seconds)} it ends FAILED (agents.giveUpAfter)"
-        return f"It goes on, and its result counts when the agent returns; {end} (on_lost: wait)."
+        return f"It goes on (on_lost: wait), and its result counts when the agent returns; {end}."
     end = "another attempt follows" if is_retried else "it ends FAILED (CLUSTER_LOST)"
     used_up = ", for its attempts are used up," if on_lost == "retry" and not is_retried else ""
     job = "Its job is ended on its node when its lease is over, if its engine guards leases"
@@ -125,9 +125,10 @@ def unconfirmed(cause: str) -> str:
     return f"{as_sentence(cause)} {UNCONFIRMED}"
 
 
-def confirmed(message: str, cluster: str, at: datetime) -> str:
+def confirmed(message: str, cluster: str, at: datetime, *, has_succeeded: bool = False) -> str:
     """Its message once its agent has reported the end of its job."""
-    return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job has ended.")
+    end = "has ended, and had succeeded" if has_succeeded else "has ended"
+    return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that its job {end}.")
 
 
 def as_sentence(text: str) -> str:

@@ -113,8 +113,8 @@ def test_what_decides_next_is_said_as_a_sentence_of_its_own() -> None:
         (
             "wait",
             False,
-            "It goes on, and its result counts when the agent returns; after 1 d it ends FAILED (agents.giveUpAfter) "
-            "(on_lost: wait).",
+            "It goes on (on_lost: wait), and its result counts when the agent returns; after 1 d it ends FAILED "
+            "(agents.giveUpAfter).",
         ),
         (
             "fail",
@@ -145,4 +145,5 @@ def test_a_message_has_no_doubt_any_more_once_the_end_is_confirmed() -> None:
     assert (
         confirmed(message, "a", NOW) == "enough. Cluster 'a' confirmed at 2026-03-01T12:01:40Z that its job has ended."
     )
+    assert confirmed(message, "a", NOW, has_succeeded=True).endswith(" that its job has ended, and had succeeded.")
     assert confirmed("It exited with 1.", "a", NOW) == "It exited with 1."
