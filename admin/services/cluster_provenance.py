@@ -25,7 +25,7 @@ def cluster_provenance(
     context: Context, connection: Connection, clusters: Iterable[Cluster]
 ) -> Mapping[str, Mapping[str, Provenance]]:
     """The revisions that defined clusters, and the events or revisions that set their states."""
-    listed = list(clusters)
+    listed, now = list(clusters), context.clock()
     defined = defined_by(connection, (cluster.definition for cluster in listed))
     in_state = {
         "disabled": [cluster.name for cluster in listed if cluster.state.enabled is False],
@@ -41,7 +41,11 @@ def cluster_provenance(
                 provenance[cluster.name]["disabled"] = definition
     for name, deleted_by in deleted_clusters(connection, listed).items():
         provenance[name]["deleted"] = deleted_by
-    for (name, state), event in cluster_events.switched_by(connection, in_state, context.clock()).items():
+    for (name, state), event in cluster_events.switched_by(connection, in_state, now).items():
+        provenance[name][state] = event
+    # A drain cordons too, and would hide a cordon before it, which lasts as long.
+    cordoned = {"cordoned": in_state["draining"]}
+    for (name, state), event in cluster_events.begun_apart(connection, cordoned, now).items():
         provenance[name][state] = event
     return provenance
 

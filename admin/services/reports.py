@@ -228,8 +228,7 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
         ended_at=report.finished_at,
     )
     if report.attempt == execution.attempt:  # else the reason is that of a later attempt
-        has_started = report.type not in _NOT_STARTED
-        message = confirmed(execution.reason_message, cluster, now, has_started=has_started)
+        message = confirmed(execution.reason_message, cluster, now, _end_of(report))
         execution.set(reason_message=message, unconfirmed=False)
         duration = _duration(execution, report)
         if duration is not None:
@@ -237,6 +236,13 @@ def _confirm(execution: LeasedExecution, report: Report, cluster: str, now: date
     fact = "it had not started there" if report.type in _NOT_STARTED else "the job has ended"
     message = f"Cluster '{cluster}' reported {report.type}, which confirms that {fact}."
     execution.note(execution_events.CONFIRMED, record.reason, message, cluster, now, record)
+
+
+def _end_of(report: Report) -> str:
+    """What a report confirms of an attempt that was ended without its agent."""
+    if report.type in _NOT_STARTED:
+        return "it had not started"
+    return "its job has ended" + (", and had succeeded" if REPORTS[report.type] is Phase.SUCCEEDED else "")
 
 
 def _duration(execution: LeasedExecution, report: Report) -> float | None:

@@ -273,6 +273,7 @@ def test_the_work_of_a_lost_cluster_is_given_away_by_what_may_have_started(
     assert event_types(agent.client, "retry-runs", agent.project)[-1] == "CONFIRMED"
     message = execution(agent.client, "plain-runs", agent.project)["closure"]["reason"]["message"]
     assert f"Cluster '{agent.cluster}' confirmed at " in message
+    assert " that its job has ended, and had succeeded." in message
     look(context)
     assert set(other.offered(10)) == {*offered, "counted"}  # and nothing moves back
 

@@ -15,6 +15,8 @@ from flask.testing import FlaskClient
 from admin.services.context import Context
 from admin.services.queueing_budgets import end_overdue
 from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.store import cluster_events
+from admin.store.cluster_events import ClusterEventFilter
 from tests.support.agents import Clock, PlayedAgent, add, attempts, names, phase, played_agent, shown, types
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -379,6 +381,9 @@ def test_what_is_declined_goes_elsewhere_until_nobody_will_have_it(play: Play, c
     first.holding = {}
     [change] = decide_undecided(context)
     assert change.cluster == second.cluster
+    with context.database.reading() as connection:
+        [event] = cluster_events.events(connection, ClusterEventFilter(types=["REDECIDED"]), None, 1)
+    assert (event.reason or "").endswith(f"/e). Cluster '{first.cluster}' declined it: no licence left.")
     assert second.offered() == {"e": 2}
     assert first.report("e", "RUNNING", 1) == "OLD_ATTEMPT"
     second.holding = {"e": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -653,6 +654,11 @@ def test_a_switch_that_ends_another_state_too_says_so(api: FlaskClient, begin: s
     switch(api, "east", begin, reason="new disks", claimed_by="ana")
     if begin == "cordon":
         switch(api, "east", "drain", reason="new racks", claimed_by="otto")
+        shown = get(api, "clusters/east")
+        begun = [shown["provenance"][state]["message"] for state in ("cordoned", "draining")]
+        assert begun == ["new disks", "new racks"]
+        both = r"it is draining \(event .*'new racks'\); it is cordoned \(event .*'new disks'\)"
+        assert re.search(both, shown["summary"])
     state = "cordoned" if begin == "cordon" else "draining"
     for answer in (preview(api, end), switch(api, "east", end)):
         assert answer["also_ended"][state]["message"] == "new disks"
@@ -669,4 +675,5 @@ def test_the_end_of_a_drain_alone_says_nothing_of_a_cordon(api: FlaskClient) -> 
     switch(api, "east", "cordon")
     switch(api, "east", "uncordon")
     switch(api, "east", "drain")
+    assert "it is cordoned" not in get(api, "clusters/east")["summary"]
     assert switch(api, "east", "undrain").keys().isdisjoint({"also_ended", "notes"})

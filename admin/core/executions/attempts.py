@@ -446,4 +446,8 @@ def apply_report(
         message = outcome.message or "Its cluster does not know it."
         return finish(execution, replace(outcome, reason=CLUSTER_LOST, message=message), now, stays=takes_work)
     message = outcome.message or f"Its agent {report.lower()} it."
-    return requeue(execution, message, stays=takes_work, declined=report == "DECLINED")
+    if report != "DECLINED":
+        return requeue(execution, message, stays=takes_work)
+    # The event has the cluster beside it; the event of the round that decides it again has only this sentence.
+    declined = f"Cluster '{execution.cluster}' declined it{f': {outcome.message}' if outcome.message else ''}"
+    return replace(requeue(execution, as_sentence(declined), stays=takes_work, declined=True), message=message)

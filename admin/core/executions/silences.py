@@ -107,7 +107,7 @@ def foresee_silence(on_lost: str, give_up_seconds: float, *, is_retried: bool) -
     """What would become of an execution that runs if its cluster fell silent."""
     if on_lost == "wait":
         end = f"after {show_duration(give_up_seconds)} it ends FAILED (agents.giveUpAfter)"
-        return f"It goes on, and its result counts when the agent returns; {end} (on_lost: wait)."
+        return f"It goes on (on_lost: wait), and its result counts when the agent returns; {end}."
     end = "another attempt follows" if is_retried else "it ends FAILED (CLUSTER_LOST)"
     used_up = ", for its attempts are used up," if on_lost == "retry" and not is_retried else ""
     job = "Its job is ended on its node when its lease is over, if its engine guards leases"
@@ -125,10 +125,9 @@ def unconfirmed(cause: str) -> str:
     return f"{as_sentence(cause)} {UNCONFIRMED}"
 
 
-def confirmed(message: str, cluster: str, at: datetime, *, has_started: bool = True) -> str:
-    """Its message once its agent has reported the end of its job, or that it had not started."""
-    fact = "its job has ended" if has_started else "it had not started"
-    return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that {fact}.")
+def confirmed(message: str, cluster: str, at: datetime, end: str) -> str:
+    """Its message once its agent has reported the end of its job, in words, or that it had not started."""
+    return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that {end}.")
 
 
 def no_longer_held(message: str, cluster: str, at: datetime) -> str:

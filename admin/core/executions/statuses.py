@@ -170,7 +170,8 @@ class Circumstances:
         if self.position is None:
             return f"QUEUED for {age}{self._of}: the agent of {self.cluster} has it, and has not said that it runs."
         place = _PLACES[self.position - 1] if self.position <= len(_PLACES) else f"number {self.position} in line"
-        obstacle = f"{self.cluster} {self.obstacle.reason}; " if self.obstacle else ""
+        is_what, _, why = self.obstacle.reason.partition(": ") if self.obstacle else ("", "", "")
+        obstacle = f"{self.cluster} {is_what}{f' ({why})' if why else ''}; " if is_what else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."
 
     @property

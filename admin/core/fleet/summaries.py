@@ -45,6 +45,8 @@ def describe_cluster(
         return f"{name} takes work{describe_free(cluster.capacity, free)}.{deleted}"
     if words == ["expected"]:
         return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run.{deleted}"
+    if "draining" in words and provenance.get("cordoned", provenance.get("draining")) != provenance.get("draining"):
+        words.insert(words.index("draining") + 1, "cordoned")  # by an event of its own
     reasons = "; ".join(_reason(cluster, word, provenance, now) for word in words)
     return f"{name} takes no work: {reasons}.{deleted}"
 

@@ -198,7 +198,10 @@ def describe_rungs(rungs: Sequence[Mapping[str, Any]]) -> str:
         unset = next((rung for rung in rungs if rung["state"] == "unset"), None)
         missing = "nothing names a pool or label" if unset is None else f"the {unset['kind']} is unset {_origin(unset)}"
         return f"{missing}, so that any cluster may be chosen"
-    outranked = next((rung for rung in broader if rung["state"] == "overridden" and "name" in rung), None)
+    chosen_by = winner["kind"], winner["name"]
+    others = (rung for rung in broader if rung["state"] == "overridden" and "name" in rung)
+    # What names the same leads to the same clusters.
+    outranked = next((rung for rung in others if (rung["kind"], rung["name"]) != chosen_by), None)
     chosen = f"{winner['kind']} '{winner['name']}' {_origin(winner)}"
     if outranked is None:
         return f"{chosen} decides"

@@ -72,10 +72,12 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
 def state_words(cluster: Document) -> str:
     """Its state, and what an operator has decided about it: `ready,draining`."""
     words = ["disabled"] if cluster.get("enabled") is False else []
+    provenance = cluster.get("provenance") or {}
+    is_apart = provenance.get("cordoned", provenance.get("draining")) != provenance.get("draining")
+    if cluster.get("cordoned") and (is_apart or not cluster.get("draining")):
+        words.append("cordoned")  # a drain cordons too
     if cluster.get("draining"):
         words.append("draining")
-    elif cluster.get("cordoned"):
-        words.append("cordoned")
     return ",".join([*text_cells(cluster, "state"), *words])
 
 

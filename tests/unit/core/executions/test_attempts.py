@@ -242,7 +242,7 @@ def test_declined_and_released_executions_are_requeued_and_the_decliner_is_avoid
     execution = leased(Phase.QUEUED, avoid=["z"])
     declined, released = changed(execution, "DECLINED", message="no licence"), changed(execution, "RELEASED")
     assert (declined.kind, declined.values["avoid"], declined.values["cluster"]) == ("DECLINED", ["z", "a"], None)
-    assert declined.values["reason_message"] == "no licence"
+    assert declined.values["reason_message"] == "Cluster 'a' declined it: no licence."
     assert (released.kind, released.values["reason"], "avoid" in released.values) == ("RELEASED", "ASSIGNED", False)
     assert released.values["reason_message"] == "Its agent released it."
     unknown = changed(leased(Phase.QUEUED, confirmed=False), "UNKNOWN")

@@ -113,8 +113,8 @@ def test_what_decides_next_is_said_as_a_sentence_of_its_own() -> None:
         (
             "wait",
             False,
-            "It goes on, and its result counts when the agent returns; after 1 d it ends FAILED (agents.giveUpAfter) "
-            "(on_lost: wait).",
+            "It goes on (on_lost: wait), and its result counts when the agent returns; after 1 d it ends FAILED "
+            "(agents.giveUpAfter).",
         ),
         (
             "fail",
@@ -142,7 +142,6 @@ def test_a_cluster_that_was_deleted_is_said_to_be() -> None:
 def test_a_message_has_no_doubt_any_more_once_the_end_is_confirmed() -> None:
     message = unconfirmed("enough")
     assert message == "enough. Nobody has confirmed that its job has ended."
-    assert (
-        confirmed(message, "a", NOW) == "enough. Cluster 'a' confirmed at 2026-03-01T12:01:40Z that its job has ended."
-    )
-    assert confirmed("It exited with 1.", "a", NOW) == "It exited with 1."
+    end = "its job has ended"
+    assert confirmed(message, "a", NOW, end) == f"enough. Cluster 'a' confirmed at 2026-03-01T12:01:40Z that {end}."
+    assert confirmed("It exited with 1.", "a", NOW, end) == "It exited with 1."

@@ -52,7 +52,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (replace(WAITS, position=1), "QUEUED for 12 min, next at birch: pool 'std' at domain d decides."),
         (
             replace(WAITS, position=112, obstacle=FULL),
-            "QUEUED for 12 min, number 112 in line at birch: birch is full: 8 of 8 cpu assigned; pool 'std' at "
+            "QUEUED for 12 min, number 112 in line at birch: birch is full (8 of 8 cpu assigned); pool 'std' at "
             "domain d decides.",
         ),
         (

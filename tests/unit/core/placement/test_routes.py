@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from admin.core.placement.routes import Route, RouteKind, Target, as_json, find_route
+from admin.core.placement.routes import Route, RouteKind, Target, as_json, describe_rungs, find_route
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
 from admin.core.settings.resolution import Row
@@ -211,3 +211,11 @@ def test_rungs_in_answers_carry_their_scope_version_name_and_key() -> None:
     }
     assert rungs[-1] == {"rung": "everywhere", "kind": "any", "state": "overridden"}
     assert rungs[0] == {"rung": "request", "kind": "cluster", "state": "silent"}
+
+
+def test_a_rung_does_not_outrank_another_that_names_the_same() -> None:
+    wins = {"rung": "request", "kind": "pool", "name": "trees", "state": "wins"}
+    same = {"rung": "domain", "kind": "pool", "name": "trees", "state": "overridden", "domain": "d"}
+    assert describe_rungs([wins, same]) == "pool 'trees' in the request decides"
+    other = {**same, "kind": "label"}
+    assert describe_rungs([wins, same, other]) == "pool 'trees' in the request outranks label 'trees' at domain d"

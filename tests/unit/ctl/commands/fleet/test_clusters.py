@@ -16,6 +16,24 @@ from ctl.commands.fleet.clusters import state_words, summary
         ({"state": "ready", "enabled": True, "cordoned": True}, "ready,cordoned"),
         ({"state": "lost", "enabled": True, "cordoned": True, "draining": True}, "lost,draining"),
         ({"state": "ready", "enabled": False, "draining": True}, "ready,disabled,draining"),
+        (
+            {
+                "state": "ready",
+                "cordoned": True,
+                "draining": True,
+                "provenance": {"cordoned": {"event": 7}, "draining": {"event": 8}},
+            },
+            "ready,cordoned,draining",
+        ),
+        (
+            {
+                "state": "ready",
+                "cordoned": True,
+                "draining": True,
+                "provenance": {"cordoned": {"event": 8}, "draining": {"event": 8}},
+            },
+            "ready,draining",
+        ),
     ],
 )
 def test_a_state_says_what_an_operator_decided_too(cluster: dict[str, Any], expected: str) -> None:
