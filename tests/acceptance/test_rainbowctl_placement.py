@@ -39,7 +39,7 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     id, following, times, decision, *_ = rest.splitlines()
     assert id == f"{project}/development/why"
     assert re.fullmatch(
-        r"QUEUED for \d+ s, .* at east: east is expected: .*; pool 'first' in the request "
+        r"QUEUED for \d+ s, .* at east: east is expected \(.*\); pool 'first' in the request "
         rf"outranks label 'arctic' at project-domain {project}/development\.",
         now.replace("\n", " "),
     )

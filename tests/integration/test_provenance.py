@@ -274,9 +274,9 @@ def test_a_cluster_says_by_which_events_it_came_to_its_states(api: FlaskClient) 
     assert shown() == {"cordoned": cordoned}
     switch(api, "local", "drain", claimed_by="ana")
     drained = ("DRAINING", "ana", None)
-    assert shown() == {"cordoned": drained, "draining": drained}
+    assert shown() == {"cordoned": cordoned, "draining": drained}
     switch(api, "local", "disable", reason="broken")
-    assert shown() == {"cordoned": drained, "draining": drained, "disabled": ("DISABLED", None, "broken")}
+    assert shown() == {"cordoned": cordoned, "draining": drained, "disabled": ("DISABLED", None, "broken")}
     switch(api, "local", "undrain")
     switch(api, "local", "enable")
     assert shown() == {}
