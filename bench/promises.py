@@ -102,8 +102,8 @@ def _answers(figures: Figures) -> Iterator[Promise]:
         for question in questions.QUESTIONS:
             taken = figures.value(answers.NAME, question.what, database)
             yield _at_most(answers.PROMISED, taken, "ms", f"{question.what}, {name}")
-        asked = figures.value(answers.NAME, answers.CREATIONS_ASKED, database)
-        share = _quotient(asked, figures.value(answers.NAME, answers.CREATIONS, database))
+        disturbed = figures.value(answers.NAME, answers.CREATIONS_ASKED, database)
+        share = _quotient(disturbed, figures.value(answers.NAME, answers.CREATIONS, database))
         yield _at_least(0.8, share, "×", f"creation while a question is asked each second ÷ without, {name}")
 
 

@@ -13,7 +13,7 @@ from admin.core.settings.warnings import Warning, explain_deletion
 from admin.services.context import Context
 from admin.store import revisions
 
-#: Names that are looked up for one answer, each by a query of its own; the others are said to be unknown.
+#: Names that are looked up for one answer, each by a query of its own; of the others it is not said.
 _MOST_NAMES = 100
 
 

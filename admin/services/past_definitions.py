@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from admin.core.fleet.definitions import Definition, FleetKind
-from admin.core.problems import shorten
+from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
 from admin.errors import NotFound
 from admin.services.context import Context
@@ -71,7 +71,8 @@ def _not_found(context: Context, connection: Connection, kind: FleetKind, name: 
         more = " The admin's configuration declares it, which no revision keeps."
     else:
         more = f" `rainbowctl history {kind.noun}` shows the changes that are kept."
+    near = closest(name, (definition.name for definition in history.definitions_at(connection, revision, kind)))
     return NOT_FOUND[kind](
-        f"No {kind.noun} called '{shorten(name)}' was defined at revision {revision}.{more}",
-        details=[{"field": "name", "reason": f"was not defined at revision {revision}."}],
+        f"No {kind.noun} called '{shorten(name)}' was defined at revision {revision}.{did_you_mean(near)}{more}",
+        details=[{"field": "name", "reason": f"was not defined at revision {revision}.", "closest": list(near)}],
     )

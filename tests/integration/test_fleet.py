@@ -425,8 +425,8 @@ def test_launch_plans_that_name_a_pool_are_found_up_to_a_number_and_counted(api:
         ok(register_plan(api, name, "wf", **pool("gpu")))
     path = ("cluster_assignment", "cluster_pool_name")
     with context.database.reading() as connection:
-        found = registrations.active_plans_naming(connection, path, "gpu", 2)
-        assert [plan.name for plan in found] == ["first", "second"]
+        plans = registrations.active_plans_naming(connection, path, "gpu", 2)
+        assert [plan.name for plan in plans] == ["first", "second"]
         assert registrations.count_active_plans_naming(connection, path, "gpu") == 3
 
 
@@ -577,6 +577,9 @@ def test_definitions_are_read_as_they_were_at_a_revision(api: FlaskClient) -> No
     assert entry["definition"]["description"] == "two"
     refusal = refused(api.get(f"{API}/definitions?resource_type=POOL&name=late&at={first}"), 404, "pool_not_found")
     assert f"It was defined later, by revision {fourth}, anonymous" in refusal["message"]
+    refusal = refused(api.get(f"{API}/definitions?resource_type=POOL&name=gpuu&at={first}"), 404, "pool_not_found")
+    assert "Did you mean 'gpu'?" in refusal["message"]
+    assert refusal["details"][0]["closest"] == ["gpu"]
     refused(api.get(f"{API}/definitions?resource_type=POOL&at={fourth + 1}"), 404, "revision_not_found")
     refused(api.get(f"{API}/definitions?resource_type=QUEUE"), 400, "invalid_request", "resource_type")
     refused(api.get(f"{API}/definitions?resource_type=POOL&name=a%00&at={first}"), 400, "invalid_request", "name")

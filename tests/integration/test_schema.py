@@ -352,22 +352,22 @@ def test_the_changes_of_rows_from_before_their_index_had_revisions_are_kept(engi
     assert any("launch_plan, kind, revision)" in definition for definition in indexes(engine))
 
 
-def test_executions_that_ended_without_their_agent_are_marked_by_what_was_said_of_them(engine: Engine) -> None:
+def test_executions_that_ended_without_their_agent_are_marked_by_their_messages(engine: Engine) -> None:
     migrate(engine)
     table = execution_tables.executions
     columns = [column for column in table.columns if not column.nullable and column.server_default is None]
     now = datetime(2026, 3, 1, tzinfo=UTC)
     values = {column.name: _anything(column, now) for column in columns if column.name != "id"}
-    told = "Nobody has confirmed that its job has ended."
+    unconfirmed = "Nobody has confirmed that its job has ended."
     stored = {
-        "lost": ("FAILED", "CLUSTER_LOST", f"Cluster 'a' has been silent for too long. {told}"),
-        "aborted": ("ABORTED", "TERMINATED", f"enough. {told} Given up by anonymous: no cause was given"),
+        "lost": ("FAILED", "CLUSTER_LOST", f"Cluster 'a' has been silent for too long. {unconfirmed}"),
+        "aborted": ("ABORTED", "TERMINATED", f"enough. {unconfirmed} Given up by anonymous: no cause was given"),
         "confirmed": (
             "FAILED",
             "CLUSTER_LOST",
             "Cluster 'a' confirmed at 2026-03-01T12:00:00Z that its job has ended.",
         ),
-        "printed": ("FAILED", "FAILED", told),  # an agent's own words
+        "printed": ("FAILED", "FAILED", unconfirmed),  # an agent's own words
     }
     migrate(engine, "0023")
     with engine.begin() as connection:

@@ -156,9 +156,9 @@ def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Deci
         message = f"It is being ended already, but {agent.why}: it counts as ended {show_due(over, agent.now)}."
         return SwitchOutcome(outcome=Outcome.ENDING, message=message, cluster=attempt.cluster, at=over)
     if agent.drained_at is not None and agent.is_drained(attempt):
-        asked = f"Its agent is to end it {show_due(agent.drained_at, agent.now)}, but {agent.why}"
+        order = f"Its agent is to end it {show_due(agent.drained_at, agent.now)}, but {agent.why}"
         until = f"it is ABORTING until that is heard again, or it is given up {show_due(over, agent.now)}"
-        return _ended(attempt, over, decision, f"{asked}: {until} (on_lost: wait)")
+        return _ended(attempt, over, decision, f"{order}: {until} (on_lost: wait)")
     if waits_for_agent(attempt):
         message = f"May run on, but {agent.why}; it is given up {show_due(over, agent.now)} (on_lost: wait)."
         return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=over)

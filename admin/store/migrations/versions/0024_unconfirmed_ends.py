@@ -11,7 +11,7 @@ from alembic import op
 revision = "0024"
 down_revision = "0023"
 
-#: What was said of such an end until now, and of no other.
+#: A part of the messages of such ends, and of no others.
 _UNCONFIRMED = "Nobody has confirmed that its job has ended."
 
 

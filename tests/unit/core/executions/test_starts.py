@@ -26,20 +26,20 @@ def start(held: list[Ahead], waiting: list[Ahead]) -> Start:
 
 
 def test_what_runs_ends_for_its_limit_and_the_others_run_one_after_the_other() -> None:
-    found = start([ahead("a", 60, 10), ahead("b", 600, 100), ahead("c", 7)], [ahead("d", 30)])
-    assert found.first_end_at == NOON + timedelta(seconds=50)
-    assert found.latest_at == NOON + timedelta(seconds=500 + 7 + 30)
-    assert [other.name for other in found.ahead] == ["a", "b", "c", "d"]
-    assert found.message == (
+    started = start([ahead("a", 60, 10), ahead("b", 600, 100), ahead("c", 7)], [ahead("d", 30)])
+    assert started.first_end_at == NOON + timedelta(seconds=50)
+    assert started.latest_at == NOON + timedelta(seconds=500 + 7 + 30)
+    assert [other.name for other in started.ahead] == ["a", "b", "c", "d"]
+    assert started.message == (
         "At the latest at 2026-03-01T12:08:57Z, by the time limits of what is ahead (the agent of birch has 3, and 1 "
         "waits before it), if none of that is tried again and nothing is put before it."
     )
 
 
 def test_what_is_in_back_off_is_counted_apart() -> None:
-    found = find_start("birch", 1, [], [], NOON, 2)
-    assert (found.position, found.waiting, found.backing_off) == (1, 0, 2)
-    assert found.message == (
+    started = find_start("birch", 1, [], [], NOON, 2)
+    assert (started.position, started.waiting, started.backing_off) == (1, 0, 2)
+    assert started.message == (
         "Nothing is ahead of it at birch: its agent takes it as soon as it has room for it. 2 more in back-off go "
         "before it if the back-off is over by then."
     )
@@ -50,9 +50,9 @@ def test_what_is_over_its_limit_ends_now() -> None:
 
 
 def test_without_a_time_limit_there_is_no_bound() -> None:
-    found = start([ahead("a", 60, 10), ahead("b", None, 5)], [ahead("c"), ahead("d")])
-    assert (found.latest_at, found.unlimited) == (None, 3)
-    assert found.message == (
+    started = start([ahead("a", 60, 10), ahead("b", None, 5)], [ahead("c"), ahead("d")])
+    assert (started.latest_at, started.unlimited) == (None, 3)
+    assert started.message == (
         "No bound: p/d/b has no time limit, nor have 2 others (the agent of birch has 2, and 2 wait before it). The "
         "first of those that run ends at the latest at 2026-03-01T12:00:50Z."
     )
@@ -61,11 +61,14 @@ def test_without_a_time_limit_there_is_no_bound() -> None:
 
 def test_a_limit_beyond_any_date_is_no_bound() -> None:
     for held, waiting in (([ahead("a", 1e13, 1)], []), ([], [ahead("a", 1e13)])):
-        found = start(held, waiting)
-        assert found.latest_at is None
-        assert found.message.startswith("No bound: the time limits go beyond any date")
+        started = start(held, waiting)
+        assert started.latest_at is None
+        assert started.message.startswith("No bound: the time limits go beyond any date")
 
 
 def test_of_too_many_none_is_counted() -> None:
-    found = start([], [ahead(f"e{number}", 1) for number in range(MOST_AHEAD + 1)])
-    assert (found.latest_at, found.message) == (None, "No bound: more than 500 executions are ahead of it at birch.")
+    started = start([], [ahead(f"e{number}", 1) for number in range(MOST_AHEAD + 1)])
+    assert (started.latest_at, started.message) == (
+        None,
+        "No bound: more than 500 executions are ahead of it at birch.",
+    )
