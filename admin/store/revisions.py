@@ -30,11 +30,12 @@ from sqlalchemy import (
 
 from admin.core.changes import Authorship, LastChange, RowChange, RowKey
 from admin.core.provenance import Provenance
+from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
 from admin.store.database import UtcDateTime, head_table, metadata
 from admin.store.keys import KeyedQuery, scope_columns, scope_of
-from admin.store.sql_types import AnyRow, build
+from admin.store.sql_types import AnyColumn, AnyRow, build
 
 #: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
 revision_head = head_table("revision_head")
@@ -90,6 +91,11 @@ class NewRevision:
     created_at: datetime
     authorship: Authorship
     changes: Sequence[RowChange]  #: which have its number
+
+    @property
+    def made_changes(self) -> list[MadeChange]:
+        """Its rows as it leaves them."""
+        return [MadeChange(self.number, change.key, change.after) for change in self.changes]
 
     @property
     def last_change(self) -> LastChange:
@@ -164,22 +170,34 @@ def insertions(new: Sequence[NewRevision]) -> list[Insertion]:
     ]
 
 
+def _of_revision(column: AnyColumn) -> AnyColumn:
+    """A column of the revision that a change belongs to."""
+    return select(column).where(revisions.c.number == _changes.revision).scalar_subquery().label(column.name)
+
+
+def _number(name: str) -> AnyColumn:
+    """A parameter whose value a database does not plan by."""
+    return select(bindparam(name, type_=BigInteger)).scalar_subquery()
+
+
 #: When a revision was made.
 MADE_AT = select(revisions.c.created_at).where(revisions.c.number == bindparam("number"))
 _HEAD_AND_TIME = select(revision_head.c.number, MADE_AT.scalar_subquery())
-#: One row for each change after a revision, up to the last; one without a change where there is none. A range that is
-#: open at one end PostgreSQL may take for a third of the table, and read all of it.
+#: One row for each change after a revision, up to the last; one without a change where there is none. What is told of
+#: its revision are subqueries and not a join, and the numbers are no parameters of the range itself: so PostgreSQL need
+#: not plan the statement again for each pair of numbers, and never reads the whole of a table.
 MADE_ABOVE = (
     select(
+        _changes.revision,
+        _changes.kind,
+        _changes.name,
+        *(_changes[name] for name in Scope._fields),
+        _changes.after,
+        *(_of_revision(revisions.c[name]) for name in ("created_at", "author", "claimed_by")),
         MADE_AT.scalar_subquery().label("number_made_at"),
-        revision_changes,
-        revisions.c.created_at,
-        revisions.c.author,
-        revisions.c.claimed_by,
     )
     .select_from(revision_head)
-    .outerjoin(revision_changes, _changes.revision.between(bindparam("number") + 1, bindparam("head")))
-    .outerjoin(revisions, revisions.c.number == _changes.revision)
+    .outerjoin(revision_changes, _changes.revision.between(_number("number") + 1, _number("head")))
     .order_by(_changes.revision, _changes.ordinal)
 )
 _LOCK_HEAD = select(revision_head.c.number).with_for_update()
@@ -428,12 +446,20 @@ def changes_above(
         yield _change(row)
 
 
+class MadeChange(NamedTuple):
+    """A row as a revision left it."""
+
+    revision: int
+    key: RowKey
+    after: Payload | None  #: None where the row is gone
+
+
 @dataclass(frozen=True, kw_only=True)
 class MadeAbove:
     """What was made after a revision."""
 
     made_at: datetime | None  #: when that revision was made; None where it does not exist, or was pruned
-    changes: Sequence[RowChange]  #: every change after it, oldest first
+    changes: Sequence[MadeChange]  #: every change after it, oldest first
     made: Mapping[int, LastChange]  #: when and by whom each of their revisions was made
 
 
@@ -445,13 +471,15 @@ def made_above(connection: Connection, number: int, head: int) -> MadeAbove:
 def read_made_above(rows: Iterable[AnyRow]) -> MadeAbove:
     """The same, from the rows of `MADE_ABOVE`."""
     made_at = None
-    changes: list[RowChange] = []
+    changes: list[MadeChange] = []
     made: dict[int, LastChange] = {}
     for row in rows:
-        made_at = row.number_made_at
-        if row.revision is not None:
-            changes.append(_change(row))
-            made[row.revision] = LastChange(row.created_at, row.author, row.claimed_by)
+        revision, kind, name, domain, project, workflow, launch_plan, after, *last_change = row[:11]
+        made_at = row[11]
+        if revision is not None:
+            scope = Scope(domain, project, workflow, launch_plan)
+            changes.append(MadeChange(revision, RowKey(kind, name, scope), after))
+            made[revision] = LastChange(*last_change)
     return MadeAbove(made_at=made_at, changes=changes, made=made)
 
 

@@ -241,7 +241,7 @@ def _judgement(response: TestResponse) -> tuple[Any, ...]:
     """An answer, without how long ago the revisions were made that refuse."""
     answer = response.get_json()
     keys = ("attributes", "before", "warnings", "error", "details")
-    message = re.sub(r"\(revision [^)]* ago\)", "", answer.get("message", ""))
+    message = re.sub(r"\d+ \w+ ago", "", answer.get("message", ""))
     return response.status_code, message, *(answer.get(key) for key in keys)
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from sqlalchemy import Connection, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.changes import LastChange, RowChange, RowKey
+from admin.core.changes import PROJECT, LastChange, RowKey
 from admin.core.json_text import json_value
-from admin.core.projects import Project, project_changes
+from admin.core.projects import Project
 from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
@@ -31,7 +31,7 @@ from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
 from admin.store.decision_basis import DecisionBasis
 from admin.store.dialects.postgresql import answering_soon
-from admin.store.revisions import MadeAbove, NewRevision
+from admin.store.revisions import MadeAbove, MadeChange, NewRevision
 from admin.store.sql_types import AnySelect
 
 _log = logging.getLogger("rainbow.index")
@@ -184,7 +184,7 @@ class Index:
             if self._scopes is not None and self._revision == new[0].number - 1:
                 with self._reading:
                     made = {revision.number: revision.last_change for revision in new}
-                    self._apply([change for revision in new for change in revision.changes], made)
+                    self._apply((change for revision in new for change in revision.made_changes), made)
                     self._revision, self._made_at = new[-1].number, new[-1].created_at
         except Exception:  # they are committed, so that no error of ours may be taken for theirs
             _log.exception("the index could not take a change and is loaded again")
@@ -194,8 +194,10 @@ class Index:
 
     def rows(self, kind: str, scopes: Iterable[Scope]) -> list[StoredAttribute]:
         """The rows of a kind at some scopes, as of the last revision that is applied."""
+        paths = [(scope, scope.path) for scope in scopes]
         with self._reading:
-            packed = [(scope, (self._scopes or {}).get(scope.path, ())) for scope in scopes]
+            known = self._scopes or {}
+            packed = [(scope, known[path]) for scope, path in paths if path in known]
         return [row for scope, rows in packed for row in _stored(scope, rows, (kind,))]
 
     def domains(self) -> list[Scope]:
@@ -281,8 +283,8 @@ class Index:
             return False
         if not above.made:
             return True
-        named = list(project_changes(above.changes))
-        changed_projects = projects.get_many(connection, named) if named else {}
+        named = {change.key.scope.project for change in above.changes if change.key.kind == PROJECT}
+        changed_projects = projects.get_many(connection, sorted(named)) if named else {}
         with self._reading:
             self._apply(above.changes, above.made)
             for project_id in named:
@@ -291,25 +293,25 @@ class Index:
             self._revision, self._made_at = head, above.made[head].updated_at
         return True
 
-    def _apply(self, changes: Iterable[RowChange], made: Mapping[int, LastChange]) -> None:
+    def _apply(self, changes: Iterable[MadeChange], made: Mapping[int, LastChange]) -> None:
         assert self._scopes is not None
-        for change in changes:
-            self._recent.add(change.key)
-            if not change.is_attribute:
+        for revision, key, after in changes:
+            self._recent.add(key)
+            if not key.is_attribute:
                 continue
-            key = change.scope.path
-            packed = _without(self._scopes.get(key, ()), change.kind)
-            shaped = None if change.after is None else self._shapes.of(change.kind, change.after)
+            path = key.scope.path
+            packed = _without(self._scopes.get(path, ()), key.kind)
+            shaped = None if after is None else self._shapes.of(key.kind, after)
             if shaped is not None:
                 shape, payload = shaped
-                version, *last_change = _pack_change(change.revision, *made[change.revision])
+                version, *last_change = _pack_change(revision, *made[revision])
                 packed = (*packed, shape, version, payload, *last_change)
             if packed:
-                self._scopes[key] = packed
+                self._scopes[path] = packed
             else:
-                self._scopes.pop(key, None)
-            if _is_domain(key):
-                (self._domains.add if packed else self._domains.discard)(key)
+                self._scopes.pop(path, None)
+            if _is_domain(path):
+                (self._domains.add if packed else self._domains.discard)(path)
 
     def _load_soon(self) -> None:
         try:
