@@ -137,6 +137,14 @@ class RowChange:
         return replace(self, before=self.after, after=self.before, before_version=None)
 
 
+class MadeChange(NamedTuple):
+    """A row as a revision left it."""
+
+    revision: int
+    key: RowKey
+    after: Payload | None  #: None where the row is gone
+
+
 def net_changes(changes: Iterable[RowChange]) -> dict[RowKey, RowChange]:
     """The sum of changes, oldest first, for each row: from before the first to after the last."""
     net: dict[RowKey, RowChange] = {}

@@ -22,7 +22,7 @@ from admin.services.changeable.registry import NOUNS, class_of
 from admin.services.changeable.views import StoredSettings
 from admin.services.context import Context
 from admin.services.later_revisions import MOST_LATER, describe_later, later_details, later_revisions
-from admin.store import revisions
+from admin.store import revisions, row_changes
 
 #: Rows that a message names; the details name more.
 _MOST_NAMED = 5
@@ -169,7 +169,7 @@ def _later(connection: Connection, write: RowWrite, change: RowChange) -> JsonOb
     expected = write.expectation.version
     if expected is None:
         return {}
-    since = revisions.changed_since(connection, change.key, min(expected, LARGEST), MOST_LATER)
+    since = row_changes.changed_since(connection, change.key, min(expected, LARGEST), MOST_LATER)
     entries = later_revisions(connection, since.newest)
     return later_details([entries[number] for number in since.newest], since.number)
 
@@ -186,8 +186,8 @@ def _last_changes(connection: Connection, changes: Sequence[RowChange]) -> dict[
 
 def _deleted_by(connection: Connection, key: RowKey) -> Provenance | None:
     if key.name:
-        return revisions.deleted_by(connection, key.kind, [key.name]).get(key.name)
-    return revisions.deleted_at(connection, key.kind, key.scope)
+        return row_changes.deleted_by(connection, key.kind, [key.name]).get(key.name)
+    return row_changes.deleted_at(connection, key.kind, key.scope)
 
 
 def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], later: JsonObject, now: datetime) -> str:

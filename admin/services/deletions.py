@@ -11,7 +11,7 @@ from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.provenance import Provenance
 from admin.core.settings.warnings import Warning, explain_deletion
 from admin.services.context import Context
-from admin.store import revisions
+from admin.store import row_changes
 
 #: Names that are looked up for one answer, each by a query of its own; of the others it is not said.
 _MOST_NAMES = 100
@@ -32,7 +32,7 @@ def explain_deletions(context: Context, connection: Connection, warnings: Sequen
 def _find_deletion(connection: Connection, kinds: Sequence[str], name: str) -> tuple[str, Provenance] | None:
     """The kind of a definition that had a name, and the revision that deleted it; the first kind counts."""
     for kind in kinds:
-        deleted_by = revisions.deleted_by(connection, kind, [name]).get(name)
+        deleted_by = row_changes.deleted_by(connection, kind, [name]).get(name)
         if deleted_by is not None:
             return kind, deleted_by
     return None
@@ -41,4 +41,4 @@ def _find_deletion(connection: Connection, kinds: Sequence[str], name: str) -> t
 def deleted_clusters(connection: Connection, clusters: Iterable[Cluster]) -> dict[str, Provenance]:
     """The revisions that deleted clusters which pools or labels still name."""
     undeclared = [cluster.name for cluster in clusters if cluster.definition.source is Source.NAMED]
-    return revisions.deleted_by(connection, FleetKind.CLUSTER.value, undeclared[:_MOST_NAMES])
+    return row_changes.deleted_by(connection, FleetKind.CLUSTER.value, undeclared[:_MOST_NAMES])

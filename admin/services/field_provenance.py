@@ -22,7 +22,7 @@ from admin.core.settings.field_revisions import (
     with_revisions,
 )
 from admin.services.context import Context
-from admin.store import attributes, revisions
+from admin.store import attributes, revisions, row_changes
 
 #: Rows whose changes are read for one answer, and changes of each.
 MOST_ROWS = 100
@@ -68,13 +68,13 @@ def _trace(context: Context, connection: Connection, row: RowVersion, change: Ro
     """Which revisions set the fields of a row; `change` is the one that would make it, if it is not stored."""
     kind = context.settings.kinds[row.kind]
     if row.version != UNSTORED:
-        changes = revisions.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
+        changes = row_changes.changes_of_row(connection, row.kind, row.scope, row.version, _MOST_CHANGES)
         is_kept = bool(changes) and changes[0].revision == row.version
         return trace_fields(kind, changes) if is_kept else untraced(row.version)
     if change is None:
         return FieldRevisions(revisions={})
     before = change.before_version
-    changes = revisions.changes_of_row(connection, row.kind, row.scope, before, _MOST_CHANGES) if before else []
+    changes = row_changes.changes_of_row(connection, row.kind, row.scope, before, _MOST_CHANGES) if before else []
     return trace_fields(kind, [change, *changes])
 
 

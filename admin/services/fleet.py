@@ -26,7 +26,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import cluster_provenance, defined_by, drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
-from admin.store import cluster_events, execution_queue, executions, fleet, revisions, tokens
+from admin.store import cluster_events, execution_queue, executions, fleet, row_changes, tokens
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
 
@@ -139,7 +139,7 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
     current = current_fleet(context, connection)
     names: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
-    deleted_by = revisions.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
+    deleted_by = row_changes.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
     if deleted_by is not None:
         reason = f"was deleted by {deleted_by.describe(context.clock())}."
         return NOT_FOUND[kind](

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.json_text import JsonObject
 from admin.core.provenance import Provenance
-from admin.store import revisions
+from admin.store import revisions, row_changes
 
 #: Later revisions that are named of each row, the newest.
 MOST_LATER = 10
@@ -37,7 +37,7 @@ def later_details(entries: Sequence[JsonObject], count: int) -> JsonObject:
 def describe_later(entries: Sequence[JsonObject], count: int, now: datetime) -> str:
     """The later revisions of a row in a sentence: `revision 9, ana, 3 min ago, and by revision 7, …`."""
     rest = count - len(entries)
-    others = "many" if count >= revisions.MOST_COUNTED else rest
+    others = "many" if count >= row_changes.MOST_COUNTED else rest
     return ", and by ".join(_describe(entry, now) for entry in entries) + (
         f", and by {others} more before" if rest else ""
     )

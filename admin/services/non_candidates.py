@@ -18,7 +18,7 @@ from admin.core.placement.routes import Route
 from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
 from admin.services.obstacles import deleted_route, kinds_of
-from admin.store import revisions
+from admin.store import revisions, row_changes
 
 #: Changes of a pool or label that are looked at for when a cluster left it.
 _MOST_CHANGES = 30
@@ -41,7 +41,7 @@ def _history(connection: Connection, fleet: Fleet, route: Route) -> GroupHistory
         return GroupHistory()
     group = group_of(route, fleet)
     version = group.definition.version if group else None
-    changed = membership_changes(revisions.last_changes(connection, kinds[0].value, route.name, _MOST_CHANGES))
+    changed = membership_changes(row_changes.last_changes(connection, kinds[0].value, route.name, _MOST_CHANGES))
     provenance = revisions.provenance_of(connection, {*changed.values(), version or 0})
     return GroupHistory(
         defined_by=provenance.get(version or 0),

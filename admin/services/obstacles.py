@@ -27,7 +27,7 @@ from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
-from admin.store import cluster_events, fleet, revisions
+from admin.store import cluster_events, fleet, revisions, row_changes
 from admin.store.executions import Execution
 
 #: The definitions that may be what a route names; a label may be the name of a cluster.
@@ -45,13 +45,13 @@ def kinds_of(route: Route) -> tuple[FleetKind, ...]:
 
 def deleted_route(connection: Connection, route: Route) -> Provenance | None:
     """The revision by which what a route names was deleted; None where that is not known."""
-    by_kind = (revisions.deleted_by(connection, kind.value, [route.name]) for kind in kinds_of(route))
+    by_kind = (row_changes.deleted_by(connection, kind.value, [route.name]) for kind in kinds_of(route))
     return next((deleted[route.name] for deleted in by_kind if deleted), None)
 
 
 def deleted_cluster(connection: Connection, name: str) -> Provenance | None:
     """The revision by which a cluster was deleted; None where it was not, or that is not known."""
-    return revisions.deleted_by(connection, FleetKind.CLUSTER.value, [name]).get(name)
+    return row_changes.deleted_by(connection, FleetKind.CLUSTER.value, [name]).get(name)
 
 
 def find_obstacles(

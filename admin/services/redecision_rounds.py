@@ -13,7 +13,7 @@ from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.problems import shorten
 from admin.core.provenance import Provenance, show_name
 from admin.services.context import Context
-from admin.store import cluster_events, revisions
+from admin.store import cluster_events, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ExecutionId
 
@@ -125,7 +125,7 @@ class FleetRound(Round):
     def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
         """What has happened to the fleet since the last such round."""
         if self.cause is None:
-            revision = revisions.last_of_fleet(connection, _MOST_SEARCHED)
+            revision = row_changes.last_of_fleet(connection, _MOST_SEARCHED)
             self.cause = _describe_cause(self.context.seen_changes, self._events, revision)
         return self.cause
 

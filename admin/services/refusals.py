@@ -15,7 +15,7 @@ from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.field_provenance import find_field_provenance
-from admin.store import revisions
+from admin.store import row_changes
 
 #: Clusters, pools and labels that are looked up for one answer.
 _MOST_LOOKED_UP = 50
@@ -53,4 +53,4 @@ def _made_by(context: Context, connection: Connection, named: Named) -> Provenan
     cluster = current_fleet(context, connection).clusters.get(name) if kind == "CLUSTER" else None
     if cluster is not None:
         return cluster_provenance(context, connection, [cluster])[name].get("disabled")
-    return revisions.deleted_by(connection, kind, [name]).get(name)
+    return row_changes.deleted_by(connection, kind, [name]).get(name)

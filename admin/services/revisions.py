@@ -13,7 +13,7 @@ from admin.errors import NotFound, RevisionNotFound, RevisionPruned
 from admin.services.context import Context
 from admin.services.scopes import check_existed
 from admin.services.waiting import Wait
-from admin.store import revisions
+from admin.store import revisions, row_changes
 from admin.store.revisions import Revision, RevisionFilter
 
 
@@ -54,7 +54,7 @@ def get_revision(context: Context, number: int) -> tuple[Revision, list[RowChang
         revision = revisions.get(connection, number)
         if revision is None:
             raise not_found(connection, number)
-        return revision, revisions.changes_of(connection, number)
+        return revision, row_changes.changes_of(connection, number)
 
 
 def difference(context: Context, start: int, end: int) -> list[RowChange]:
@@ -63,7 +63,7 @@ def difference(context: Context, start: int, end: int) -> list[RowChange]:
     with context.database.reading() as connection:
         check_number(connection, high)
         check_number(connection, low)
-        net = net_changes(revisions.changes_above(connection, low, up_to=high))
+        net = net_changes(row_changes.changes_above(connection, low, up_to=high))
     rows = [change for change in net.values() if change.is_real]
     return rows if start <= end else [change.reverse() for change in rows]
 

@@ -21,7 +21,7 @@ from admin.services.context import Context
 from admin.services.later_revisions import MOST_LATER, describe_later, later_details, later_revisions
 from admin.services.revisions import check_number, not_found
 from admin.services.scopes import check_readable
-from admin.store import revisions
+from admin.store import revisions, row_changes
 
 #: Rows that a message names; the details name more.
 _MOST_NAMED = 5
@@ -41,7 +41,7 @@ def roll_back_revision(
         if revisions.get(connection, number) is None:
             raise not_found(connection, number)
         since = LaterChanges(connection, number)
-        rows = revisions.changes_of(connection, number)
+        rows = row_changes.changes_of(connection, number)
         if since.changed and (not only_restorable or len(since.changed) == len(rows)):
             raise _changed_since(context, connection, since, rows)
         left.extend(since.details(connection, since.changed))
@@ -64,7 +64,7 @@ class LaterChanges:
         self._revisions: dict[RowKey, list[int]] = {}  #: those that changed each row, oldest first
 
         def noted() -> Iterator[RowChange]:
-            for change in revisions.changes_above(connection, number, rows_of=number):
+            for change in row_changes.changes_above(connection, number, rows_of=number):
                 self._revisions.setdefault(change.key, []).append(change.revision)
                 yield change
 
@@ -141,7 +141,7 @@ def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | No
         check_number(connection, number)
         check_readable(context, connection, scope)
         kinds = [kind.name] if kind else None
-        net = net_changes(revisions.changes_above(connection, number, kinds=kinds, scopes=[scope]))
+        net = net_changes(row_changes.changes_above(connection, number, kinds=kinds, scopes=[scope]))
         return _restoring_writes(context, [change.reverse() for change in net.values() if change.is_attribute])
 
     return _roll_back(context, restore, options, restored=number)
@@ -152,7 +152,7 @@ def roll_back_everything(context: Context, number: int, options: ChangeOptions) 
 
     def restore(connection: Connection) -> list[RowWrite]:
         check_number(connection, number)
-        net = net_changes(revisions.changes_above(connection, number))
+        net = net_changes(row_changes.changes_above(connection, number))
         return _restoring_writes(context, [change.reverse() for change in net.values()])
 
     return _roll_back(context, restore, options, Policy.RESTORE_ALL, restored=number)

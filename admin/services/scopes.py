@@ -11,7 +11,7 @@ from admin.core.projects import Project, ProjectState
 from admin.core.settings.scopes import Scope
 from admin.errors import ProjectArchived, UnknownDomain, UnknownProject
 from admin.services.context import Context
-from admin.store import projects, revisions
+from admin.store import projects, row_changes
 from admin.store.cache.index import Applying
 
 
@@ -43,7 +43,7 @@ def applying(context: Context, scope: Scope) -> Applying | None:
 def check_existed(context: Context, connection: Connection, scope: Scope) -> None:
     """Refuse a scope that is unknown now and in history; its project may have been removed since."""
     is_removed = bool(scope.project) and projects.get(connection, scope.project) is None
-    if is_removed and revisions.has_project(connection, scope.project):
+    if is_removed and row_changes.has_project(connection, scope.project):
         scope = Scope(domain=scope.domain)
     check_readable(context, connection, scope)
 

@@ -20,7 +20,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.store import cluster_events, revisions
+from admin.store import cluster_events, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.revisions import Revision, RevisionFilter
 
@@ -119,7 +119,7 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         merged = list(heapq.merge(changed, events, key=_time, reverse=True))
         page = merged[:limit]
         numbers = [item.number for item in page if isinstance(item, Revision)]
-        changes = revisions.changes_of_many(connection, numbers, MOST_CHANGES)
+        changes = row_changes.changes_of_many(connection, numbers, MOST_CHANGES)
         shown = [item for item in page if isinstance(item, ClusterEvent)]
         deadlines = drain_deadlines(context, connection, shown)
         is_empty = not page and position == Position()
@@ -139,7 +139,7 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
     if name := conditions.cluster or conditions.name:
         kind = FleetKind.CLUSTER if conditions.cluster else FleetKind(conditions.kind)
         # What was deleted has left changes or events; of it nothing else may match.
-        if not revisions.last_changes(connection, kind.value, name, 1):
+        if not row_changes.last_changes(connection, kind.value, name, 1):
             current = current_fleet(context, connection)
             groups = current.pools if kind is FleetKind.POOL else current.labels
             existing: Collection[str] = current.clusters if kind is FleetKind.CLUSTER else groups

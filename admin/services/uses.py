@@ -29,7 +29,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.field_provenance import find_field_provenance
 from admin.services.known_scopes import scopes_below
-from admin.store import attributes, decisions, execution_lists, registrations, revisions
+from admin.store import attributes, decisions, execution_lists, registrations, revisions, row_changes
 from admin.store.executions import ListedExecution
 
 #: Scopes and rows that a page looks at, and executions that are looked at and named.
@@ -192,7 +192,7 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         deleted_by = None
         if not question.is_known and question.noun in _DEFINED:
             kind = _DEFINED[question.noun].value
-            deleted_by = revisions.deleted_by(connection, kind, [question.name]).get(question.name)
+            deleted_by = row_changes.deleted_by(connection, kind, [question.name]).get(question.name)
     return Uses(
         question=question,
         revision=revision,

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Float, Integer, Table, Text, select, 
 from admin.core.clock_checks import ClockCheck
 from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.execution_tables import execution_events
-from admin.store.revisions import revisions
+from admin.store.revision_tables import revisions
 
 clock_checks = Table(
     "clock_checks",

@@ -20,7 +20,8 @@ from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import bump_generation
 from admin.store.fleet_tables import cluster_events
 from admin.store.logs import execution_logs, execution_outputs
-from admin.store.revisions import lock_head, revision_changes, revisions
+from admin.store.revision_tables import revision_changes, revisions
+from admin.store.revisions import lock_head
 from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
 
 Key = Any  #: a number, or several values where a table's key has several columns

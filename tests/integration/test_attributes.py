@@ -299,14 +299,14 @@ def test_whole_row_override_as_flyte_has_it(make_app: MakeApp) -> None:
 def test_every_change_is_remembered_with_who_why_before_and_after(api: FlaskClient, context: Any) -> None:
     from sqlalchemy import select
 
-    from admin.store import revisions
+    from admin.store import revision_tables
 
     more = {"message": "because", "claimed_by": "ann"}
     put_label(api, PATHS["domain"], "mycluster", more=more, headers={"X-Request-Id": "req-1"})
     api.delete(f"{API}/{PATHS['domain']}?resource_type=3&message=why%20not")
     with context.database.reading() as connection:
-        noted = connection.execute(select(revisions.revisions).order_by(revisions.revisions.c.number)).all()
-        changed = connection.execute(select(revisions.revision_changes)).all()
+        noted = connection.execute(select(revision_tables.revisions).order_by(revision_tables.revisions.c.number)).all()
+        changed = connection.execute(select(revision_tables.revision_changes)).all()
     assert [(row.number, row.author, row.claimed_by, row.message) for row in noted] == [
         (1, "anonymous", "ann", "because"),
         (2, "anonymous", None, "why not"),

@@ -42,7 +42,7 @@ from admin.store.cache.recent_changes import MOST_RECENT
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import is_writing
 from admin.store.group_commit import GroupCommit
-from admin.store.revisions import revision_changes, revision_head, revisions
+from admin.store.revision_tables import revision_changes, revision_head, revisions
 from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, ok
 from tests.support.small_fleets import group

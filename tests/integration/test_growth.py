@@ -32,7 +32,9 @@ from admin.store import (
     executions,
     leases,
     registrations,
+    revision_tables,
     revisions,
+    row_changes,
     scopes,
     shares,
     statistics,
@@ -202,7 +204,7 @@ def _add_revisions(connection: Connection) -> None:
         {"number": number, "created_at": NOW - timedelta(minutes=REVISIONS - number), "author": "ann"}
         for number in numbers
     ]
-    connection.execute(insert(revisions.revisions), made)
+    connection.execute(insert(revision_tables.revisions), made)
     keys = dict.fromkeys(Scope._fields, "")
     changes = [
         {"revision": number, "ordinal": 0, "after": {}, "kind": "POOL", "name": f"pool-{number % 7}", **keys}
@@ -218,7 +220,7 @@ def _add_revisions(connection: Connection) -> None:
         }
         for number in numbers
     ]
-    connection.execute(insert(revisions.revision_changes), changes)
+    connection.execute(insert(revision_tables.revision_changes), changes)
 
 
 def listed(*conditions: Condition, sort_by: str = "created_at", after: Any = None, descending: bool = True) -> Call:
@@ -510,9 +512,9 @@ def test_attributes_are_found_by_their_key(plans: Plans, call: Call) -> None:
 
 
 NAMED: dict[str, Call] = {
-    "last-change": lambda c: revisions.last_changes(c, "POOL", "pool-3", 1),
+    "last-change": lambda c: row_changes.last_changes(c, "POOL", "pool-3", 1),
     "page": lambda c: revisions.page(c, RevisionFilter(kind="POOL", name="pool-3"), None, 20),
-    "changed-since": lambda c: revisions.changed_since(c, RowKey("POOL", "pool-3", PLATFORM), 100, 10),
+    "changed-since": lambda c: row_changes.changed_since(c, RowKey("POOL", "pool-3", PLATFORM), 100, 10),
 }
 
 
@@ -530,8 +532,8 @@ HISTORY: dict[str, tuple[Call, str]] = {
         lambda c: revisions.page(c, RevisionFilter(**PLACE._asdict(), kind="EXECUTION_QUEUE"), None, 20),
         "_changes_scope",
     ),
-    "of-a-row": (lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLACE, REVISIONS, 10), "_changes_scope"),
-    "of-the-fleet": (lambda c: revisions.last_of_fleet(c, 1000), "_changes_name"),
+    "of-a-row": (lambda c: row_changes.changes_of_row(c, "EXECUTION_QUEUE", PLACE, REVISIONS, 10), "_changes_scope"),
+    "of-the-fleet": (lambda c: row_changes.last_of_fleet(c, 1000), "_changes_name"),
     "since-a-time": (lambda c: revisions.page(c, RevisionFilter(after=NOW - 5 * MINUTE), None, 20), "s_created_at"),
     "before-a-time": (
         lambda c: revisions.page(c, RevisionFilter(before=NOW - (REVISIONS - 5) * MINUTE), None, 20),
@@ -553,13 +555,13 @@ def test_a_part_of_the_history_is_found_by_an_index(plans: Plans, name: str) -> 
 
 def test_the_last_change_of_a_name_is_the_newest(plans: Plans) -> None:
     with plans.database.reading() as connection:
-        [newest, older] = revisions.last_changes(connection, "POOL", "pool-3", 2)
+        [newest, older] = row_changes.last_changes(connection, "POOL", "pool-3", 2)
         assert (newest.revision, newest.name, older.revision) == (4700, "pool-3", 4000)
-        assert revisions.last_changes(connection, "POOL", "pool-9", 2) == []
+        assert row_changes.last_changes(connection, "POOL", "pool-9", 2) == []
 
 
 def test_the_last_change_of_an_attribute_is_found_by_its_scope(plans: Plans) -> None:
-    plan = plans.of(lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLACE))
+    plan = plans.of(lambda c: row_changes.deleted_at(c, "EXECUTION_QUEUE", PLACE))
     assert not re.search(r"SCAN revision_changes(?! USING)|Seq Scan on revision", plan), plan
 
 
@@ -571,10 +573,10 @@ def test_the_first_scopes_below_a_project_are_read_without_sorting_all(plans: Pl
 
 
 OF_ROW: dict[str, Call] = {
-    "deleted-at": lambda c: revisions.deleted_at(c, "EXECUTION_QUEUE", PLATFORM),
-    "changes": lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLATFORM, 4990, 10),
-    "changes-of-few": lambda c: revisions.changes_of_row(c, "EXECUTION_QUEUE", PLACE, 4990, 10),
-    "changed-since": lambda c: revisions.changed_since(c, RowKey("EXECUTION_QUEUE", "", PLATFORM), 10, 10),
+    "deleted-at": lambda c: row_changes.deleted_at(c, "EXECUTION_QUEUE", PLATFORM),
+    "changes": lambda c: row_changes.changes_of_row(c, "EXECUTION_QUEUE", PLATFORM, 4990, 10),
+    "changes-of-few": lambda c: row_changes.changes_of_row(c, "EXECUTION_QUEUE", PLACE, 4990, 10),
+    "changed-since": lambda c: row_changes.changed_since(c, RowKey("EXECUTION_QUEUE", "", PLATFORM), 10, 10),
 }
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.effective import effective_attributes, effective_text
-from admin.store import attributes, revisions
+from admin.store import attributes, revision_tables, revisions
 from admin.store.cache.index import STALE_SECONDS, AttributeRow, Index, read_attributes
 from admin.store.cache.shared_counter import SharedCounter
 from tests.conftest import MakeApp
@@ -98,9 +98,9 @@ def test_what_is_not_kept_any_more_is_read_anew(api: FlaskClient, context: Conte
     assert effective(api)["values"][0]["value"] == {"value": "first"}
     with context.database.writing() as connection:  # as if another replica had written, and pruned soon after
         revisions.lock_head(connection)
-        connection.execute(delete(revisions.revision_changes))
-        connection.execute(delete(revisions.revisions))
-        connection.execute(revisions.revision_head.update().values(number=9))
+        connection.execute(delete(revision_tables.revision_changes))
+        connection.execute(delete(revision_tables.revisions))
+        connection.execute(revision_tables.revision_head.update().values(number=9))
     context.index.catch_up()
     assert context.index.revision == 9
     assert effective(api)["values"][0]["value"] == {"value": "first"}

@@ -10,7 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import delete
 
-from admin.store.revisions import revision_changes, revisions
+from admin.store.revision_tables import revision_changes, revisions
 from admin.testing import running_admin
 from ctl.main import run
 from tests.support.agents import Clock

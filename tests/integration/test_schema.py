@@ -18,7 +18,7 @@ import admin.store
 from admin.core.clock_checks import ClockCheck
 from admin.core.settings.scopes import Scope
 from admin.server import startup
-from admin.store import clock_checks, decisions, execution_tables, fleet, fleet_tables, revisions
+from admin.store import clock_checks, decisions, execution_tables, fleet, fleet_tables, revision_tables, row_changes
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
@@ -335,13 +335,13 @@ def test_the_changes_of_rows_from_before_their_index_had_revisions_are_kept(engi
     now, scope = datetime(2026, 3, 1, tzinfo=UTC), Scope(domain="staging")
     with engine.begin() as connection:
         for number in (1, 2):
-            connection.execute(insert(revisions.revisions).values(number=number, created_at=now, author="ann"))
+            connection.execute(insert(revision_tables.revisions).values(number=number, created_at=now, author="ann"))
             change = {"revision": number, "ordinal": 0, "kind": "TASK_RESOURCE", "after": {"n": number}}
-            connection.execute(insert(revisions.revision_changes).values({**change, **scope._asdict()}))
+            connection.execute(insert(revision_tables.revision_changes).values({**change, **scope._asdict()}))
 
     def changes() -> list[tuple[int, Any]]:
         with engine.connect() as connection:
-            rows = revisions.changes_of_row(connection, "TASK_RESOURCE", scope, 2, 10)
+            rows = row_changes.changes_of_row(connection, "TASK_RESOURCE", scope, 2, 10)
             return [(change.revision, change.after) for change in rows]
 
     before = changes()

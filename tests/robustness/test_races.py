@@ -12,7 +12,7 @@ from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from admin.services.context import Context
-from admin.store.revisions import revision_changes, revisions
+from admin.store.revision_tables import revision_changes, revisions
 from tests.robustness.pictures import BASE, PROJECT_DOMAIN, WORKFLOW, put_body, stored
 from tests.support.threads import at_once
 

@@ -18,21 +18,22 @@ from typing import Any
 from sqlalchemy import Connection, Text, cast, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.changes import PROJECT, LastChange, RowKey
+from admin.core.changes import PROJECT, LastChange, MadeChange, RowKey
 from admin.core.json_text import json_value
 from admin.core.projects import Project
 from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
-from admin.store import decision_basis, projects, revisions
+from admin.store import decision_basis, projects, revisions, row_changes
 from admin.store.attributes import StoredAttribute, attributes
 from admin.store.cache.recent_changes import RecentChanges
 from admin.store.cache.shared_counter import SharedCounter
 from admin.store.database import Database
 from admin.store.decision_basis import DecisionBasis
 from admin.store.dialects.postgresql import answering_soon
-from admin.store.revisions import MadeAbove, MadeChange, NewRevision
+from admin.store.revisions import NewRevision
+from admin.store.row_changes import MadeAbove
 from admin.store.sql_types import AnySelect
 
 _log = logging.getLogger("rainbow.index")
@@ -278,7 +279,7 @@ class Index:
         """Catch up where the last revision is another one; `made_at` is when the applied one was made."""
         if head == self._revision:
             return made_at in (None, self._made_at)
-        return self._catch_up(connection, head, revisions.made_above(connection, self._revision, head))
+        return self._catch_up(connection, head, row_changes.made_above(connection, self._revision, head))
 
     def _catch_up(self, connection: Connection, head: int, above: MadeAbove) -> bool:
         """Apply the revisions that were committed since, up to the last.

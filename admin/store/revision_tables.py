@@ -1,0 +1,54 @@
+"""The tables of revisions and of what they change, and the columns and conditions that queries share."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, Table, Text, text
+
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
+from admin.store.database import UtcDateTime, head_table, metadata
+from admin.store.keys import scope_columns
+
+#: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
+revision_head = head_table("revision_head")
+
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("claimed_by", Text),
+    Column("message", Text),
+    Column("request_id", Text),
+    Column("undone", BigInteger),
+    Column("restored", BigInteger),
+    Index("ix_revisions_created_at", "created_at", "number"),
+)
+
+revision_changes = Table(
+    "revision_changes",
+    metadata,
+    Column("revision", BigInteger, ForeignKey("revisions.number"), primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False, server_default=""),  # of what belongs to no scope: pools, labels, clusters
+    *(Column(name, Text, nullable=False) for name in Scope._fields),
+    Column("before", JSON(none_as_null=True)),
+    Column("after", JSON(none_as_null=True)),
+    Column("before_version", BigInteger),
+    Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind", "revision"),
+)
+_changes = revision_changes.c
+#: Rows with a name are few; writes of attributes, which are many, do not pay for this index.
+IS_NAMED = text("name <> ''")
+Index(
+    "ix_revision_changes_name",
+    _changes.kind,
+    _changes.name,
+    _changes.revision,
+    postgresql_where=IS_NAMED,
+    sqlite_where=IS_NAMED,
+)
+#: The columns that tell which row a change is of.
+ROW_SCOPE = scope_columns(revision_changes)
+ROW_KEY = (_changes.kind, _changes.name, *ROW_SCOPE)

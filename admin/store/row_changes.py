@@ -1,0 +1,227 @@
+"""Row changes: each row before and after, as the revisions that changed it recorded it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_
+
+from admin.core.changes import LastChange, MadeChange, RowChange, RowKey
+from admin.core.provenance import Provenance
+from admin.core.settings.scopes import Scope
+from admin.store.keys import KeyedQuery, scope_of
+from admin.store.revision_tables import IS_NAMED, ROW_KEY, ROW_SCOPE, revision_changes, revision_head, revisions
+from admin.store.revisions import MADE_AT, head, provenance_of
+from admin.store.sql_types import AnyColumn, AnyRow, build
+
+_changes = revision_changes.c
+
+
+def last_changes(connection: Connection, kind: str, name: str, limit: int) -> list[RowChange]:
+    """The last changes of a named definition, newest first."""
+    query = select(revision_changes).where(_changes.kind == kind, _changes.name == name, IS_NAMED)
+    rows = connection.execute(query.order_by(_changes.revision.desc()).limit(limit))
+    return [_change(row) for row in rows]
+
+
+def definition_changes_above(connection: Connection, kind: str, number: int, name: str | None) -> list[RowChange]:
+    """The changes of the definitions of a kind after a revision, oldest first; or only those of a name."""
+    query = select(revision_changes).where(_changes.kind == kind, IS_NAMED, _changes.revision > number)
+    if name is not None:
+        query = query.where(_changes.name == name)
+    return [_change(row) for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal))]
+
+
+def first_change(connection: Connection, kind: str, name: str, number: int) -> int | None:
+    """The first revision after one that changed a named definition."""
+    named = (_changes.kind == kind, _changes.name == name, IS_NAMED, _changes.revision > number)
+    first: int | None = connection.execute(select(func.min(_changes.revision)).where(*named)).scalar_one()
+    return first
+
+
+def deleted_by(connection: Connection, kind: str, names: Iterable[str]) -> dict[str, Provenance]:
+    """The revisions by which named definitions were deleted; of those that are not kept, or were no last change, none.
+
+    It is for a few names, each of which is looked up by itself.
+    """
+    changes = [change for name in names for change in last_changes(connection, kind, name, 1)]
+    deleted = {change.name: change.revision for change in changes if change.after is None}
+    provenance = provenance_of(connection, deleted.values())
+    return {name: provenance[number] for name, number in deleted.items() if number in provenance}
+
+
+def changes_of_row(connection: Connection, kind: str, scope: Scope, up_to: int, limit: int) -> list[RowChange]:
+    """The last changes of the row of a kind at a scope, up to a revision, newest first."""
+    values = {"kind": kind, **scope._asdict(), "up_to": up_to, "most": limit}
+    return [_change(row) for row in connection.execute(_CHANGES_OF_ROW, values)]
+
+
+class ChangedSince(NamedTuple):
+    """The revisions that changed a row after another one."""
+
+    newest: list[int]
+    number: int  #: how many there are, as far as they are kept; of very many, as many as are counted
+
+
+#: Later changes of one row that are counted: a row may have hundreds of thousands.
+MOST_COUNTED = 1000
+
+
+def changed_since(connection: Connection, key: RowKey, number: int, limit: int) -> ChangedSince:
+    """The newest revisions that changed a row after one, newest first, and how many there are."""
+    of_row = select(_changes.revision).where(_changes.kind == key.kind, _changes.name == key.name)
+    if key.name:
+        of_row = of_row.where(IS_NAMED)
+    else:
+        of_row = of_row.where(*(column == place for column, place in zip(ROW_SCOPE, key.scope.sort_key, strict=True)))
+    since = of_row.where(_changes.revision > number)
+    newest = list(connection.execute(since.order_by(_changes.revision.desc()).limit(limit)).scalars())
+    if len(newest) < limit:
+        return ChangedSince(newest, len(newest))
+    counted = since.limit(MOST_COUNTED).subquery()
+    return ChangedSince(newest, connection.execute(select(func.count()).select_from(counted)).scalar_one())
+
+
+def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | None:
+    """The revision by which the row of a kind at a scope was deleted; None where that was not its last change."""
+    values = {"kind": kind, **scope._asdict()}
+    change = connection.execute(_LAST_AT_SCOPE, values).first()
+    if change is None or change.after is not None:
+        return None
+    return provenance_of(connection, [change.revision]).get(change.revision)
+
+
+_AT_SCOPE = (
+    _changes.kind == bindparam("kind"),
+    _changes.name == "",
+    *(column == bindparam(column.name) for column in ROW_SCOPE),
+)
+_LAST_AT_SCOPE = select(_changes.revision, _changes.after).where(*_AT_SCOPE).order_by(_changes.revision.desc()).limit(1)
+_CHANGES_OF_ROW = (
+    select(revision_changes)
+    .where(*_AT_SCOPE, _changes.revision <= bindparam("up_to"))
+    .order_by(_changes.revision.desc())
+    .limit(bindparam("most"))
+)
+
+
+def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
+    """The last revision that changed a cluster, pool or label, if it is among the last ones."""
+    above = head(connection) - searched
+    # By sums, so that the index of named changes is read and not every change of the last revisions.
+    query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, IS_NAMED)
+    number = connection.execute(query).scalar_one()
+    return None if number is None else provenance_of(connection, [number]).get(number)
+
+
+def changes_of(connection: Connection, number: int) -> list[RowChange]:
+    """The changes of a revision, in their order."""
+    query = select(revision_changes).where(_changes.revision == number).order_by(_changes.ordinal)
+    return [_change(row) for row in connection.execute(query)]
+
+
+def changes_of_many(connection: Connection, numbers: Sequence[int], most: int) -> dict[int, list[RowChange]]:
+    """The first changes of several revisions, in their order, by number."""
+    changes: dict[int, list[RowChange]] = {number: [] for number in numbers}
+    if changes:
+        query = select(revision_changes).where(_changes.revision.in_(numbers), _changes.ordinal < most)
+        for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal)):
+            changes[row.revision].append(_change(row))
+    return changes
+
+
+def changes_above(
+    connection: Connection,
+    number: int,
+    *,
+    kinds: list[str] | None = None,
+    scopes: list[Scope] | None = None,
+    rows_of: int | None = None,
+    up_to: int | None = None,
+) -> Iterator[RowChange]:
+    """Every change after a revision, oldest first; of all rows, or of some kinds, scopes, or the rows of a revision."""
+    query = select(revision_changes).where(_changes.revision > number)
+    if up_to is not None:
+        query = query.where(_changes.revision <= up_to)
+    if kinds is not None:
+        query = query.where(_changes.kind.in_(kinds))
+    if rows_of is not None:
+        query = query.where(tuple_(*ROW_KEY).in_(select(*ROW_KEY).where(_changes.revision == rows_of)))
+    query = query.order_by(_changes.revision, _changes.ordinal)
+    if scopes is None:
+        rows = connection.execute(query)
+    else:
+        rows = KeyedQuery(query, ROW_SCOPE).execute(connection, [scope.sort_key for scope in scopes])
+    for row in rows:
+        yield _change(row)
+
+
+def _of_revision(column: AnyColumn) -> AnyColumn:
+    """A column of the revision that a change belongs to."""
+    return select(column).where(revisions.c.number == _changes.revision).scalar_subquery().label(column.name)
+
+
+def _number(name: str) -> AnyColumn:
+    """A parameter whose value a database does not plan by."""
+    return select(bindparam(name, type_=BigInteger)).scalar_subquery()
+
+
+#: One row for each change after a revision, up to the last; one without a change where there is none. What is told of
+#: its revision are subqueries and not a join, and the numbers are no parameters of the range itself: so PostgreSQL need
+#: not plan the statement again for each pair of numbers, and never reads the whole of a table.
+MADE_ABOVE = (
+    select(
+        _changes.revision,
+        _changes.kind,
+        _changes.name,
+        *(_changes[name] for name in Scope._fields),
+        _changes.after,
+        *(_of_revision(revisions.c[name]) for name in ("created_at", "author", "claimed_by")),
+        MADE_AT.scalar_subquery().label("number_made_at"),
+    )
+    .select_from(revision_head)
+    .outerjoin(revision_changes, _changes.revision.between(_number("number") + 1, _number("head")))
+    .order_by(_changes.revision, _changes.ordinal)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeAbove:
+    """What was made after a revision."""
+
+    made_at: datetime | None  #: when that revision was made; None where it does not exist, or was pruned
+    changes: Sequence[MadeChange]  #: every change after it, oldest first
+    made: Mapping[int, LastChange]  #: when and by whom each of their revisions was made
+
+
+def made_above(connection: Connection, number: int, head: int) -> MadeAbove:
+    """What was made after a revision, up to the last one."""
+    return read_made_above(connection.execute(MADE_ABOVE, {"number": number, "head": head}))
+
+
+def read_made_above(rows: Iterable[AnyRow]) -> MadeAbove:
+    """The same, from the rows of `MADE_ABOVE`."""
+    made_at = None
+    changes: list[MadeChange] = []
+    made: dict[int, LastChange] = {}
+    for row in rows:
+        revision, kind, name, domain, project, workflow, launch_plan, after, *last_change = row[:11]
+        made_at = row[11]
+        if revision is not None:
+            scope = Scope(domain, project, workflow, launch_plan)
+            changes.append(MadeChange(revision, RowKey(kind, name, scope), after))
+            made[revision] = LastChange(*last_change)
+    return MadeAbove(made_at=made_at, changes=changes, made=made)
+
+
+def has_project(connection: Connection, project: str) -> bool:
+    """Whether some revision changed a project, which may be deleted by now."""
+    query = select(_changes.revision).where(_changes.project == project).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def _change(row: AnyRow) -> RowChange:
+    return build(RowChange, row, scope=scope_of(row))
