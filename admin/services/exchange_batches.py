@@ -8,8 +8,9 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import NEED_DETAILS, waits_for_other
+from admin.core.executions.attempts import waits_for_other
 from admin.core.executions.causes import Cause, cause_of
+from admin.core.executions.reports import NEED_DETAILS
 from admin.core.fleet.clusters import REPORTED, ClusterState, Health, differs_only_in_load
 from admin.core.fleet.silence import describe_return
 from admin.core.placement.scores import looks_at_load_of

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
-from admin.core.executions.attempts import Reporter
+from admin.core.executions.reports import Reporter
 from admin.core.fleet.clusters import ClusterState
 from admin.services.context import Context
 from admin.services.logs import LogPiece

@@ -7,17 +7,9 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import (
-    hear,
-    is_over_for,
-    is_same,
-    may_disown,
-    may_have_started,
-    requeue,
-    wait_for_other,
-    waits_for_other,
-)
+from admin.core.executions.attempts import hear, is_over_for, may_have_started, requeue, wait_for_other, waits_for_other
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.reports import is_same, may_disown
 from admin.services.exchanges import Exchange
 from admin.store import leases
 from admin.store.leases import LeasedExecution

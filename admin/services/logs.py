@@ -15,8 +15,8 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.configuration.settings import Agents as AgentSettings
-from admin.core.executions.attempts import is_same
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.reports import is_same
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.errors import OutputNotFound
 from admin.services.context import Context

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from admin.core.executions.adoptions import adopt, may_adopt
-from admin.core.executions.attempts import Reporter, is_same
+from admin.core.executions.reports import Reporter, is_same
 from admin.core.problems import shorten
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode

@@ -10,17 +10,17 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import (
+from admin.core.executions.attempts import Outcome
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.reports import (
     LEASE_NOT_OVER,
     OTHER_EXECUTION,
     REPORTS,
-    Outcome,
     Reporter,
     apply_report,
     is_same,
     refusal,
 )
-from admin.core.executions.lifecycle import Phase
 from admin.core.executions.silences import confirmed, no_longer_held
 from admin.core.json_text import JsonObject
 from admin.metrics import count_finished, count_started

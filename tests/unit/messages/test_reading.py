@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import fields
 
 from admin.core import names
-from admin.core.executions.attempts import REPORTS
+from admin.core.executions.reports import REPORTS
 from admin.core.problems import Invalid
 from admin.messages.agents import EventBody, SyncBody
 from admin.messages.reading import Body, Name, read

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from admin.core.executions.adoptions import adopt, may_adopt
-from admin.core.executions.attempts import Reporter, may_have_started, refusal
+from admin.core.executions.attempts import may_have_started
 from admin.core.executions.lifecycle import Phase
-from tests.unit.core.executions.test_attempts import NOW, leased
+from admin.core.executions.reports import Reporter, refusal
+from tests.support.leased_executions import NOW, leased
 
 
 @pytest.mark.parametrize(
