@@ -18,7 +18,7 @@ from admin.messages.requests import Fields, PageQuery, WriteQuery
 from admin.messages.selectors import ManyBody, conditions_of, scope_of, time_of
 from admin.messages.terminations import EndBody, EndedAnswer, EndManyBody, ManyEndedAnswer
 from admin.messages.unknown_names import UnknownNameAnswer
-from admin.services import abandonments, executions, redecisions
+from admin.services import abandonments, executions, redecisions, terminations
 from admin.services.comparisons import compare_execution
 from admin.services.explanations import explain, view_execution
 from admin.services.logs import LogRequest, read_log, read_output, read_outputs
@@ -157,9 +157,12 @@ def set_execution_state(body: Fields, **key: str) -> ExecutionAnswer:
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 
-@operations.add("DELETE", _PATH, body=EndBody, body_optional=True, errors=(404, 409))
-def terminate_execution(body: Fields, **key: str) -> EndedAnswer:
+@operations.add("DELETE", _PATH, query=WriteQuery, body=EndBody, body_optional=True, errors=(404, 409))
+def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
     """End an execution, or give it up at a silent cluster."""
+    if query["dry_run"]:
+        preview = terminations.preview_end(context(), execution_id(**key), give_up=body["give_up"])
+        return EndedAnswer.from_preview(preview)
     end = abandonments.give_up if body["give_up"] else executions.terminate
     execution, is_change = end(context(), execution_id(**key), body.get("cause"), body.get("claimed_by"))
     silence = find_silence(context(), execution)

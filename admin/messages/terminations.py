@@ -12,6 +12,7 @@ from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import Fields
 from admin.messages.selectors import MOST_SHOWN, CauseBody, ManyBody
 from admin.messages.shared import Answer
+from admin.services.terminations import EndPreview
 from admin.store.executions import Execution, ListedExecution
 
 
@@ -33,6 +34,10 @@ class EndedAnswer(Answer):
     phase: str
     changed: bool
     message: Annotated[str | None, Meta(description="Why it may take long, while its cluster is silent.")] = None
+    dry_run: Annotated[bool | None, Meta(description="True where nothing was done.")] = None
+    phase_after: Annotated[
+        str | None, Meta(description="Of a dry run: the phase that it would have, where that would change it.")
+    ] = None
 
     @classmethod
     def from_execution(
@@ -40,6 +45,18 @@ class EndedAnswer(Answer):
     ) -> EndedAnswer:
         id = ExecutionIdAnswer.from_execution(execution)
         return cls(id=id, phase=execution.phase, changed=changed, message=message)
+
+    @classmethod
+    def from_preview(cls, preview: EndPreview) -> EndedAnswer:
+        after = preview.phase_after
+        return cls(
+            id=ExecutionIdAnswer.from_execution(preview.execution),
+            phase=preview.execution.phase,
+            changed=after is not None,
+            message=preview.note,
+            dry_run=True,
+            phase_after=None if after is None else after.value,
+        )
 
 
 class ManyEndedAnswer(Answer):

@@ -34,17 +34,18 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
         cluster = find_execution(context, connection, key).cluster or ""
         health = fleet.hold_state(connection, cluster).health  # before the execution, as all locks are taken
         before = find_execution(context, connection, key, lock=True)
-        if Phase(before.phase).is_finished:
-            return before, False
-        if before.cluster != cluster or not _is_silent(before, health, now):
+        if before.cluster != cluster and not Phase(before.phase).is_finished:
             raise NotSilent(_refusal(before, health))
+        phase = phase_when_given_up(before, health, now)
+        if phase is None:
+            return before, False
         message = f"Given up by {show_name(ANONYMOUS, by)}: {cause or 'no cause was given'}"
         details = {"reason": CLUSTER_LOST, "message": message, "by": by or ANONYMOUS}
-        values = _given_up(before, message, now)
+        values = _given_up(before, phase, message, now)
         record = AttemptRecord(
             number=before.attempt,
             attempt_number=attempt_number(before),
-            outcome=str(values["phase"]),
+            outcome=phase.value,
             reason=CLUSTER_LOST,
             native_id=before.native_id,
             started_at=before.started_at,
@@ -54,6 +55,18 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
         after = find_execution(context, connection, key)
     count_finished(after, now)
     return after, True
+
+
+def phase_when_given_up(execution: Execution, health: str, now: datetime) -> Phase | None:
+    """The phase of an execution that is given up, at a cluster of some health; None for one that has ended.
+
+    NotSilent where its agent can end it.
+    """
+    if Phase(execution.phase).is_finished:
+        return None
+    if not _is_silent(execution, health, now):
+        raise NotSilent(_refusal(execution, health))
+    return Phase.ABORTED if execution.phase == Phase.ABORTING.value else Phase.FAILED
 
 
 def give_up_many(
@@ -106,11 +119,10 @@ def _refusal(execution: Execution, health: str) -> str:
     return f"Execution '{execution.name}' cannot be given up: {reason}. {remedy}"
 
 
-def _given_up(execution: Execution, message: str, now: datetime) -> dict[str, object]:
+def _given_up(execution: Execution, phase: Phase, message: str, now: datetime) -> dict[str, object]:
     """The new values of an execution that is given up."""
-    is_aborting = execution.phase == Phase.ABORTING.value
     values: dict[str, object] = {
-        "phase": (Phase.ABORTED if is_aborting else Phase.FAILED).value,
+        "phase": phase.value,
         "finished_at": now,
         "duration": (now - execution.started_at).total_seconds() if execution.started_at else None,
         "lease_expires_at": None,
@@ -118,6 +130,6 @@ def _given_up(execution: Execution, message: str, now: datetime) -> dict[str, ob
         "unconfirmed": may_have_started(execution),
     }
     tell = unconfirmed if may_have_started(execution) else as_sentence
-    if is_aborting:
+    if phase is Phase.ABORTED:
         return values | {"reason_message": f"{tell(execution.reason_message)} {message}"}
     return values | {"reason": CLUSTER_LOST, "reason_message": tell(message)}

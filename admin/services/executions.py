@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import ANONYMOUS
+from admin.core.executions.attempts import phase_when_ended
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.retries import DRAINED
 from admin.core.executions.selectors import Condition, equals, group_field
 from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.fleet.clusters import PRUNED
@@ -44,6 +44,8 @@ from admin.store.execution_events import Event
 from admin.store.execution_lists import OLDEST_FIRST, Item, Order, Page, Place, TooManyToSort
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 
+#: The reason of an execution that somebody ended.
+TERMINATED = "TERMINATED"
 _PAGE_SIZE = 1000
 #: Rounds of pruning among which the last one is looked for that deleted executions.
 _MOST_ROUNDS = 100
@@ -237,7 +239,7 @@ def terminate(context: Context, key: ExecutionId, cause: str | None, by: str | N
     cause, by = cause or "Terminated without a cause.", by or ANONYMOUS
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
-        is_changed = end(connection, before, Phase.ABORTED, "TERMINATED", cause, by, context.clock())
+        is_changed = end(connection, before, Phase.ABORTED, TERMINATED, cause, by, context.clock())
         after = find_execution(context, connection, key)
     if is_changed and Phase(after.phase).is_finished:
         count_finished(after, context.clock())
@@ -294,19 +296,15 @@ def end(
     connection: Connection, execution: Execution, phase: Phase, reason: str, message: str, by: str | None, now: datetime
 ) -> bool:
     """End a locked execution, or have its agent end it; False where its phase does not allow that."""
-    if not Phase(execution.phase).may_become(phase):
+    after = phase_when_ended(execution, phase, reason)
+    if after is None:
         return False
-    if phase is Phase.ABORTED and execution.lease_expires_at is not None:
-        phase = Phase.ABORTING  # its agent ends it
-        # What is ended for a drain would run elsewhere; who terminates it wants that no more.
-        if execution.phase == phase.value and (execution.reason != DRAINED or reason == DRAINED):
-            return False
-    values: dict[str, object] = {"phase": phase.value, "reason": reason, "reason_message": message}
-    if phase.is_finished:
+    values: dict[str, object] = {"phase": after.value, "reason": reason, "reason_message": message}
+    if after.is_finished:
         values |= {"finished_at": now, "lease_expires_at": None}
-    if phase in (Phase.ABORTING, Phase.ABORTED):
+    if after in (Phase.ABORTING, Phase.ABORTED):
         values |= {"abort_cause": message, "abort_principal": by}
-    executions.change(connection, execution, values, phase.value, now, reason=reason, message=message, by=by)
+    executions.change(connection, execution, values, after.value, now, reason=reason, message=message, by=by)
     return True
 
 

@@ -69,8 +69,18 @@ def pass_time(context: Context, clock: Clock, seconds: float) -> list[str]:
     return judged
 
 
-def end(agent: PlayedAgent, name: str, **body: Any) -> Any:
-    return agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/{name}", json=body)
+def end(agent: PlayedAgent, name: str, *, dry_run: bool = False, **body: Any) -> Any:
+    query = "?dry_run=true" if dry_run else ""
+    return agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/{name}{query}", json=body)
+
+
+def preview(agent: PlayedAgent, name: str, **body: Any) -> Any:
+    """Its phase now, whether ending it would change it, its phase then, and what is silent; asking changes nothing."""
+    before = shown(agent, name)
+    answer = ok(end(agent, name, dry_run=True, **body))
+    assert answer["dry_run"] is True
+    assert shown(agent, name) == before
+    return answer["phase"], answer["changed"], answer.get("phase_after"), answer.get("message")
 
 
 # Waiting
@@ -275,7 +285,7 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     agent.start(2)
     ok(end(agent, "aborted", cause="enough", claimed_by="me"))
     pass_time(context, clock, LOST + 1)
-    body = {"give_up": True, "cause": "the rack burnt down", "claimed_by": "ops"}
+    body: dict[str, Any] = {"give_up": True, "cause": "the rack burnt down", "claimed_by": "ops"}
     answer = ok(end(agent, "runs", **body))
     assert (answer["phase"], answer["changed"]) == ("FAILED", True)
     assert ok(end(agent, "aborted", **body))["phase"] == "ABORTED"
@@ -298,19 +308,41 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     assert sorted(names(answer["lost"])) == ["aborted", "runs"]  # its agent is told to end the jobs
 
 
-def test_nothing_is_given_up_that_an_agent_can_end(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+def test_a_dry_run_says_what_ending_or_giving_up_does(agent: PlayedAgent, context: Context, clock: Clock) -> None:
+    add(agent, "runs", "aborted", "waits")
+    agent.start(2)
+    assert preview(agent, "waits") == ("QUEUED", True, "ABORTED", None)
+    assert preview(agent, "runs") == ("RUNNING", True, "ABORTING", None)
+    ok(end(agent, "aborted", cause="enough"))
+    assert preview(agent, "aborted") == ("ABORTING", False, None, None)
+    pass_time(context, clock, LOST + 1)
+    assert preview(agent, "runs") == ("RUNNING", True, "ABORTING", shown(agent, "runs")["silence"])
+    assert preview(agent, "aborted")[3].startswith("Nobody has confirmed that its job has ended.")
+    assert preview(agent, "runs", give_up=True) == ("RUNNING", True, "FAILED", None)
+    assert preview(agent, "aborted", give_up=True) == ("ABORTING", True, "ABORTED", None)
+    for name, phase_after in (("runs", "FAILED"), ("aborted", "ABORTED")):
+        assert ok(end(agent, name, give_up=True))["phase"] == phase_after
+        assert preview(agent, name, give_up=True) == preview(agent, name) == (phase_after, False, None, None)
+    refused(end(agent, "nothing", dry_run=True), 404, "execution_not_found")
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_nothing_is_given_up_that_an_agent_can_end(
+    agent: PlayedAgent, context: Context, clock: Clock, dry_run: bool
+) -> None:
     add(agent, "runs", "waits")
     agent.start()
     for name, part in (("runs", "is ready"), ("waits", "no agent has it")):
-        message = refused(end(agent, name, give_up=True), 409, "not_silent")["message"]
+        message = refused(end(agent, name, give_up=True, dry_run=dry_run), 409, "not_silent")["message"]
         assert part in message
         assert f"rainbowctl delete execution {name}" in message
     clock.advance(LEASE + 1)  # its lease is over, but the cluster is not silent for long enough
-    assert "is ready" in refused(end(agent, "runs", give_up=True), 409, "not_silent")["message"]
+    assert "is ready" in refused(end(agent, "runs", give_up=True, dry_run=dry_run), 409, "not_silent")["message"]
     assert types(agent, "runs") == ["CREATED", "RUNNING"]
     pass_time(context, clock, UNREACHABLE)
-    assert ok(end(agent, "runs", give_up=True))["phase"] == "FAILED"
-    refused(end(agent, "nothing", give_up=True), 404, "execution_not_found")
+    answer = ok(end(agent, "runs", give_up=True, dry_run=dry_run))
+    assert answer["phase_after" if dry_run else "phase"] == "FAILED"
+    refused(end(agent, "nothing", give_up=True, dry_run=dry_run), 404, "execution_not_found")
 
 
 def test_many_are_given_up_by_a_selector_and_others_left_alone(

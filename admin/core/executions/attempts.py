@@ -155,6 +155,31 @@ class Change:
     by: str | None = None  #: who caused it, where somebody did
 
 
+class Endable(Protocol):
+    """The fields of an execution by which it may be ended."""
+
+    @property
+    def phase(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    @property
+    def lease_expires_at(self) -> datetime | None: ...
+
+
+def phase_when_ended(execution: Endable, phase: Phase, reason: str) -> Phase | None:
+    """The phase of an execution that is to end in one, for a reason; None where that changes nothing."""
+    if not Phase(execution.phase).may_become(phase):
+        return None
+    if phase is not Phase.ABORTED or execution.lease_expires_at is None:
+        return phase
+    # What is ended for a drain would run elsewhere; who terminates it wants that no more.
+    if execution.phase == Phase.ABORTING.value and (execution.reason != DRAINED or reason == DRAINED):
+        return None
+    return Phase.ABORTING  # its agent ends it
+
+
 def start(outcome: Outcome, now: datetime) -> Change:
     """Mark an attempt as running."""
     values = {"phase": Phase.RUNNING.value, "reason": outcome.reason, "reason_message": outcome.message}

@@ -128,6 +128,16 @@ class Calls:
                 error.message = f"The admin at {self.endpoint} is older than this rainbowctl. {remedy}"
             raise
 
+    @contextmanager
+    def _newer_parameter(self, name: str, remedy: str) -> Iterator[None]:
+        """The same of a parameter that an older admin refuses by name."""
+        try:
+            yield
+        except InvalidRequest as error:
+            if any(detail.get("field") == name for detail in error.details):
+                error.message = f"The admin at {self.endpoint} is older than this rainbowctl. {remedy}"
+            raise
+
     def _read_as_known(self, path: str, query: Document, *parameters: str, holding: str | None = None) -> Document:
         """The answer to a query; without parameters that ask for more, where an older admin refuses them by name."""
         try:

@@ -212,14 +212,23 @@ class ExecutionCalls(Calls):
         return self._write("PUT", id.path, {"state": state})
 
     def terminate_execution(
-        self, id: ExecutionId, *, cause: str = "", claimed_by: str | None = None, give_up: bool = False
+        self,
+        id: ExecutionId,
+        *,
+        cause: str = "",
+        claimed_by: str | None = None,
+        give_up: bool = False,
+        dry_run: bool = False,
     ) -> Document:
         """End an execution; `changed` is false where it was finished already.
 
-        With `give_up` it ends without its agent, which is refused unless its cluster is silent.
+        With `give_up` it ends without its agent, which is refused unless its cluster is silent. With `dry_run` it goes
+        on, and `phase_after` tells what it would be.
         """
         body = {"cause": cause, "claimed_by": claimed_by, "give_up": give_up or None}
-        return self._write("DELETE", id.path, non_empty(body))
+        # An older admin refuses every parameter of this path by name, and so ends nothing.
+        with self._newer_parameter("dry_run", "It cannot tell what ending an execution would do: look with `get`."):
+            return self._write("DELETE", id.path, non_empty(body), dry_run=dry_run)
 
     def terminate_executions(
         self,

@@ -7,11 +7,11 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option, option, selector_option, text_option
-from ctl.cli.prompts import confirm, confirm_many, is_terminal
+from ctl.cli.prompts import asks, confirm, confirm_many
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
-from ctl.client.errors import ClientError, Conflict, InvalidInput
-from ctl.client.executions import Execution, ExecutionId
+from ctl.client.errors import ClientError, InvalidInput
+from ctl.client.executions import ExecutionId
 from ctl.client.words import count, listed
 from ctl.commands.executions.options import (
     SELECTOR,
@@ -71,80 +71,41 @@ def delete_execution(session: Session, names: tuple[str, ...], **flags: Any) -> 
 
 
 def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[str, Any]) -> None:
-    if flags["dry_run"]:
-        executions = [Execution.from_document(session.client.execution(id)) for id in ids]
-        errors = _refusals(session, executions) if flags["give_up"] else []
-        refused = {id for id, _error in errors}
-        planned = [execution for execution in executions if execution.id not in refused]
-        _answer(
-            session,
-            [
-                {"id": execution.id.document(), "phase": execution.phase, "changed": _ends(execution, flags)}
-                for execution in planned
-            ],
-        )
-        for execution in planned:
-            effect = _effect(execution, is_given_up=flags["give_up"])
-            session.printer.note(f"Execution {execution.id} is {execution.phase}: it {effect}.")
-        session.printer.note("Dry run: nothing was ended.")
-        raise_failures(errors, len(ids), "given up")
-        return
-    if is_terminal() and not flags["force"]:
+    if asks(flags):
         confirm(f"End {listed(map(str, ids))}?", "Not confirmed: nothing was ended.")
     outcomes: list[Document] = []
-    errors = []
+    errors: list[tuple[ExecutionId, ClientError]] = []
     for id in ids:
         try:
-            outcome = session.client.terminate_execution(id, **_options(flags))
+            outcome = session.client.terminate_execution(id, **_options(flags), dry_run=flags["dry_run"])
         except ClientError as error:
             errors.append((id, error))
             continue
         outcomes.append(outcome)
-        _note_outcome(session, id, outcome, is_given_up=flags["give_up"])
+        if flags["dry_run"]:
+            effect = _effect(outcome, is_given_up=flags["give_up"])
+            session.printer.note(f"Execution {id} is {outcome.get('phase')}: it {effect}.")
+        else:
+            _note_outcome(session, id, outcome, is_given_up=flags["give_up"])
     _answer(session, outcomes)
-    raise_failures(errors, len(ids), "ended")
+    if flags["dry_run"]:
+        session.printer.note("Dry run: nothing was ended.")
+    raise_failures(errors, len(ids), "given up" if flags["give_up"] else "ended")
 
 
 def _options(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {"cause": flags["cause"] or "", "claimed_by": local_user(), "give_up": flags["give_up"]}
 
 
-def _ends(execution: Execution, flags: Mapping[str, Any]) -> bool:
-    return not execution.is_finished and (execution.phase != _ABORTING or flags["give_up"])
-
-
-def _effect(execution: Execution, *, is_given_up: bool) -> str:
-    """What would become of an execution."""
-    if execution.is_finished:
-        return "has ended already"
-    if is_given_up:
-        phase = "ABORTED" if execution.phase == _ABORTING else "FAILED"
-        return f"would be given up, and {phase}, though nobody has confirmed that its job has ended"
-    silence = execution.document.get("silence")
+def _effect(outcome: Document, *, is_given_up: bool) -> str:
+    """What would become of an execution, by the answer to a dry run."""
+    after, silence = outcome.get("phase_after"), outcome.get("message")
     note = f" ({str(silence).rstrip('.')})" if silence else ""
-    if execution.phase == _ABORTING:
-        return f"is being ended already{note}"
-    if execution.document.get("lease_expires_at"):
-        return f"would be ended: {_ABORTING} until its agent confirms{note}"
-    return "would be ended"
-
-
-def _refusals(session: Session, executions: Sequence[Execution]) -> list[tuple[ExecutionId, ClientError]]:
-    """The executions that could not be given up now, as the admin sees it, and why."""
-    refusals: list[tuple[ExecutionId, ClientError]] = []
-    for execution in executions:
-        id = execution.id
-        selector = {"project": id.project, "domain": id.domain, "filters": f'eq(name,"{id.name}")'}
-        if (
-            execution.is_finished
-            or session.client.terminate_executions(selector, give_up=True, dry_run=True)["matched"]
-        ):
-            continue
-        lease = execution.document.get("lease_expires_at")
-        reason = f"its agent has a lease until {lease}, or is heard and can end it" if lease else "no agent has it"
-        message = f"Execution '{id.name}' cannot be given up: {reason}. End it without --giveUp."
-        refusals.append((id, Conflict(message, name="not_silent")))
-    return refusals
+    if not outcome.get("changed"):
+        return f"is being ended already{note}" if outcome.get("phase") == _ABORTING else "has ended already"
+    if is_given_up:
+        return f"would be given up, and {after}, though nobody has confirmed that its job has ended"
+    return f"would be ended: {_ABORTING} until its agent confirms{note}" if after == _ABORTING else "would be ended"
 
 
 def _note_outcome(session: Session, id: ExecutionId, outcome: Document, *, is_given_up: bool) -> None:

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.attempts import Change, Outcome, evict, finish, hear, judge_silence, requeue
+from admin.core.executions.attempts import (
+    Change,
+    Outcome,
+    evict,
+    finish,
+    hear,
+    judge_silence,
+    phase_when_ended,
+    requeue,
+)
 from admin.core.executions.lifecycle import Phase
 from tests.support.leased_executions import NOW, LeasedExecution, leased
 
@@ -94,3 +103,26 @@ def test_what_is_heard_again_has_the_reason_of_its_phase() -> None:
     assert [change.values.get("reason") for change in (queued, running, aborting)] == ["ASSIGNED", "RUNNING", None]
     assert [change.values["silent_since"] for change in (queued, running, aborting)] == [None] * 3
     assert {change.kind for change in (queued, running, aborting)} == {"HEARD"}
+
+
+@pytest.mark.parametrize(
+    ("execution", "reason", "expected"),
+    [
+        (leased(Phase.QUEUED, has_lease=False), "TERMINATED", Phase.ABORTED),
+        (leased(Phase.QUEUED), "TERMINATED", Phase.ABORTING),
+        (leased(Phase.RUNNING), "TERMINATED", Phase.ABORTING),
+        (leased(Phase.ABORTING, reason="TERMINATED"), "TERMINATED", None),
+        (leased(Phase.ABORTING, reason="DRAINED"), "TERMINATED", Phase.ABORTING),
+        (leased(Phase.ABORTING, reason="DRAINED"), "DRAINED", None),
+        (leased(Phase.FAILED, has_lease=False), "TERMINATED", None),
+    ],
+)
+def test_what_an_agent_has_is_ended_by_it_and_only_once(
+    execution: LeasedExecution, reason: str, expected: Phase | None
+) -> None:
+    assert phase_when_ended(execution, Phase.ABORTED, reason) is expected
+
+
+def test_a_phase_that_no_agent_must_confirm_comes_at_once() -> None:
+    assert phase_when_ended(leased(Phase.QUEUED), Phase.TIMED_OUT, "BUDGET") is Phase.TIMED_OUT
+    assert phase_when_ended(leased(Phase.ABORTING), Phase.TIMED_OUT, "BUDGET") is None

@@ -168,3 +168,19 @@ def test_the_name_of_the_creator_goes_along_and_an_older_admin_is_asked_without_
     with pytest.raises(InvalidRequest):
         client.create_execution({**JOB, "name": "A"}, claimed_by="otto")
     assert len(admin.calls) == 1
+
+
+def test_a_dry_run_of_an_end_asks_the_admin_and_an_older_one_refuses_it_by_name() -> None:
+    client, admin = make({"id": ID.document(), "phase": "QUEUED", "changed": True, "dry_run": True})
+    client.terminate_execution(ID, give_up=True, dry_run=True)
+    client.terminate_execution(ID)
+    assert [(method, call["query"], call["is_safe"]) for method, _path, call in admin.calls] == [
+        ("DELETE", {"dry_run": "true"}, True),
+        ("DELETE", {}, False),
+    ]
+    refusal = InvalidRequest("dry_run: this path takes no query parameters.", details=[{"field": "dry_run"}])
+    client, admin = make(refusal)
+    with pytest.raises(InvalidRequest) as refused:
+        client.terminate_execution(ID, dry_run=True)
+    assert "older than this rainbowctl" in refused.value.message
+    assert len(admin.calls) == 1

@@ -7,48 +7,67 @@ from typing import Any
 
 import pytest
 
-from ctl.client.errors import Conflict
-from ctl.client.executions import Execution
+from ctl.client.errors import ClientError, Conflict, NotFound
+from ctl.client.executions import ExecutionId
 from ctl.commands.executions.delete import _delete_named
 
-ID = {"project": "p", "domain": "d", "name": "e"}
-LEASE = "2026-03-01T12:00:00Z"
 
-
-def dry_run(phase: str, *, give_up: bool = False, matched: int = 1, **fields: Any) -> list[str]:
+def dry_run(*answers: Any, give_up: bool = False) -> list[str]:
+    """What is printed for the answers of an admin to dry runs, one for each execution."""
     notes: list[str] = []
-    document = {"id": ID, "closure": {"phase": phase}, **fields}
-    client = SimpleNamespace(execution=lambda _: document, terminate_executions=lambda *_, **__: {"matched": matched})
+    remaining = iter(answers)
+
+    def terminate_execution(_: ExecutionId, *, dry_run: bool, **__: Any) -> Any:
+        assert dry_run
+        answer = next(remaining)
+        if isinstance(answer, ClientError):
+            raise answer
+        return {"id": {"project": "p", "domain": "d", "name": "e"}, "dry_run": True, **answer}
+
     printer = SimpleNamespace(note=notes.append, machine_output=lambda *_: None)
-    session: Any = SimpleNamespace(client=client, printer=printer)
-    _delete_named(session, [Execution.from_document(document).id], {"dry_run": True, "give_up": give_up})
-    assert notes.pop() == "Dry run: nothing was ended."
+    session: Any = SimpleNamespace(client=SimpleNamespace(terminate_execution=terminate_execution), printer=printer)
+    ids = [ExecutionId(project="p", domain="d", name=f"e{number}") for number in range(len(answers))]
+    try:
+        _delete_named(session, ids, {"dry_run": True, "give_up": give_up, "force": False, "cause": None})
+    finally:
+        assert notes.pop() == "Dry run: nothing was ended."
     return notes
 
 
 @pytest.mark.parametrize(
-    ("phase", "fields", "effect"),
+    ("answer", "effect"),
     [
-        ("QUEUED", {}, "would be ended."),
-        ("RUNNING", {"lease_expires_at": LEASE}, "would be ended: ABORTING until its agent confirms."),
+        ({"phase": "QUEUED", "changed": True, "phase_after": "ABORTED"}, "would be ended."),
         (
-            "RUNNING",
-            {"lease_expires_at": LEASE, "silence": "Silent since 9 s ago."},
+            {"phase": "RUNNING", "changed": True, "phase_after": "ABORTING"},
+            "would be ended: ABORTING until its agent confirms.",
+        ),
+        (
+            {"phase": "RUNNING", "changed": True, "phase_after": "ABORTING", "message": "Silent since 9 s ago."},
             "would be ended: ABORTING until its agent confirms (Silent since 9 s ago).",
         ),
-        ("ABORTING", {"lease_expires_at": LEASE}, "is being ended already."),
-        ("FAILED", {}, "has ended already."),
+        ({"phase": "ABORTING", "changed": False}, "is being ended already."),
+        (
+            {"phase": "ABORTING", "changed": False, "message": "Silent since 9 s ago."},
+            "is being ended already (Silent since 9 s ago).",
+        ),
+        ({"phase": "FAILED", "changed": False}, "has ended already."),
     ],
 )
-def test_a_dry_run_says_whether_an_agent_must_confirm_the_end(phase: str, fields: dict[str, Any], effect: str) -> None:
-    assert dry_run(phase, **fields) == [f"Execution p/d/e is {phase}: it {effect}"]
+def test_a_dry_run_says_whether_an_agent_must_confirm_the_end(answer: dict[str, Any], effect: str) -> None:
+    assert dry_run(answer) == [f"Execution p/d/e0 is {answer['phase']}: it {effect}"]
 
 
-def test_a_dry_run_of_giving_up_is_refused_where_the_command_is() -> None:
-    with pytest.raises(Conflict, match="cannot be given up: its agent has a lease"):
-        dry_run("RUNNING", give_up=True, matched=0, lease_expires_at=LEASE)
-    with pytest.raises(Conflict, match="cannot be given up: no agent has it"):
-        dry_run("QUEUED", give_up=True, matched=0)
-    [note] = dry_run("RUNNING", give_up=True, lease_expires_at=LEASE)
+def test_a_dry_run_of_giving_up_says_what_the_admin_answers() -> None:
+    [note] = dry_run({"phase": "RUNNING", "changed": True, "phase_after": "FAILED"}, give_up=True)
     assert "it would be given up, and FAILED, though nobody has confirmed" in note
-    assert dry_run("FAILED", give_up=True, matched=0) == ["Execution p/d/e is FAILED: it has ended already."]
+    [note] = dry_run({"phase": "FAILED", "changed": False}, give_up=True)
+    assert note == "Execution p/d/e0 is FAILED: it has ended already."
+    with pytest.raises(Conflict, match="cannot be given up"):
+        dry_run(Conflict("Execution 'e0' cannot be given up.", name="not_silent"), give_up=True)
+
+
+def test_a_dry_run_tells_of_the_others_where_some_are_refused() -> None:
+    with pytest.raises(NotFound) as refused:
+        dry_run(NotFound("No execution is called 'e0'."), {"phase": "FAILED", "changed": False})
+    assert refused.value.message == "1 of 2 executions could not be ended: No execution is called 'e0'."
