@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core.fleet.switches import BY_WORD
-from admin.core.provenance import Provenance
 from admin.messages.clusters import ClusterAnswer
 from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, NotExamined, PreviewAnswer
 from admin.messages.requests import NAME, PRINTABLE_LINES, Duration, Fields, RequestSchema
@@ -46,28 +44,30 @@ class SwitchesBody(DrainBody):
     )
 
 
+AlsoEnded = Annotated[
+    dict[str, ProvenanceAnswer] | None,
+    Meta(description="What else this ends, such as a cordon apart from the drain: the event that began it."),
+]
+
+
 class SwitchedClusterAnswer(Answer):
     """One of the clusters that were switched together."""
 
     cluster: ClusterAnswer
     changed: bool
-    also_ended: Annotated[
-        dict[str, ProvenanceAnswer] | None,
-        Meta(description="What else this ends, such as a cordon apart from the drain: the event that began it."),
-    ] = None
+    also_ended: AlsoEnded = None
 
     @classmethod
-    def from_cluster(cls, switched: SwitchedCluster, **more: object) -> Self:
+    def from_cluster(cls, switched: SwitchedCluster) -> SwitchedClusterAnswer:
         return cls(
             cluster=ClusterAnswer.from_view(switched.cluster),
             changed=switched.is_change,
-            also_ended=_provenance(switched.also_ended),
-            **more,
+            also_ended=ProvenanceAnswer.by_state(switched.also_ended),
         )
 
 
-class SwitchedAnswer(SwitchedClusterAnswer):
-    """A cluster that was switched, or would be."""
+class SwitchAnswer(Answer):
+    """What a switch does to executions, of a dry run, and what else is to be said of it."""
 
     dry_run: bool
     effects: Effects | None = None
@@ -77,44 +77,43 @@ class SwitchedAnswer(SwitchedClusterAnswer):
     notes: Notes = None
 
     @classmethod
+    def with_preview(cls, switched: Switched, **fields: object) -> Self:
+        """The answer with the fields that its class adds."""
+        preview = None if switched.preview is None else PreviewAnswer.from_preview(switched.preview)
+        return cls(
+            dry_run=preview is not None,
+            effects=None if preview is None else preview.effects,
+            counts=None if preview is None else preview.counts,
+            complete=None if preview is None else preview.complete,
+            not_examined=None if preview is None else preview.not_examined,
+            notes=[*switched.notes, *((preview and preview.notes) or [])] or None,
+            **fields,
+        )
+
+
+class SwitchedAnswer(SwitchAnswer, kw_only=False):  # so that its own fields come first
+    """A cluster that was switched, or would be."""
+
+    cluster: ClusterAnswer
+    changed: bool
+    also_ended: AlsoEnded = None
+
+    @classmethod
     def from_switched(cls, switched: Switched) -> SwitchedAnswer:
-        [cluster] = switched.clusters
-        return cls.from_cluster(cluster, **_preview_of(switched))
+        [only] = switched.clusters
+        cluster = SwitchedClusterAnswer.from_cluster(only)
+        return cls.with_preview(
+            switched, cluster=cluster.cluster, changed=cluster.changed, also_ended=cluster.also_ended
+        )
 
 
-class SwitchedClustersAnswer(Answer):
+class SwitchedClustersAnswer(SwitchAnswer, kw_only=False):
     """Clusters that were switched together, or would be."""
 
     clusters: list[SwitchedClusterAnswer]
     changed: bool
-    dry_run: bool
-    effects: Effects | None = None
-    counts: EffectCounts | None = None
-    complete: IsComplete | None = None
-    not_examined: NotExamined = None
-    notes: Notes = None
 
     @classmethod
     def from_switched(cls, switched: Switched) -> SwitchedClustersAnswer:
         clusters = [SwitchedClusterAnswer.from_cluster(cluster) for cluster in switched.clusters]
-        is_change = any(cluster.is_change for cluster in switched.clusters)
-        return cls(clusters=clusters, changed=is_change, **_preview_of(switched))
-
-
-def _provenance(events: Mapping[str, Provenance]) -> dict[str, ProvenanceAnswer] | None:
-    return {state: ProvenanceAnswer.from_attributes(event) for state, event in events.items()} or None
-
-
-def _preview_of(switched: Switched) -> dict[str, Any]:
-    """What a switch does to executions, of a dry run, and what else is to be said of it."""
-    if switched.preview is None:
-        return {"dry_run": False, "notes": list(switched.notes) or None}
-    shown = PreviewAnswer.from_preview(switched.preview)
-    return {
-        "dry_run": True,
-        "effects": shown.effects,
-        "counts": shown.counts,
-        "complete": shown.complete,
-        "not_examined": shown.not_examined,
-        "notes": [*switched.notes, *(shown.notes or [])] or None,
-    }
+        return cls.with_preview(switched, clusters=clusters, changed=any(cluster.changed for cluster in clusters))
