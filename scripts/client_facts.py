@@ -16,6 +16,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import OVERRIDABLE
 from admin.core.executions.retries import RETRY
 from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, MOST_FILTER_LENGTH, MOST_TERMS, SORT_FIELDS, WORDS
+from admin.core.executions.starts import MOST_AHEAD
 from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.documents import DEFINITIONS
 from admin.core.jobs.input_types import TYPES
@@ -56,6 +57,7 @@ def facts() -> dict[str, Any]:
         "sort_fields": list(SORT_FIELDS),
         "groups": list(GROUPS),
         "not_begun": list(NOT_BEGUN),
+        "most_ahead": MOST_AHEAD,
         "state_filters": [filter_.name for filter_ in STATE_FILTERS],
         "weight_filter": WEIGHT.name,
         "overridable_kinds": list(OVERRIDABLE),

@@ -1,7 +1,7 @@
 """
 What the admin knows and the client needs without asking: phases, fields of selectors, schemas of documents.
 
-`facts.json` is written by `make kinds`; a test fails where it is not what the admin says.
+`facts.json` is written by `make facts`; a test fails where it is not what the admin says.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ SORT_FIELDS: tuple[str, ...] = tuple(_FACTS["sort_fields"])
 GROUPS: tuple[str, ...] = tuple(_FACTS["groups"])
 #: How leases end that never started.
 NOT_BEGUN: tuple[str, ...] = tuple(_FACTS["not_begun"])
+#: Executions ahead of one in line that the admin counts; one more stands for any number above.
+MOST_AHEAD: int = _FACTS["most_ahead"]
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS: tuple[str, ...] = tuple(_FACTS["state_filters"])
 #: The filter that asks for the weight of a cluster.

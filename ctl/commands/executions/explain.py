@@ -11,7 +11,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
-from ctl.client.facts import NOT_BEGUN, OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
+from ctl.client.facts import MOST_AHEAD, NOT_BEGUN, OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
 from ctl.client.schemas import leaf_values, show
 from ctl.client.scopes import BEYOND
 from ctl.client.times import distance, format_duration
@@ -169,10 +169,6 @@ def _next(document: Document) -> list[str]:
     return [f"{word:<9} {step}" for word, step in steps.items() if step]
 
 
-#: Executions ahead that the admin counts; one more stands for any number above.
-_MOST_AHEAD = 500
-
-
 def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
     """The first of the executions that go before one in line, and by when each has ended at the latest."""
     start = (explanation.get("status") or {}).get("start") or {}
@@ -185,8 +181,8 @@ def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
             end = f"runs for {format_duration(other['time_limit_seconds'])} at most"
         lines.append(f"ahead     {ExecutionId.from_document(other)}, {other['phase']}: {end}")
     numbers = [int(start.get(word) or 0) for word in ("running", "waiting")]
-    others = sum(min(number, _MOST_AHEAD) for number in numbers) - len(lines)
-    more = "more than " if max(numbers) > _MOST_AHEAD else ""
+    others = sum(min(number, MOST_AHEAD) for number in numbers) - len(lines)
+    more = "more than " if max(numbers) > MOST_AHEAD else ""
     return [*lines, f"ahead     {more}{count(others, 'other')}"] if others > 0 else lines
 
 
