@@ -161,14 +161,29 @@ def test_executions_that_a_limit_ended_before_its_scope_was_kept_have_it(engine:
     job = {"command": ["true"], "resources": {"limits": {"memory": "64Mi"}}}
     origin = {"level": "project", "project": "p", "version": 7}
     amounts = {"defaults": {"memory": "64Mi"}}
-    settings = [
+    settings: list[dict[str, Any]] = [
         {"resource_type": "TASK_RESOURCE", "value": amounts, "origins": {"defaults.memory": origin}},
         {"resource_type": "QUALITY_OF_SERVICE_SPECIFICATION", "value": {}, "origins": {}},
+    ]
+    of_domain = {"level": "domain", "domain": "d"}
+    of_workflow = {"level": "workflow", "project": "p", "domain": "d", "workflow": "w"}
+    narrower: list[dict[str, Any]] = [
+        {
+            "resource_type": "TASK_RESOURCE",
+            "value": {"defaults": {"memory": "1Gi"}, "limits": {"memory": "64Mi"}},
+            "origins": {"defaults.memory": origin, "limits.memory": of_domain},
+        },
+        {
+            "resource_type": "QUALITY_OF_SERVICE_SPECIFICATION",
+            "value": {},
+            "origins": {"spec.queueing_budget": of_workflow},
+        },
     ]
     decision: dict[str, Any] = {"number": 2, "decided_at": now, "revision": 1}
     decision |= dict.fromkeys(("reason", "reason_message", "because", "placement_trail"), "x")
     with engine.begin() as connection:
-        connection.execute(insert(decisions.trails).values(digest="t", body={"settings": settings, "rungs": []}))
+        for digest, body in (("t", settings), ("narrower", narrower)):
+            connection.execute(insert(decisions.trails).values(digest=digest, body={"settings": body, "rungs": []}))
         for id, (phase, reason, requested, digest) in enumerate(
             (
                 ("FAILED", "OUT_OF_MEMORY", {"command": ["true"]}, "t"),
@@ -178,6 +193,9 @@ def test_executions_that_a_limit_ended_before_its_scope_was_kept_have_it(engine:
                 ("TIMED_OUT", "QUEUEING_BUDGET_EXCEEDED", {"command": ["true"]}, "t"),
                 ("TIMED_OUT", "OF_AN_ENGINE", {"command": ["true"]}, "t"),
                 ("QUEUED", "OUT_OF_MEMORY", {"command": ["true"]}, "t"),
+                ("FAILED", "OUT_OF_MEMORY", {"command": ["true"]}, "narrower"),
+                ("TIMED_OUT", "QUEUEING_BUDGET_EXCEEDED", {"command": ["true"]}, "narrower"),
+                ("FAILED", "OUT_OF_MEMORY", None, "t"),
             ),
             start=1,
         ):
@@ -189,7 +207,10 @@ def test_executions_that_a_limit_ended_before_its_scope_was_kept_have_it(engine:
     migrate(engine)
     with engine.connect() as connection:
         scopes = connection.execute(select(table.c.limit_scope).order_by(table.c.id)).scalars().all()
-    assert scopes == ["project p", "job", None, "job", "platform", None, None]
+    assert scopes == [
+        *("project p", "job", None, "job", "platform", None, None),
+        *("domain d", "workflow p/d/w", None),
+    ]
 
 
 def test_migrations_go_up_down_and_up_again(engine: Engine) -> None:

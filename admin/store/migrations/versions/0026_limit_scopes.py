@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
-
-from admin.core.executions.deciding_scopes import limit_scope
 
 revision = "0026"
 down_revision = "0025"
@@ -16,6 +14,14 @@ down_revision = "0025"
 _INDEX = "ix_executions_limit_scope"
 #: Executions whose settings are read at once.
 _BATCH = 500
+#: The levels of scopes by the keys that these have.
+_LEVELS = {
+    ("domain",): "domain",
+    ("project",): "project",
+    ("project", "domain"): "project-domain",
+    ("project", "domain", "workflow"): "workflow",
+    ("project", "domain", "workflow", "launch_plan"): "launch-plan",
+}
 
 _executions = sa.table(
     "executions",
@@ -70,13 +76,34 @@ def _scopes(connection: sa.Connection, rows: list[Any]) -> dict[int, str]:
     query = sa.select(_trails.c.digest, _trails.c.body).where(_trails.c.digest.in_(digests))
     bodies = {row.digest: row.body for row in connection.execute(query)}
     scopes = {
-        row.id: limit_scope(
-            row.reason, row.content["job"], row.request["spec"].get("job"), bodies[row.settings_trail]["settings"]
-        )
+        row.id: _scope(row, {setting["resource_type"]: setting for setting in bodies[row.settings_trail]["settings"]})
         for row in rows
         if row.settings_trail in bodies
     }
     return {id: scope for id, scope in scopes.items() if scope}
+
+
+def _scope(row: Any, settings: Mapping[str, Mapping[str, Any]]) -> str:
+    """The scope that set the limit which ended an execution, as it was told when this was written; "" for none."""
+    if row.reason == "QUEUEING_BUDGET_EXCEEDED":
+        origin = settings["QUALITY_OF_SERVICE_SPECIFICATION"]["origins"].get("spec.queueing_budget")
+        return "platform" if origin is None else _name_of(origin)
+    limit = row.content["job"].get("resources", {}).get("limits", {}).get("memory")
+    requested = row.request["spec"].get("job")
+    if row.reason != "OUT_OF_MEMORY" or limit is None or requested is None:
+        return ""
+    if any("memory" in requested.get("resources", {}).get(part, {}) for part in ("requests", "limits")):
+        return "job"
+    amounts, origins = settings["TASK_RESOURCE"]["value"], settings["TASK_RESOURCE"]["origins"]
+    default, most = (amounts.get(part, {}).get("memory") for part in ("defaults", "limits"))
+    if default is None or limit not in (default, most):
+        return "job"
+    return _name_of(origins["defaults.memory" if limit == default else "limits.memory"])
+
+
+def _name_of(origin: Mapping[str, Any]) -> str:
+    keys = tuple(key for key in ("project", "domain", "workflow", "launch_plan") if origin.get(key))
+    return f"{_LEVELS[keys]} {'/'.join(origin[key] for key in keys)}" if keys else str(origin["level"])
 
 
 def downgrade() -> None:
