@@ -81,10 +81,19 @@ class AttemptAnswer(Answer):
 
     @classmethod
     def from_attempt(cls, attempt: AttemptView) -> AttemptAnswer:
-        reason = ReasonAnswer(code=attempt.reason, message=attempt.message)
-        drained_by = attempt.drained_by and ProvenanceAnswer.from_attributes(attempt.drained_by)
-        cause = attempt.cause and attempt.cause.value
-        return cls.from_attributes(attempt, reason=reason, cause=cause, drained_by=drained_by)
+        record = attempt.record
+        return cls.from_attributes(
+            record,
+            attempt_number=record.shown_number,
+            cluster=attempt.cluster,
+            phase=record.outcome,
+            reason=ReasonAnswer(code=record.reason, message=attempt.message),
+            cause=attempt.cause and attempt.cause.value,
+            ended_by=attempt.ended_by,
+            reported_at=attempt.reported_at,
+            confirmed_at=attempt.confirmed_at,
+            drained_by=attempt.drained_by and ProvenanceAnswer.from_attributes(attempt.drained_by),
+        )
 
 
 class HeldLeaseAnswer(Answer):

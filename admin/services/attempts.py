@@ -24,32 +24,26 @@ MOST_ATTEMPTS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptView:
-    """One attempt of an execution."""
+    """One attempt of an execution: its record, and what its event and the execution tell beside that."""
 
-    number: int  #: of its lease
-    attempt_number: int | None  #: among those that started; None for one that never started
+    record: AttemptRecord  #: of one that is not over as far as it has come, in the phase that it has
     cluster: str | None
-    phase: str  #: the current one, or how it ended; the event's type for one that never started
-    reason: str
     message: str
-    cause: Cause | None
     ended_by: str | None  #: in words; None for one that is not over
-    native_id: str | None
-    nodes: list[str] | None
-    exit_code: int | None
-    signal: int | None
-    started_at: datetime | None
-    ended_at: datetime | None  #: when its native job ended, by its agent's clock; None where it was not reported
     reported_at: datetime | None  #: when the admin heard of its end, or ended it
-    unconfirmed: bool | None  #: True where it was ended without its agent, which has not reported its end since
     confirmed_at: datetime | None = None  #: when the agent of one that was ended without it reported its end
     drained_by: Provenance | None = None  #: the event by which the cluster was drained that ended it
 
+    @property
+    def cause(self) -> Cause | None:
+        return self.record.cause if self.ended_by else None
+
     def run_seconds(self, now: datetime) -> float:
         """How long it ran, as far as that is known; until now if it has not ended."""
-        if self.started_at is None:
+        if self.record.started_at is None:
             return 0.0
-        return max(0.0, ((self.ended_at or self.reported_at or now) - self.started_at).total_seconds())
+        end = self.record.ended_at or self.reported_at or now
+        return max(0.0, (end - self.record.started_at).total_seconds())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +59,7 @@ class AttemptList:
         return {
             attempt.cluster: f"at {show_time(attempt.reported_at)}: {attempt.message.removesuffix('.')}"
             for attempt in self.attempts
-            if attempt.phase == "DECLINED" and attempt.cluster and attempt.reported_at and attempt.message
+            if attempt.record.outcome == "DECLINED" and attempt.cluster and attempt.reported_at and attempt.message
         }
 
 
@@ -97,15 +91,15 @@ def _drained_by(connection: Connection, execution: Execution, event: Event, reco
 
 def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> AttemptView:
     """An attempt that was ended without its agent, with what the agent has reported since."""
-    return replace(
-        view,
-        native_id=view.native_id or record.native_id,
+    confirmed = replace(
+        view.record,
+        native_id=view.record.native_id or record.native_id,
         exit_code=record.exit_code,
         signal=record.signal,
         ended_at=record.ended_at,
         unconfirmed=None,
-        confirmed_at=at,
     )
+    return replace(view, record=confirmed, confirmed_at=at)
 
 
 def _ended(event: Event, record: AttemptRecord, execution: Execution) -> AttemptView:
@@ -115,8 +109,8 @@ def _ended(event: Event, record: AttemptRecord, execution: Execution) -> Attempt
     if record.number == execution.attempt and record.nodes is None:
         record = replace(record, nodes=execution.nodes)
     verb = "given up" if event.type == "GIVEN_UP" else "drained" if record.reason == DRAINED else "cancelled"
-    return _view(
-        record,
+    return AttemptView(
+        record=record,
         cluster=event.cluster,
         message=event.message or "",
         ended_by=f"{verb} by {show_name(*split_name(by))}" if by else record.ended_by,
@@ -136,33 +130,10 @@ def _current(execution: Execution) -> AttemptView:
         exit_code=execution.exit_code,
         started_at=execution.started_at,
     )
-    return _view(
-        record,
+    return AttemptView(
+        record=record,
         cluster=execution.cluster,
         message=execution.reason_message,
         ended_by=record.ended_by if Phase(execution.phase).is_finished else None,
         reported_at=execution.finished_at,
-    )
-
-
-def _view(
-    record: AttemptRecord, *, cluster: str | None, message: str, ended_by: str | None, reported_at: datetime | None
-) -> AttemptView:
-    return AttemptView(
-        number=record.number,
-        attempt_number=record.shown_number,
-        cluster=cluster,
-        phase=record.outcome,
-        reason=record.reason,
-        message=message,
-        cause=record.cause if ended_by else None,
-        ended_by=ended_by,
-        native_id=record.native_id,
-        nodes=record.nodes,
-        exit_code=record.exit_code,
-        signal=record.signal,
-        started_at=record.started_at,
-        ended_at=record.ended_at,
-        reported_at=reported_at,
-        unconfirmed=record.unconfirmed,
     )

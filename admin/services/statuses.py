@@ -148,7 +148,9 @@ def _limits(
 
 def _is_killed(execution: Execution, attempts: AttemptList) -> bool:
     """Whether an execution failed as those do which get no more memory."""
-    return execution.phase == Phase.FAILED.value and any(map(may_lack_memory, attempts.attempts[-1:]))
+    return execution.phase == Phase.FAILED.value and any(
+        may_lack_memory(attempt.record) for attempt in attempts.attempts[-1:]
+    )
 
 
 def _why_no_other(execution: Execution) -> str:
@@ -188,7 +190,7 @@ def _times(execution: Execution, attempts: AttemptList, now: datetime) -> Times 
 
 def _run_seconds(execution: Execution, attempt: AttemptView, now: datetime) -> float:
     """How long an attempt ran; of the last one what lists have of the execution, which its agent has measured."""
-    is_last = attempt.number == execution.attempt and execution.finished_at is not None
+    is_last = attempt.record.number == execution.attempt and execution.finished_at is not None
     return execution.duration if is_last and execution.duration is not None else attempt.run_seconds(now)
 
 

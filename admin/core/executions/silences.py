@@ -126,7 +126,10 @@ def unconfirmed(cause: str) -> str:
 
 
 def confirmed(message: str, cluster: str, at: datetime, end: str) -> str:
-    """Its message once its agent has reported the end of its job, in words, or that it had not started."""
+    """Its message once its agent has reported the end of its job, in words, or that it had not started.
+
+    The stored message is changed, for lists show it without the events, which alone tell of this and may be pruned.
+    """
     return message.replace(UNCONFIRMED, f"Cluster '{cluster}' confirmed at {show_time(at)} that {end}.")
 
 
