@@ -39,9 +39,9 @@ def load_settings(
     document = default_document()
     sources: dict[str, str] = {}
     for source, layer in layers.items():
-        given = read(CONFIGURATION, layer)
-        document = _join(CONFIGURATION, document, given)
-        sources |= {key: source for key, value in key_values(CONFIGURATION, given) if value is not None}
+        checked = read(CONFIGURATION, layer)
+        document = _join(CONFIGURATION, document, checked)
+        sources |= {key: source for key, value in key_values(CONFIGURATION, checked) if value is not None}
     return _build_settings(document, sources)
 
 

@@ -122,15 +122,15 @@ def with_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, Any]
     return checked
 
 
-def differences(registered: Any, given: Any, path: Path = ("spec",)) -> list[Problem]:
+def differences(registered: Any, requested: Any, path: Path = ("spec",)) -> list[Problem]:
     """The fields in which two specs differ; lists are compared as a whole."""
-    if not isinstance(registered, Mapping) or not isinstance(given, Mapping):
-        reason = f"is {_shown(given)}, registered is {_shown(registered)}."
-        return [] if registered == given else [Problem(field=dotted(path), reason=reason)]
+    if not isinstance(registered, Mapping) or not isinstance(requested, Mapping):
+        reason = f"is {_shown(requested)}, registered is {_shown(registered)}."
+        return [] if registered == requested else [Problem(field=dotted(path), reason=reason)]
     return [
         problem
-        for name in {**registered, **given}
-        for problem in differences(registered.get(name), given.get(name), (*path, name))
+        for name in {**registered, **requested}
+        for problem in differences(registered.get(name), requested.get(name), (*path, name))
     ]
 
 

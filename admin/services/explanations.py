@@ -115,7 +115,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
         attempts = list_attempts(connection, execution)
-        given = given_jobs(connection, [execution]).get(execution.id)
+        given_job = given_jobs(connection, [execution]).get(execution.id)
         silence = status = lease = None
         if decision is history[-1]:
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
@@ -149,7 +149,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         settings=settings["settings"],
         job=execution.content["job"],
         queue=execution.content["queue"],
-        received=received(execution.content["job"], given, settings["settings"]),
+        received=received(execution.content["job"], given_job, settings["settings"]),
         rule=describe_rungs(settings["rungs"]),
         warnings=request_warnings(execution.request["spec"]),
         created_at=execution.created_at,

@@ -138,7 +138,7 @@ def _limits(
 ) -> Limits:
     return Limits(
         job=execution.content["job"],
-        given=given_jobs(connection, [execution]).get(execution.id),
+        given_job=given_jobs(connection, [execution]).get(execution.id),
         workflow=execution.launched.get("workflow"),
         quality=execution.content["quality_of_service"],
         settings=settings_trail["settings"],

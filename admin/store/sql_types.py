@@ -23,6 +23,6 @@ def build(value: type[Value], row: AnyRow, **fields: object) -> Value:
 
 
 @lru_cache(maxsize=64)
-def _names(fields: tuple[str, ...], columns: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that are fields and not given; found once for all rows of a query."""
-    return tuple(name for name in columns if name in fields and name not in given)
+def _names(fields: tuple[str, ...], columns: tuple[str, ...], excluded: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that are fields and not excluded; found once for all rows of a query."""
+    return tuple(name for name in columns if name in fields and name not in excluded)

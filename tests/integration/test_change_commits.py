@@ -705,8 +705,8 @@ def test_an_early_draft_sees_what_its_batch_has_made(
     _, outcome = commit_changes([early_request(ready, first(ready)), request])
     assert type(outcome) is outcome_type
     if isinstance(outcome, Changed):
-        given = [warning.code.value for warning in outcome.warnings]
-        assert [code for code in given if code == "overrides_domain"] == codes
+        warned = [warning.code.value for warning in outcome.warnings]
+        assert [code for code in warned if code == "overrides_domain"] == codes
         assert is_early(outcome, request) == (codes == ["overrides_domain"])
 
 

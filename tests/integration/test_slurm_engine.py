@@ -405,9 +405,9 @@ def test_many_jobs_by_one_command(engine: SlurmEngine, monkeypatch: pytest.Monke
     calls: list[str] = []
     original = engine.commands.run
 
-    def counted(program: str, *given: str, **more: Any) -> tuple[str, str]:
+    def counted(program: str, *arguments: str, **more: Any) -> tuple[str, str]:
         calls.append(program)
-        return original(program, *given, **more)
+        return original(program, *arguments, **more)
 
     monkeypatch.setattr(engine.commands, "run", counted)
     states = engine.states(handles)

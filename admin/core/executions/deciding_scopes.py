@@ -31,12 +31,12 @@ def name_of(origin: Mapping[str, Any]) -> str:
 def limit_scope(
     reason: str,
     job: Mapping[str, Any],
-    given: Mapping[str, Any] | None,
+    given_job: Mapping[str, Any] | None,
     settings: Sequence[Mapping[str, Any]],
 ) -> str:
     """The scope that set the limit which ended an execution for a reason; "" where none did or that is not known.
 
-    `given` is the job as its request or workflow gave it; without it that may have set the limit.
+    `given_job` is the job as its request or workflow gave it; without it that may have set the limit.
     """
     if reason in TIME_LIMITS:
         return JOB
@@ -45,9 +45,9 @@ def limit_scope(
         return PLATFORM_RUNG if origin is None else name_of(origin)
     resource = LIMITED.get(reason)
     limit = job.get("resources", {}).get("limits", {}).get(resource)
-    if resource is None or limit is None or given is None:
+    if resource is None or limit is None or given_job is None:
         return ""
-    source = source_of_amount(resource, limit, given, settings)
+    source = source_of_amount(resource, limit, given_job, settings)
     return JOB if source is None else name_of(source.origin)
 
 

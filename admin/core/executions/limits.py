@@ -51,7 +51,7 @@ class Limits:
     """What limits an execution, and what that follows from."""
 
     job: Mapping[str, Any]  #: as it runs
-    given: Mapping[str, Any] | None  #: as its request or workflow gave it; None where that is not known
+    given_job: Mapping[str, Any] | None  #: as its request or workflow gave it; None where that is not known
     workflow: Mapping[str, Any] | None = None  #: the id of the one that gave it
     quality: Mapping[str, Any]  #: of service: tier and queueing budget
     settings: Sequence[Mapping[str, Any]]  #: the effective values that it was decided by
@@ -79,9 +79,9 @@ class Limits:
         limit = self.job.get("resources", {}).get("limits", {}).get(resource)
         if limit is None:
             return ""
-        if self.given is None:
+        if self.given_job is None:
             return f"Its limit is {limit}."
-        source = source_of_amount(resource, limit, self.given, self.settings)
+        source = source_of_amount(resource, limit, self.given_job, self.settings)
         if source is None:
             return f"Its limit {limit} is {self._set_by}."
         word = "default" if source.setting.startswith("defaults.") else "limit"

@@ -29,13 +29,13 @@ def setting_of(settings: Sequence[Mapping[str, Any]], kind: str) -> Mapping[str,
 
 
 def source_of_amount(
-    resource: str, amount: str, given: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+    resource: str, amount: str, given_job: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
 ) -> AmountSource | None:
     """The setting that an amount comes from; None where the job itself says it.
 
-    `given` is the job as its request or workflow gave it; without it that is not known.
+    `given_job` is the job as its request or workflow gave it; without it that is not known.
     """
-    resources = (given or {}).get("resources", {})
+    resources = (given_job or {}).get("resources", {})
     if any(resource in resources.get(part, {}) for part in ("requests", "limits")):
         return None
     effective = setting_of(settings, TASK_RESOURCE.name)
@@ -47,24 +47,24 @@ def source_of_amount(
 
 
 def received(
-    job: Mapping[str, Any], given: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+    job: Mapping[str, Any], given_job: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
 ) -> list[JsonObject]:
     """Each thing that a job gets, with the origin of the setting that gives it; without one the job itself does.
 
     `overrides` is the path of the setting that something of the job itself wins over.
     """
-    return [*_resources(job, given, settings), *_maps(job, settings), *_identity(job, settings)]
+    return [*_resources(job, given_job, settings), *_maps(job, settings), *_identity(job, settings)]
 
 
 def _resources(
-    job: Mapping[str, Any], given: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+    job: Mapping[str, Any], given_job: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
 ) -> Iterator[JsonObject]:
     resources = job.get("resources", {})
     defaults = setting_of(settings, TASK_RESOURCE.name)["value"].get("defaults", {})
     for part in ("requests", "limits"):
         for resource, amount in resources.get(part, {}).items():
             entry = {"field": f"resources.{part}.{resource}", "value": amount}
-            source = source_of_amount(resource, amount, given, settings)
+            source = source_of_amount(resource, amount, given_job, settings)
             if source is not None:
                 yield entry | {"origin": source.origin}
             else:

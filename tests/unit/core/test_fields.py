@@ -59,9 +59,9 @@ def document(base: Any, path: tuple[str | int, ...], value: str | None) -> Any:
     return {**base, path[0]: document(below, path[1:], value)}
 
 
-def reasons(read_document: Callable[[Any], Any], given: Any) -> list[str]:
+def reasons(read_document: Callable[[Any], Any], written: Any) -> list[str]:
     try:
-        read_document(given)
+        read_document(written)
     except Invalid as refusal:
         return [str(problem) for problem in refusal.problems]
     return []
@@ -77,8 +77,8 @@ def test_where_null_is_advised_for_an_empty_text_it_is_accepted(name: str) -> No
 
 
 def test_null_is_advised_where_it_unsets_and_not_where_it_is_refused() -> None:
-    def advice(read_document: Callable[[Any], Any], given: Any) -> str:
-        [reason] = reasons(read_document, given)
+    def advice(read_document: Callable[[Any], Any], written: Any) -> str:
+        [reason] = reasons(read_document, written)
         return reason
 
     kinds = {kind.noun: kind for kind in BUILTIN_KINDS}

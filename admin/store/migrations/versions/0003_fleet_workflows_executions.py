@@ -120,7 +120,7 @@ def _executions() -> None:
         sa.Column("label", sa.Text),
         sa.Column("content", sa.JSON, nullable=False),
         sa.Column("required_plugins", sa.JSON, nullable=False),
-        *(sa.Column(f"demand_{one}", sa.BigInteger, nullable=False) for one in _DEMANDS),
+        *(sa.Column(f"demand_{resource}", sa.BigInteger, nullable=False) for resource in _DEMANDS),
         sa.Column("revision", sa.BigInteger, nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("decisions", sa.Integer, nullable=False),

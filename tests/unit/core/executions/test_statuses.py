@@ -248,7 +248,7 @@ def limits(quality: dict[str, str] | None = None, origins: dict[str, Any] | None
     service = {"resource_type": "QUALITY_OF_SERVICE_SPECIFICATION", "value": {}, "origins": origins or {}}
     return Limits(
         job={"resources": job},
-        given=None,
+        given_job=None,
         workflow={"name": "fit", "version": "v1"},
         quality=quality or {},
         settings=[service],
@@ -258,8 +258,8 @@ def limits(quality: dict[str, str] | None = None, origins: dict[str, Any] | None
 
 def test_the_limit_of_a_job_that_is_no_longer_known_is_named_without_who_set_it() -> None:
     memory = limits(limits={"memory": "1Gi"})
-    given = replace(memory, given={"resources": {"limits": {"memory": "1Gi"}}})
-    assert given.describe("OUT_OF_MEMORY", NOW) == "Its limit 1Gi is set by workflow 'fit', version v1."
+    requested = replace(memory, given_job={"resources": {"limits": {"memory": "1Gi"}}})
+    assert requested.describe("OUT_OF_MEMORY", NOW) == "Its limit 1Gi is set by workflow 'fit', version v1."
     assert memory.describe("OUT_OF_MEMORY", NOW) == "Its limit is 1Gi."
     assert memory.describe("EXIT_CODE", NOW) == ""
     assert limits().describe("OUT_OF_MEMORY", NOW) == limits().describe("TIME_LIMIT", NOW) == ""

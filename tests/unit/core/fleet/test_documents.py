@@ -111,7 +111,7 @@ def test_a_normal_form_is_read_as_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "given", "expected"),
+    ("stored", "written", "expected"),
     [
         ({"strategy": "weighted"}, {}, {"strategy": "weighted"}),
         ({}, {"strategy": "weighted"}, {}),
@@ -121,7 +121,7 @@ def test_a_normal_form_is_read_as_itself() -> None:
         ({}, {}, {}),
     ],
 )
-def test_a_pool_names_the_default_strategy_as_the_stored_one_does(stored: Any, given: Any, expected: Any) -> None:
+def test_a_pool_names_the_default_strategy_as_the_stored_one_does(stored: Any, written: Any, expected: Any) -> None:
     members = {"members": [{"id": "a", "weight": 1}]}
-    assert in_terms_of(FleetKind.POOL, {**members, **stored}, {**members, **given}) == {**members, **expected}
+    assert in_terms_of(FleetKind.POOL, {**members, **stored}, {**members, **written}) == {**members, **expected}
     assert in_terms_of(FleetKind.LABEL, {**members, **stored}, dict(members)) == members
