@@ -176,8 +176,17 @@ def test_a_simulation_says_why_something_would_be_refused(shell: Shell, project:
     _, moved, sums = shell.ok(simulate).split("\n\n")
     assert moved.splitlines()[1].endswith(f"refused: {move['after']['message']}")
     assert "limit" in moved
-    assert ["(refused)", "0", "1", "+1"] in [line.split() for line in sums.splitlines()]
+    code = move["after"]["reason"]
+    assert answer["by_refusal"] == {code: {"before": 0, "after": 1}}
+    assert ["refused:", code, "0", "1", "+1"] in [line.split() for line in sums.splitlines()]
     assert "(none)" not in sums
+    # What is refused already is no move, and is counted all the same.
+    shell.ok("rainbowctl apply -f limits.yaml")
+    answer = json.loads(shell.ok(f"{simulate} -o json"))
+    assert (answer["moved"], answer["by_cluster"]) == (0, {})
+    assert answer["by_refusal"] == {code: {"before": 1, "after": 1}}
+    _, sums = shell.ok(simulate).split("\n\n")
+    assert sums.splitlines()[1].split() == ["refused:", code, "1", "1", "-"]
 
 
 def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, project: str) -> None:
