@@ -14,7 +14,7 @@ from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import render_candidates, switched_candidates
-from admin.core.placement.routes import describe_rungs
+from admin.core.placement.routes import describe_rungs, with_sources
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
@@ -65,7 +65,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         label=run_plan.route.label,
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
-        rungs=steps["rungs"],
+        rungs=with_sources(steps["rungs"], preparation.resolved.identifiers.get("launch_plan")),
         candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,

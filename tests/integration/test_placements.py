@@ -197,6 +197,25 @@ def test_an_explanation_holds_every_rung_candidate_and_setting(api: FlaskClient)
     assert explained["job"]["resources"]["requests"]["cpu"] == "1"
 
 
+def test_rungs_of_a_launch_plan_and_a_request_name_these(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "own", ["b"])
+    ok(register_workflow(api, "train"))
+    ok(register_plan(api, "nightly", "train", version="v2", **pool("gpu")))
+    launch = {"launch_plan": {"name": "nightly"}}
+
+    def sources(answer: Any) -> dict[str, str]:
+        return {rung["rung"]: rung["source"] for rung in answer["rungs"] if "source" in rung}
+
+    created(api, "e", **launch)
+    assert sources(explanation(api, "e")) == {"launch-plan-definition": "launch plan nightly v2"}
+    created(api, "f", **launch, **pool("own"))
+    both = {"request": "the request", "launch-plan-definition": "launch plan nightly v2"}
+    assert sources(explanation(api, "f")) == sources(place(api, "f", **launch, **pool("own"))) == both
+    created(api, "g")
+    assert sources(explanation(api, "g")) == {}
+
+
 # Where would this run
 
 
