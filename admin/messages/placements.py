@@ -146,9 +146,7 @@ class SimulationAnswer(Answer):
 
 def _both(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """The numbers before and after a change, by what they count."""
-    return {
-        name: {"before": before.get(name, 0), "after": after.get(name, 0)} for name in sorted({*before, *after})
-    }
+    return {name: {"before": before.get(name, 0), "after": after.get(name, 0)} for name in sorted({*before, *after})}
 
 
 class CountAnswer(Answer):

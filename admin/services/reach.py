@@ -23,7 +23,6 @@ from admin.services.scopes import check_readable
 from admin.store import attributes, revisions
 from admin.store.attributes import StoredAttribute
 
-
 #: The relations of scopes at which the value of the row has effect.
 _HAVE_VALUE = (Relation.FOLLOWS, Relation.SAYS_THE_SAME)
 

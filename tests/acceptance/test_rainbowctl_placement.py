@@ -129,6 +129,29 @@ def test_where_it_would_run_with_documents_that_are_not_applied(shell: Shell, pr
     assert json.loads(shell.ok(f"{place} -- true"))["cluster"] == "north"
 
 
+def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    label(shell, project, "arctic")
+    shell.ok(f"rainbowctl create execution one {here} -q -- true")
+    shell.ok(f"rainbowctl create execution two {here} --clusterPool first -q -- true")
+    compare = f"rainbowctl compare execution one {here} --otherExecution two"
+    answer = json.loads(shell.ok(f"{compare} -o json"))
+    path = f"executions/{project}/development/one/comparison"
+    assert shell.rest("GET", f"{path}?other_name=two") == answer
+    head, table = shell.ok(compare).split("\n\n")
+    summary, first, second = head.splitlines()
+    assert summary.startswith(f"1 field differs, {answer['equal']} equal: first is execution {project}/development/one")
+    chosen = r"decision 1, \d+ s ago: Cluster '(north|east)' was chosen[^.]*\."
+    rule = rf"Label 'arctic' at project-domain {project}/development decides\."
+    assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule}", first)
+    rule = rf"Pool 'first' in the request outranks label 'arctic' at project-domain {project}/development\."
+    assert re.fullmatch(rf"second  cluster east \(pool first, strategy spill\), {chosen} {rule}", second)
+    header, row = (re.split(" {2,}", line) for line in table.splitlines())
+    assert header == ["KIND", "FIELD", "FIRST", "FIRST SET BY", "SECOND", "SECOND SET BY"]
+    assert row == ["cluster-pool-attribute", "cluster_pool_name", "(absent)", "-", "first", "the request"]
+    assert "nobody" in shell.refused(3, f"{compare.replace('two', 'nobody')}")
+
+
 def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project: str) -> None:
     here = f"-p {project} -d development"
     label(shell, project, "arctic")

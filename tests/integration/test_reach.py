@@ -149,7 +149,14 @@ def test_a_scope_that_has_a_pool_and_goes_by_a_label_says_so(api: FlaskClient) -
     assert {relation for place, relation in relations({"scopes": here}).items() if "both" not in place} == {"follows"}
     consequences = {place.get("launch_plan") or place.get("workflow", ""): place.get("consequence") for place in here}
     assert (consequences[""], consequences["both"], answer["counts"]["outranked"]) == (None, None, 3)
-    label = {"domain": DOMAIN, "project": PROJECT, "workflow": "train", "level": "workflow", "version": 2, "revision": 2}
+    label = {
+        "domain": DOMAIN,
+        "project": PROJECT,
+        "workflow": "train",
+        "level": "workflow",
+        "version": 2,
+        "revision": 2,
+    }
     for name in ("train", "nightly"):
         consequence = consequences[name]
         assert (consequence["outcome"], consequence["noun"], consequence["name"]) == ("outranked", "label", "spare")

@@ -203,9 +203,15 @@ class ExecutionCalls(Calls):
         """The decision in force with its whole trail, or an earlier one by its number."""
         return self._read(f"{id.path}/explanation", non_empty({"decision": decision}))
 
-    def compare_execution(self, id: ExecutionId) -> Document:
-        """Where the settings that an execution was decided by differ from those that its request would get now."""
-        return self._read(f"{id.path}/comparison", holding="differences")
+    def compare_execution(self, id: ExecutionId, other: ExecutionId | None = None) -> Document:
+        """Where the settings that an execution was decided by differ from those that its request would get now.
+
+        With another execution they are compared with those that this one was decided by.
+        """
+        query = {}
+        if other is not None:
+            query = {"other_project": other.project, "other_domain": other.domain, "other_name": other.name}
+        return self._read(f"{id.path}/comparison", query, holding="differences")
 
     def set_execution_state(self, id: ExecutionId, state: str) -> Document:
         """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
