@@ -296,4 +296,7 @@ def _add_group(groups: dict[str, Document], group: Document) -> None:
     earlier = groups.get(group["value"], {"count": 0})
     times = [entry["not_before"] for entry in (earlier, group) if entry.get("not_before")]
     merged = {"value": group["value"], "count": earlier["count"] + group["count"]}
+    if "requested" in group:  # an older admin does not say
+        before = earlier.get("requested") or {}
+        merged["requested"] = {name: before.get(name, 0) + amount for name, amount in group["requested"].items()}
     groups[group["value"]] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged
