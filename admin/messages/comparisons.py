@@ -66,7 +66,7 @@ class ComparedAnswer(ScopeAnswer):
     @classmethod
     def from_side(cls, side: Side) -> ComparedAnswer:
         execution = side.execution and ExecutionIdAnswer.from_execution(side.execution)
-        placed = side.placed and PlacedAnswer.from_placed(side.placed)
+        placed = None if side.placed is None else PlacedAnswer.from_placed(side.placed)
         return cls(**side.scope.keys(), revision=side.revision, execution=execution, placed=placed)
 
 

@@ -135,13 +135,13 @@ def test_two_executions_are_compared_as_each_was_decided(settled: FlaskClient, c
 
 
 def test_a_kind_that_is_no_longer_declared_is_compared_on_both_sides(make_app: MakeApp) -> None:
+    without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
+    created(without, "early")
     before = make_app().test_client()
-    created(before, "early")
     put_attribute(before, "domain", "workflow_priority", {"priority": 80})
     created(before, "late")
     put_attribute(before, "domain", "workflow_priority", {"priority": 90})
     created(before, "last")
-    without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
     path = f"executions/{PROJECT}/{DOMAIN}"
     assert differences(get(without, f"{path}/late/comparison?other_name=last")) == {"priority": (80, 90)}
     [priority] = get(without, f"{path}/early/comparison?other_name=late")["differences"]

@@ -204,7 +204,8 @@ def test_a_run_whose_clusters_are_unable_for_several_reasons_says_who_is_behind_
     switch(agent.client, off, "disable", claimed_by="ana")
     events = {name: get(agent.client, f"clusters/{name}/events")["events"][0]["number"] for name in (cordoned, off)}
     created(agent.client, "unplaced", project=agent.project, **pool(f"mixed-{agent.project}"))
-    assert execution(agent.client, "unplaced", agent.project)["reason"]["code"] == "CLUSTERS_UNABLE"
+    closure = execution(agent.client, "unplaced", agent.project)["closure"]
+    assert closure["reason"]["code"] == "CLUSTERS_UNABLE"
     assert message(agent, "unplaced") == (
         "QUEUED for 0 s: No cluster of pool 'mixed-p' is able: 'birch' is full: 1 of 1 executions assigned; "
         f"'oak-p' is cordoned (new disks), event {events[cordoned]}, anonymous (says otto), 0 s ago; "
