@@ -6,7 +6,7 @@ from admin.api import creations
 from admin.api.current import caller, context
 from admin.core.executions.selectors import check_group
 from admin.core.problems import invalid
-from admin.messages.comparisons import ComparisonAnswer
+from admin.messages.comparisons import ComparisonAnswer, ExecutionComparisonQuery
 from admin.messages.decisions import ExplanationAnswer, ExplanationQuery, ManyRedecidedAnswer
 from admin.messages.execution_counts import ExecutionCountsAnswer, ExecutionCountsQuery
 from admin.messages.execution_events import EventAnswer, EventsAnswer
@@ -19,7 +19,7 @@ from admin.messages.selectors import ManyBody, conditions_of, scope_of, time_of
 from admin.messages.terminations import EndBody, EndedAnswer, EndManyBody, ManyEndedAnswer
 from admin.messages.unknown_names import UnknownNameAnswer
 from admin.services import abandonments, executions, redecisions, terminations
-from admin.services.comparisons import compare_execution
+from admin.services.comparisons import compare_execution, compare_executions
 from admin.services.explanations import explain, view_execution
 from admin.services.logs import LogRequest, read_log, read_output, read_outputs
 from admin.services.silences import find_silence
@@ -144,10 +144,14 @@ def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     return ExplanationAnswer.from_explanation(explanation)
 
 
-@operations.add("GET", f"{_PATH}/comparison", errors=(404,), for_agents=True)
-def compare_execution_settings(**key: str) -> ComparisonAnswer:
-    """What the settings of an execution would be now, where they differ."""
-    return ComparisonAnswer.from_comparison(compare_execution(context(), execution_id(**key)))
+@operations.add("GET", f"{_PATH}/comparison", query=ExecutionComparisonQuery, errors=(404,), for_agents=True)
+def compare_execution_settings(query: Fields, **key: str) -> ComparisonAnswer:
+    """Where the settings of an execution differ from what they would be now, or from those of another execution."""
+    id = execution_id(**key)
+    if "other_name" not in query:
+        return ComparisonAnswer.from_comparison(compare_execution(context(), id))
+    other = execution_id(**{name: query.get(f"other_{name}", value) for name, value in key.items()})
+    return ComparisonAnswer.from_comparison(compare_executions(context(), id, other))
 
 
 @operations.add("PUT", _PATH, body=StateBody, errors=(404,))

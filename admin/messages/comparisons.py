@@ -1,17 +1,17 @@
-"""Comparisons: what applies at two scopes or revisions, or at an execution and today, leaf by leaf."""
+"""Comparisons: what applies at two scopes, revisions or executions, or at an execution and today, leaf by leaf."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from marshmallow import fields
+from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
 from admin.core.settings.comparisons import Leaf, LeafPair
-from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.requests import SCOPE_KEY, Number, ResourceType, ScopeQuery
-from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer, described_as, one_of
-from admin.services.comparisons import Comparison, Side
+from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
+from admin.messages.requests import SCOPE_KEY, Fields, Number, RequestSchema, ResourceType, ScopeQuery
+from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer, Time, described_as, one_of
+from admin.services.comparisons import Comparison, Placed, Side
 
 
 class ComparisonQuery(ScopeQuery):
@@ -26,14 +26,48 @@ class ComparisonQuery(ScopeQuery):
     other_at = Number(metadata={"description": "The other as of this revision."})
 
 
+class ExecutionComparisonQuery(RequestSchema):
+    """Another execution; where its project or domain is left out, it is that of the first."""
+
+    other_project = fields.String(validate=SCOPE_KEY)
+    other_domain = fields.String(validate=SCOPE_KEY)
+    other_name = fields.String(
+        validate=SCOPE_KEY, metadata={"description": "Without it, the other is what the same request would get now."}
+    )
+
+    @validates_schema
+    def _check(self, query: Fields, **_: object) -> None:
+        if "other_name" not in query and query:
+            raise ValidationError("goes with other_name, the name of the other execution.", next(iter(query)))
+
+
+class PlacedAnswer(Answer):
+    """Where an execution was placed by its last decision, and why."""
+
+    cluster: str | None = None
+    pool: str | None = None
+    label: str | None = None
+    strategy: str
+    rule: Annotated[str, Meta(description="Which rung decided, and over which others, in words.")]
+    reason: ReasonAnswer
+    decision: int
+    decided_at: Time
+
+    @classmethod
+    def from_placed(cls, placed: Placed) -> PlacedAnswer:
+        return cls.from_attributes(placed, reason=ReasonAnswer(code=placed.reason, message=placed.message))
+
+
 class ComparedAnswer(ScopeAnswer):
     revision: int
     execution: Annotated[ExecutionIdAnswer | None, Meta(description="As it was decided.")] = None
+    placed: Annotated[PlacedAnswer | None, Meta(description="Where the execution was placed, and why.")] = None
 
     @classmethod
     def from_side(cls, side: Side) -> ComparedAnswer:
         execution = side.execution and ExecutionIdAnswer.from_execution(side.execution)
-        return cls(**side.scope.keys(), revision=side.revision, execution=execution)
+        placed = None if side.placed is None else PlacedAnswer.from_placed(side.placed)
+        return cls(**side.scope.keys(), revision=side.revision, execution=execution, placed=placed)
 
 
 class LeafAnswer(Answer):

@@ -19,6 +19,7 @@ class LaterRevision(Answer):
     at: Time | None = None
     message: str | None = None
     undone: Annotated[int | None, Meta(description="The revision that it rolled back.")] = None
+    restored: Annotated[int | None, Meta(description="The revision that it went back to.")] = None
 
 
 class ErrorDetail(ScopeAnswer):
@@ -30,6 +31,10 @@ class ErrorDetail(ScopeAnswer):
     expected_version: int | None = None
     changed_by_revision: int | None = None
     rolled_back: Annotated[bool | None, Meta(description="Whether that revision was the rollback of this one.")] = None
+    undone: Annotated[
+        int | None, Meta(description="The revision that the only later one rolled back, where it is a rollback.")
+    ] = None
+    restored: Annotated[int | None, Meta(description="The revision that the only later one went back to.")] = None
     later: Annotated[
         list[LaterRevision] | None, Meta(description="The newest revisions that changed it again, where several did.")
     ] = None

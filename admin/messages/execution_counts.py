@@ -8,10 +8,12 @@ from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.executions.selectors import GROUPS
+from admin.core.resources import Amounts, in_units
 from admin.messages.execution_lists import StateSelector
 from admin.messages.shared import Answer, Time
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.executions import CountedPage
+from admin.store.execution_counts import Group
 
 
 class ExecutionCountsQuery(StateSelector):
@@ -19,10 +21,27 @@ class ExecutionCountsQuery(StateSelector):
     token = fields.String(metadata={"description": "Of the answer before: count those that it did not look at."})
 
 
+class RequestedAnswer(Answer):
+    """What executions request, added up: of each what every task of it requests, times its tasks."""
+
+    cpu: Annotated[float, Meta(description="Cores.")]
+    memory: Annotated[int, Meta(description="Bytes.")]
+    gpu: int
+
+    @classmethod
+    def from_amounts(cls, amounts: Amounts) -> RequestedAnswer:
+        return cls(cpu=in_units(amounts)["cpu"], memory=amounts["memory"], gpu=amounts["gpu"])
+
+
 class ExecutionCountAnswer(Answer):
     value: Annotated[str, Meta(description="Empty for those that have none.")]
     count: int
     not_before: Annotated[Time | None, Meta(description="When the first of those in back-off may start.")] = None
+    requested: Annotated[RequestedAnswer, Meta(description="By all of them together.")]
+
+    @classmethod
+    def from_group(cls, group: Group) -> ExecutionCountAnswer:
+        return cls.from_attributes(group, requested=RequestedAnswer.from_amounts(group.requested))
 
 
 class ExecutionCountsAnswer(Answer):
@@ -37,7 +56,7 @@ class ExecutionCountsAnswer(Answer):
         groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
         return cls(
             by=by,
-            counts=[ExecutionCountAnswer.from_attributes(group) for group in groups],
+            counts=[ExecutionCountAnswer.from_group(group) for group in groups],
             total=sum(group.count for group in groups),
             unknown_names=UnknownNameAnswer.from_unknown(counted.unknown),
             token=token,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -121,21 +121,32 @@ class SimulationAnswer(Answer):
     moved: int
     refused: int
     executions: list[MoveAnswer]
-    by_cluster: dict[str, dict[str, int]]
+    by_cluster: Annotated[
+        dict[str, dict[str, int]],
+        Meta(description='How many go to each cluster, `before` and `after`; "" are those that wait without one.'),
+    ]
+    by_refusal: Annotated[
+        dict[str, dict[str, int]], Meta(description="How many are refused, `before` and `after`, by the reason's code.")
+    ]
     fleet: AssumedFleetAnswer
 
     @classmethod
     def from_simulation(cls, simulation: Simulation, *, since: datetime, limit: int) -> SimulationAnswer:
-        before, after = simulation.before, simulation.after
         return cls(
             since=since,
             compared=simulation.compared,
             moved=len(simulation.moves),
             refused=sum(move.after.refused for move in simulation.moves),
             executions=[MoveAnswer.from_move(move) for move in simulation.moves[:limit]],
-            by_cluster={name: {"before": before[name], "after": after[name]} for name in sorted({*before, *after})},
+            by_cluster=_both(simulation.before, simulation.after),
+            by_refusal=_both(simulation.refused_before, simulation.refused_after),
             fleet=AssumedFleetAnswer.from_simulation(simulation),
         )
+
+
+def _both(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """The numbers before and after a change, by what they count."""
+    return {name: {"before": before.get(name, 0), "after": after.get(name, 0)} for name in sorted({*before, *after})}
 
 
 class CountAnswer(Answer):

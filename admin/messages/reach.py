@@ -11,9 +11,11 @@ from admin.core.problems import dotted
 from admin.core.settings.reach import Relation, ScopeRelation
 from admin.core.settings.scopes import Scope
 from admin.messages.attributes import ConfigurationAnswer
+from admin.messages.effective import ConsequenceAnswer
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import PageQuery, ResourceType, ScopeQuery
 from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer, one_of
+from admin.services.consequences import ShownConsequence
 from admin.services.reach import Reach
 
 _RELATION = one_of(*Relation)
@@ -30,11 +32,17 @@ class RelationAnswer(ScopeAnswer):
     relation: Annotated[str, _RELATION]
     fields: Annotated[dict[str, Annotated[str, _RELATION]], Meta(description="The same of each field of the row.")]
     version: Annotated[int | None, Meta(description="Of the row of the kind at this scope, where it has one.")] = None
+    consequence: Annotated[
+        ConsequenceAnswer | None,
+        Meta(description="Where the scope has the row's pool or label, and executions go by another one."),
+    ] = None
 
     @classmethod
-    def from_relation(cls, relation: ScopeRelation) -> RelationAnswer:
+    def from_relation(cls, relation: ScopeRelation, outranked: ShownConsequence | None) -> RelationAnswer:
         fields = {dotted(path): field.value for path, field in relation.fields.items()}
-        return cls.from_attributes(relation, level=relation.scope.level.value, fields=fields)
+        consequence = outranked and ConsequenceAnswer.from_consequence(outranked)
+        level = relation.scope.level.value
+        return cls.from_attributes(relation, level=level, fields=fields, consequence=consequence)
 
 
 class RelationCounts(Answer):
@@ -45,6 +53,9 @@ class RelationCounts(Answer):
     says_the_same: int
     follows_another: Annotated[int, Meta(description="A row in between decides.")]
     differs_by_field: Annotated[int, Meta(description="The fields of the row stand in several ways there.")]
+    outranked: Annotated[
+        int, Meta(description="Of those that follow or say the same, where executions go by another pool or label.")
+    ]
 
 
 class ReachAnswer(Answer):
@@ -65,9 +76,14 @@ class ReachAnswer(Answer):
             row_revisions=None if reach.fields is None else dict(reach.fields),
             revision=reach.revision,
             counts=RelationCounts(
-                **{relation.value: counts[relation] for relation in Relation}, differs_by_field=mixed
+                **{relation.value: counts[relation] for relation in Relation},
+                differs_by_field=mixed,
+                outranked=len(reach.outranked),
             ),
-            scopes=[RelationAnswer.from_relation(relation) for relation in reach.relations],
+            scopes=[
+                RelationAnswer.from_relation(relation, reach.outranked.get(relation.scope))
+                for relation in reach.relations
+            ],
             revisions=ProvenanceAnswer.by_number(reach.provenance),
             token=token_of(reach.last),
         )

@@ -21,7 +21,13 @@ from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mod
 from admin.services.changeable.registry import NOUNS, class_of
 from admin.services.changeable.views import StoredSettings
 from admin.services.context import Context
-from admin.services.later_revisions import MOST_LATER, describe_later, later_details, later_revisions
+from admin.services.later_revisions import (
+    MOST_LATER,
+    describe_later,
+    describe_rollback,
+    later_details,
+    later_revisions,
+)
 from admin.store import revisions, row_changes
 
 #: Rows that a message names; the details name more.
@@ -165,7 +171,7 @@ def _check_expectations(draft: Draft) -> None:
 
 
 def _later(connection: Connection, write: RowWrite, change: RowChange) -> JsonObject:
-    """The revisions that changed a row since the version that its writer expected, where several did."""
+    """The revisions that changed a row since the version that its writer expected; of one what it rolled back."""
     expected = write.expectation.version
     if expected is None:
         return {}
@@ -195,10 +201,11 @@ def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], late
     place = "/".join(keys[key] for key in ("name", *SCOPE_KEYS) if keys.get(key))
     version = change.before_version
     state = f"is at version {version}" if version is not None else "does not exist"
-    if later:
+    if "later" in later:
         state += f" (changed since by {describe_later(later['later'], later['later_count'], now)})"
     elif change.key in made_by:
-        state += f" ({'' if version else 'deleted by '}{made_by[change.key].describe(now)})"
+        by = f"{made_by[change.key].describe(now)}{describe_rollback(later)}"
+        state += f" ({'' if version else 'deleted by '}{by})"
     return f"{change.kind} at {place} {state}"
 
 

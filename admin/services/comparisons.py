@@ -1,13 +1,16 @@
-"""Comparisons: what applies at one scope or revision against another, and at an execution against today."""
+"""Comparisons: what applies at one scope, revision or execution against another, and at an execution against today."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection
 
 from admin.core.json_text import JsonObject
+from admin.core.placement.decisions import CHOSEN, describe_choice
+from admin.core.placement.routes import describe_rungs, winner_of
 from admin.core.provenance import Provenance
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
@@ -21,7 +24,22 @@ from admin.services.field_provenance import find_field_provenance
 from admin.services.launches import find_launch
 from admin.services.run_requests import run_request_of
 from admin.store import decisions
-from admin.store.executions import ExecutionId
+from admin.store.executions import Execution, ExecutionId
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """Where an execution was placed by its last decision, and why."""
+
+    cluster: str | None
+    pool: str | None
+    label: str | None
+    strategy: str
+    rule: str  #: which rung decided, and over which others, in words
+    reason: str
+    message: str
+    decision: int
+    decided_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +49,7 @@ class Side:
     scope: Scope
     revision: int
     execution: ExecutionId | None = None
+    placed: Placed | None = None  #: of an execution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,17 +87,49 @@ def compare_execution(context: Context, key: ExecutionId) -> Comparison:
     """Compare the settings that an execution was decided by with those that the same request would get now."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
-        decision = decisions.of(connection, execution.id)[-1]
-        stored = decisions.trail(connection, decision.settings_trail)["settings"]
+        side, stored = _decided(connection, execution)
         view = StoredView(context, connection)
         resolved = find_launch(view.catalog, run_request_of(execution), may_be_archived=True)
         now = view.effective_settings(resolved).trail.body["settings"]
-        scope = resolved.launch.scope
-        sides = [
-            Side(scope=scope, revision=decision.revision, execution=execution.key),
-            Side(scope=scope, revision=view.basis.revision),
-        ]
+        sides = [side, Side(scope=resolved.launch.scope, revision=view.basis.revision)]
         return _compare(context, connection, sides, list(context.settings.kinds), [stored, now])
+
+
+def compare_executions(context: Context, first: ExecutionId, second: ExecutionId) -> Comparison:
+    """Compare the settings that two executions were decided by."""
+    with context.database.reading() as connection:
+        decided = [_decided(connection, find_execution(context, connection, key)) for key in (first, second)]
+        sides, values = [side for side, _ in decided], [settings for _, settings in decided]
+        return _compare(context, connection, sides, list(context.settings.kinds), values)
+
+
+def _decided(connection: Connection, execution: Execution) -> tuple[Side, list[JsonObject]]:
+    """An execution as its last decision left it, and the settings that it was decided by."""
+    decision = decisions.of(connection, execution.id)[-1]
+    settings = decisions.trail(connection, decision.settings_trail)
+    winner = winner_of(settings["rungs"])
+    message = decision.reason_message
+    if decision.cluster and decision.reason in CHOSEN:
+        message = describe_choice(decision.cluster, decision.reason, is_past=True)
+    placed = Placed(
+        cluster=decision.cluster,
+        pool=winner["name"] if winner["kind"] == "pool" else None,
+        label=winner["name"] if winner["kind"] == "label" else None,
+        strategy=decisions.trail(connection, decision.placement_trail)["strategy"],
+        rule=describe_rungs(settings["rungs"]),
+        reason=decision.reason,
+        message=message,
+        decision=decision.number,
+        decided_at=decision.decided_at,
+    )
+    scope = Scope(
+        project=execution.project,
+        domain=execution.domain,
+        workflow=execution.workflow,
+        launch_plan=execution.launch_plan,
+    )
+    side = Side(scope=scope, revision=decision.revision, execution=execution.key, placed=placed)
+    return side, settings["settings"]
 
 
 def _compare(

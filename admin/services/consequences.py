@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
-from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCode, consequence_of
+from admin.core.executions.consequences import KINDS, ROUTE_KINDS, Consequence, ConsequenceCode, consequence_of
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import Rung
 from admin.core.provenance import Provenance
 from admin.core.registrations import settings_of
 from admin.core.settings import trails
-from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.field_revisions import RowVersion, with_revision
 from admin.core.settings.resolution import Resolved
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.definitions import fleet_after
-from admin.services.field_provenance import find_field_provenance
+from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.refusals import explain_refusals
 from admin.store import attributes, registrations
-
-_ROUTE_KINDS = (CLUSTER_ASSIGNMENT.name, EXECUTION_CLUSTER_LABEL.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +47,16 @@ def find_consequences(
     if not concerned:
         return {}, {}
     scope = concerned[0].scope
-    applying = list(attributes.applying(connection, _ROUTE_KINDS, scope))
+    applying = list(attributes.applying(connection, ROUTE_KINDS, scope))
     changed = [change for change in changes or () if change.is_attribute]
     rows = {
         kind: rows_after(
             [row for row in applying if row.kind == kind], [change for change in changed if change.kind == kind]
         )
-        for kind in _ROUTE_KINDS
+        for kind in ROUTE_KINDS
     }
     fleet, rules = fleet_after(context, connection, changes or ()), context.settings.rules
-    definition = _definition(connection, scope)
+    definition = plan_settings(connection, [scope]).get(scope, {})
     shown: dict[str, ShownConsequence] = {}
     provenance: dict[int, Provenance] = {}
     for value in concerned:
@@ -66,7 +64,7 @@ def find_consequences(
         if consequence is None:
             continue
         if consequence.rung is not None:
-            entry, revisions = _outranked(context, connection, consequence.rung)
+            [entry], revisions = show_outranking(context, connection, [consequence.rung])
             provenance.update(revisions)
         else:
             message = _message(context, connection, consequence, are_rows_stored=changes is None)
@@ -75,32 +73,38 @@ def find_consequences(
     return shown, provenance
 
 
-def _definition(connection: Connection, scope: Scope) -> JsonObject:
-    """The settings of the launch plan that a scope is for."""
-    if not scope.launch_plan:
-        return {}
-    key = (scope.project, scope.domain, scope.launch_plan)
-    plan = registrations.active_plans_of(connection, [key]).get(key)
-    return {} if plan is None or plan.workflow != scope.workflow else settings_of(plan.spec)
+def plan_settings(connection: Connection, scopes: Iterable[Scope]) -> dict[Scope, JsonObject]:
+    """The settings of the active launch plans that some scopes are for."""
+    keys = {scope: (scope.project, scope.domain, scope.launch_plan) for scope in scopes if scope.launch_plan}
+    plans = registrations.active_plans_of(connection, keys.values()) if keys else {}
+    return {
+        scope: settings_of(plan.spec)
+        for scope, key in keys.items()
+        if (plan := plans.get(key)) is not None and plan.workflow == scope.workflow
+    }
 
 
-def _outranked(
-    context: Context, connection: Connection, rung: Rung
-) -> tuple[ShownConsequence, Mapping[int, Provenance]]:
+def show_outranking(
+    context: Context, connection: Connection, rungs: Sequence[Rung]
+) -> tuple[list[ShownConsequence], Mapping[int, Provenance]]:
+    """What each of some rungs comes to that executions go by instead of a value, and the revisions named."""
+    rows = [RowVersion(setting.kind, rung.scope, setting.version) for rung in rungs if (setting := rung.setting)]
+    made_by = find_field_provenance(context, connection, rows) if rows else FieldProvenance(fields={}, provenance={})
+    return [_outranking(rung, made_by, context.clock()) for rung in rungs], made_by.provenance
+
+
+def _outranking(rung: Rung, made_by: FieldProvenance, now: datetime) -> ShownConsequence:
     origin: JsonObject = trails.scope_with(
         rung.scope, level=rung.rung, version=rung.version or None, key=rung.key or None
     )
-    provenance: Mapping[int, Provenance] = {}
-    setting = rung.setting
+    setting, noun = rung.setting, rung.kind.value
     if setting is not None:
-        row = RowVersion(setting.kind, rung.scope, setting.version)
-        made_by = find_field_provenance(context, connection, [row])
-        provenance, origin = made_by.provenance, with_revision(setting.kind, setting.field, origin, made_by.fields)
-    noun = rung.kind.value
-    where = trails.describe_origin(origin, provenance, context.clock())
+        origin = with_revision(setting.kind, setting.field, origin, made_by.fields)
+    where = trails.describe_origin(origin, made_by.provenance, now)
     message = f"Executions do not go by it: {noun} '{rung.name}', set {where}, outranks it."
-    outcome = ConsequenceCode.OUTRANKED
-    return ShownConsequence(outcome=outcome, message=message, noun=noun, name=rung.name, origin=origin), provenance
+    return ShownConsequence(
+        outcome=ConsequenceCode.OUTRANKED, message=message, noun=noun, name=rung.name, origin=origin
+    )
 
 
 def _message(context: Context, connection: Connection, consequence: Consequence, *, are_rows_stored: bool) -> str:

@@ -94,7 +94,7 @@ class CachedView:
             return _applying_rows(self._context, connection, scope)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
-        if _loaded_clusters(run_plan.route, self.fleet):
+        if loaded_clusters(run_plan.route, self.fleet):
             raise NeedsTransaction
         route, workload = run_plan.route, run_plan.workload
         key = (route.kind, route.name, workload.criteria)
@@ -151,7 +151,7 @@ class StoredView:
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
         waiting: dict[str, dict[str, int]] = {}
-        clusters = _loaded_clusters(run_plan.route, self.fleet)
+        clusters = loaded_clusters(run_plan.route, self.fleet)
         if clusters:
             if self._hold:  # so that no other transaction counts on the same room
                 fleet.hold(self._connection, clusters)
@@ -178,7 +178,7 @@ def _applying_rows(context: Context, connection: Connection, scope: Scope) -> di
     return rows
 
 
-def _loaded_clusters(route: Route, fleet_now: Fleet) -> dict[str, Cluster]:
+def loaded_clusters(route: Route, fleet_now: Fleet) -> dict[str, Cluster]:
     """The clusters that a route leads to, if its strategy looks at their load."""
     group = group_of(route, fleet_now)
     if group is None or not looks_at_load(route, fleet_now):

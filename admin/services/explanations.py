@@ -14,7 +14,7 @@ from admin.core.executions.spec import request_warnings
 from admin.core.executions.statuses import Status
 from admin.core.json_text import JsonObject
 from admin.core.placement import decisions as placement_decisions
-from admin.core.placement.routes import describe_rungs, route_of, winner_of
+from admin.core.placement.routes import describe_rungs, route_of, winner_of, with_sources
 from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
@@ -137,7 +137,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         label=winner["name"] if winner["kind"] == "label" else None,
         strategy=trail["strategy"],
         revision=decision.revision,
-        rungs=settings["rungs"],
+        rungs=with_sources(settings["rungs"], execution.launched.get("launch_plan")),
         candidates=placement_decisions.render_candidates(
             placement_decisions.with_declines(trail, attempts.declines),
             decision.scores,

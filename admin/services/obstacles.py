@@ -25,9 +25,9 @@ from admin.core.placement.filters import DECLINED, Verdict
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context
-from admin.services.decision_views import workload_of
+from admin.services.decision_views import loaded_clusters, workload_of
 from admin.services.definitions import current_fleet
-from admin.store import cluster_events, fleet, revisions, row_changes
+from admin.store import cluster_events, execution_queue, fleet, revisions, row_changes
 from admin.store.executions import Execution
 
 #: The definitions that may be what a route names; a label may be the name of a cluster.
@@ -55,18 +55,25 @@ def deleted_cluster(connection: Connection, name: str) -> Provenance | None:
 
 
 def find_obstacles(
-    context: Context, connection: Connection, execution: Execution, declines: Mapping[str, str]
+    context: Context,
+    connection: Connection,
+    execution: Execution,
+    declines: Mapping[str, str],
+    *,
+    needs_room: bool,
 ) -> str | None:
-    """Why no cluster would take an execution as the fleet is now, full ones aside; None where one would.
+    """Why no cluster would take an execution as the fleet is now; None where one would.
 
-    `declines` tells why clusters declined it.
+    Full ones would, unless it `needs_room` now. `declines` tells why clusters declined it.
     """
     now = context.clock()
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
     fleet_now = current_fleet(context, connection)
     if group_of(route, fleet_now) is None:
         return describe_gone(route, deleted_route(connection, route), now)
-    obstacles = first_obstacles(route, fleet_now, workload_of(execution))
+    loaded = loaded_clusters(route, fleet_now) if needs_room else {}
+    waiting = execution_queue.taken_by_waiting(connection, loaded) if loaded else None
+    obstacles = first_obstacles(route, fleet_now, workload_of(execution), waiting)
     if not obstacles:
         return None
     named = {name: obstacles[name] for name in list(obstacles)[:MOST_NAMED]}

@@ -14,7 +14,7 @@ from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import render_candidates, switched_candidates
-from admin.core.placement.routes import describe_rungs
+from admin.core.placement.routes import describe_rungs, with_sources
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
@@ -65,7 +65,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         label=run_plan.route.label,
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
-        rungs=steps["rungs"],
+        rungs=with_sources(steps["rungs"], preparation.resolved.identifiers.get("launch_plan")),
         candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,
@@ -100,8 +100,10 @@ class Simulation:
 
     compared: int
     moves: list[Move]
-    before: Counter[str]  #: executions by cluster
+    before: Counter[str]  #: executions by cluster, "" for those that would wait without one
     after: Counter[str]
+    refused_before: Counter[str]  #: executions that are refused, by the code of the reason
+    refused_after: Counter[str]
     state: FleetState
     fleet: Fleet  #: as it is
     at: datetime
@@ -118,6 +120,7 @@ def simulate(
     """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
     moves: list[Move] = []
     before, after = Counter[str](), Counter[str]()
+    refused_before, refused_after = Counter[str](), Counter[str]()
     compared = 0
     with context.database.reading() as connection:
         changes = planned_changes(context, connection, proposed, force=True)
@@ -131,8 +134,8 @@ def simulate(
                 request, fleet_then = KeyedRequest.of(execution), recorded.get(execution.id)
                 old = current.place(execution, request, fleet_then)
                 new = changed.place(execution, request, fleet_then)
-                before[old.cluster or ""] += 1
-                after[new.cluster or ""] += 1
+                _count(old, before, refused_before)
+                _count(new, after, refused_after)
                 if old.place != new.place:
                     moves.append(Move(execution=execution, before=old, after=new))
             compared += len(page)
@@ -141,11 +144,21 @@ def simulate(
         moves=moves,
         before=before,
         after=after,
+        refused_before=refused_before,
+        refused_after=refused_after,
         state=state,
         fleet=current.fleet,
         at=context.clock(),
         revision=revision,
     )
+
+
+def _count(placement: SimulatedPlacement, clusters: Counter[str], refusals: Counter[str]) -> None:
+    """Count an execution for its cluster, or for the reason of its refusal."""
+    if placement.refused:
+        refusals[placement.reason] += 1
+    else:
+        clusters[placement.cluster or ""] += 1
 
 
 def count_placements(context: Context, by: str, conditions: Iterable[Condition], scope: Scope) -> list[tuple[str, int]]:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
+from admin.core.executions.consequences import ROUTE_KINDS, find_outranking, names_place
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind
-from admin.core.settings.reach import ScopeRelation, relate
+from admin.core.settings.reach import Relation, ScopeRelation, relate
+from admin.core.settings.resolution import RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
+from admin.services.consequences import ShownConsequence, plan_settings, show_outranking
 from admin.services.context import Context
 from admin.services.field_provenance import find_field_provenance
 from admin.services.known_scopes import scopes_below
 from admin.services.scopes import check_readable
 from admin.store import attributes, revisions
 from admin.store.attributes import StoredAttribute
+
+#: The relations of scopes at which the value of the row has effect.
+_HAVE_VALUE = (Relation.FOLLOWS, Relation.SAYS_THE_SAME)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +35,7 @@ class Reach:
     row: StoredAttribute
     revision: int
     relations: tuple[ScopeRelation, ...]
+    outranked: Mapping[Scope, ShownConsequence]  #: what executions go by at scopes that have the value of the row
     last: Scope | None  #: the scope after which the next page begins; None for the last page
     fields: Mapping[str, int] | None  #: the revisions that set the fields of the row; None if not kept
     provenance: Mapping[int, Provenance]  #: of these, and of the rows that the scopes have
@@ -45,10 +54,16 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
                 f"`rainbowctl explain {kind.noun}` shows which scope sets what applies there."
             )
         places = scopes_below(context, connection, scope, limit + 1, after)
-        chains = {(kind.name, place) for below in places for place in below.chain()}
-        rows = {row.scope: row for row in attributes.exactly(connection, chains)}
+        kinds = {kind.name, *ROUTE_KINDS} if names_place(kind, row.payload) else {kind.name}
+        chains = {(name, place) for below in places for place in below.chain() for name in kinds}
+        rows: dict[str, dict[Scope, StoredAttribute]] = {name: {} for name in kinds}
+        for applying in attributes.exactly(connection, chains):
+            rows[applying.kind][applying.scope] = applying
         platform = context.settings.platform
-        relations = [relate(kind, row, place, rows, platform.at(kind, place.domain)) for place in places[:limit]]
+        relations = [
+            relate(kind, row, place, rows[kind.name], platform.at(kind, place.domain)) for place in places[:limit]
+        ]
+        outranked, outranked_by = _find_outranked(context, connection, kind, row, relations, rows)
         versions = (relation.version for relation in relations if relation.version)
         this = RowVersion(kind.name, row.scope, row.version)
         set_by = find_field_provenance(context, connection, [this], versions)
@@ -59,7 +74,27 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
         row=row,
         revision=revision,
         relations=tuple(relations),
+        outranked=outranked,
         last=last,
         fields=fields.revisions if fields and fields.revisions else None,
-        provenance=set_by.provenance,
+        provenance={**set_by.provenance, **outranked_by},
     )
+
+
+def _find_outranked(
+    context: Context,
+    connection: Connection,
+    kind: Kind,
+    row: StoredAttribute,
+    relations: Iterable[ScopeRelation],
+    rows: RowsByKind,
+) -> tuple[dict[Scope, ShownConsequence], Mapping[int, Provenance]]:
+    """What executions go by at scopes that have the pool or label of a row, where that is another one."""
+    if not names_place(kind, row.payload):
+        return {}, {}
+    having = [relation.scope for relation in relations if relation.relation in _HAVE_VALUE]
+    definitions, platform = plan_settings(connection, having), context.settings.platform
+    rungs = {scope: find_outranking(kind, scope, rows, definitions.get(scope, {}), platform) for scope in having}
+    outranking = {scope: rung for scope, rung in rungs.items() if rung is not None}
+    shown, provenance = show_outranking(context, connection, list(outranking.values()))
+    return dict(zip(outranking, shown, strict=True)), provenance

@@ -18,7 +18,14 @@ from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changeable.registry import restoring_write
 from admin.services.changes import Changed, apply_changes
 from admin.services.context import Context
-from admin.services.later_revisions import MOST_LATER, describe_later, later_details, later_revisions
+from admin.services.later_revisions import (
+    MOST_LATER,
+    describe_later,
+    later_details,
+    later_revisions,
+    provenance_in,
+    rolled_back_by,
+)
 from admin.services.revisions import check_number, not_found
 from admin.services.scopes import check_readable
 from admin.store import revisions, row_changes
@@ -79,7 +86,7 @@ class LaterChanges:
 
     def _detail(self, change: RowChange, entries: Mapping[int, JsonObject]) -> JsonObject:
         last = entries.get(change.revision, {})
-        provenance = {name: value for name, value in last.items() if name != "undone"}
+        provenance = provenance_in(last)
         later = [entries[number] for number in self._newest(change) if number in entries]
         return {
             **_row(change),
@@ -91,7 +98,7 @@ class LaterChanges:
 
     def describe(self, change: RowChange, detail: JsonObject, now: datetime) -> str:
         """A row that was changed again, and by which revisions."""
-        entries = detail.get("later") or [_last(detail)]
+        entries = detail.get("later") or [{**_last(detail), **rolled_back_by(detail)}]
         return f"{change.key} by {describe_later(entries, detail.get('later_count', 1), now)}"
 
     def _newest(self, change: RowChange) -> list[int]:

@@ -108,7 +108,10 @@ def view_status(
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(connection, execution, position, now) if position is not None and takes_work else None,
         obstacles=(
-            find_obstacles(context, connection, execution, attempts.declines) if is_nowhere or is_backing_off else None
+            # What is in back-off needs room only when its time has come.
+            find_obstacles(context, connection, execution, attempts.declines, needs_room=not is_backing_off)
+            if is_nowhere or is_backing_off
+            else None
         ),
         drain=_drain(context, connection, execution),
         not_before=execution.not_before,

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, FromClause, Integer, Text, case, cast, func, select
+from sqlalchemy import Connection, Float, FromClause, Integer, Text, case, cast, func, select
 
 from admin.core.executions.selectors import Condition
+from admin.core.resources import Amounts
 from admin.store import derived_fields
 from admin.store.derived_fields import Check
 from admin.store.execution_fields import is_backing_off, stored_columns, value_of
@@ -24,6 +25,11 @@ class Group:
     value: str  #: "" for none
     count: int
     not_before: datetime | None  #: when the first of those in back-off may start
+    requested: Amounts  #: of all of them together, by each of `SUMMED`
+
+
+#: The resources whose requests are added up.
+SUMMED = ("cpu", "memory", "gpu")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +49,7 @@ def count_page(
     after: Place | None,
     limits: ListLimits = LIST_LIMITS,
 ) -> CountPage:
-    """How many executions have each value of a field, of a limited number of them from after a place on."""
+    """How many executions have each value of a field, and what they request, of a limited number after a place."""
     stored, derived = derived_fields.split(conditions)
     path = find_path(connection, stored, "created_at")
     if not path.branches:
@@ -52,23 +58,38 @@ def count_page(
     check = Check(derived)
     field = derived_fields.FIELDS.get(by)
     columns = stored_columns(by) if field is None else field.columns
-    names = ("id", "created_at", "phase", "not_before", *columns, *path.fields, *check.columns())
+    demands = [f"demand_{resource}" for resource in SUMMED]
+    names = ("id", "created_at", "phase", "not_before", *demands, *columns, *path.fields, *check.columns())
     columns_examined = [executions.c[name] for name in dict.fromkeys(names)]
     examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
     value = _text_of(examined, by) if field is None else field.key(examined)
     next_attempt = case((is_backing_off(examined, now), examined.c.not_before))
     # Grouped once more outside: PostgreSQL groups by no subquery that it selects.
     rows = (
-        select(value.label("value"), next_attempt.label("next_attempt"), *check.keys(examined))
+        select(
+            value.label("value"),
+            next_attempt.label("next_attempt"),
+            *(examined.c[name] for name in demands),
+            *check.keys(examined),
+        )
         .where(*path.remaining(examined))
         .subquery("counted")
     )
-    keys = [column for column in rows.c if column.name not in ("value", "next_attempt")]
-    query = select(rows.c.value, func.count(), func.min(rows.c.next_attempt), *keys).group_by(rows.c.value, *keys)
+    keys = [column for column in rows.c if column.name not in ("value", "next_attempt", *demands)]
+    # The sum of very large requests does not fit into an integer of SQLite.
+    sums = [func.sum(cast(rows.c[name], Float)) for name in demands]
+    aggregates = (func.count(), func.min(rows.c.next_attempt), *sums)
+    query = select(rows.c.value, *aggregates, *keys).group_by(rows.c.value, *keys)
     counted = check.fitting(connection, connection.execute(query).all())
     values = None if field is None else derived_fields.read(connection, by, (row[0] for row in counted))
     groups = [
-        Group(value=row[0] if values is None else values[row[0]], count=row[1], not_before=row[2]) for row in counted
+        Group(
+            value=row[0] if values is None else values[row[0]],
+            count=row[1],
+            not_before=row[2],
+            requested=dict(zip(SUMMED, map(int, row[3 : 3 + len(SUMMED)]), strict=True)),
+        )
+        for row in counted
     ]
     return CountPage(groups=_merged(groups), last=walk.end(after, limits.counted))
 
@@ -89,6 +110,7 @@ def _merged(groups: Sequence[Group]) -> list[Group]:
             value=value,
             count=sum(group.count for group in same),
             not_before=min((group.not_before for group in same if group.not_before), default=None),
+            requested={resource: sum(group.requested[resource] for group in same) for resource in SUMMED},
         )
         for value, same in by_value.items()
     ]

@@ -187,6 +187,7 @@ class KeptRevision(NamedTuple):
 
     provenance: Provenance
     undone: int | None  #: the revision that it rolled back, if it is a rollback
+    restored: int | None  #: the revision that it went back to, if it is such a rollback
 
 
 def kept_revisions(connection: Connection, numbers: Iterable[int]) -> dict[int, KeptRevision]:
@@ -203,6 +204,7 @@ def kept_revisions(connection: Connection, numbers: Iterable[int]) -> dict[int, 
                 message=row.message,
             ),
             row.undone,
+            row.restored,
         )
         for row in rows
     }

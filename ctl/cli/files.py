@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ctl.cli.prompts import confirm, is_terminal
-from ctl.cli.provenance import describe_later
+from ctl.cli.provenance import LATER_KEYS, describe_later
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.contexts import write_private
@@ -53,7 +53,7 @@ def check_expected_version(
         try_write(expected)
     except Conflict as error:
         conflict = error.details[0] if error.details else {}
-        detail |= {key: conflict[key] for key in ("provenance", "later", "later_count") if key in conflict}
+        detail |= {key: conflict[key] for key in LATER_KEYS if key in conflict}
     reason = "the row no longer exists" if stored is None else f"version {stored} is stored"
     by = describe_later(session.printer, detail)
     changed = f" ({'deleted' if stored is None else 'changed since'} by {by})" if by else ""

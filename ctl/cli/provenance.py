@@ -82,18 +82,32 @@ def describe_fields_revisions(printer: Printer, row: Document, revisions: Mappin
     return "; ".join(part for part in parts if part)
 
 
+#: What details of conflicts say of the revisions that changed a row since.
+LATER_KEYS = ("provenance", "later", "later_count", "undone", "restored")
+
+
 def describe_later(printer: Printer, detail: Document) -> str:
     """The revisions that changed a row again, of a detail of a conflict, newest first; empty where none is known."""
     number = detail.get("changed_by_revision")
     last = detail.get("provenance") or ({"revision": number} if number else None)
+    if last and not detail.get("rolled_back"):  # that is said already
+        last = {**last, "undone": detail.get("undone"), "restored": detail.get("restored")}
     later = detail.get("later") or ([last] if last else [])
-    parts = [f"{describe_provenance(printer, entry)}{_undone(entry)}" for entry in later]
+    parts = [f"{describe_provenance(printer, entry)}{_rolled_back(entry)}" for entry in later]
     rest = int(detail.get("later_count") or len(later)) - len(later)
     return "; by ".join([*parts, *([f"{rest} more before"] if rest else [])])
 
 
-def _undone(revision: Document) -> str:
-    return f" (rollback of revision {revision['undone']})" if revision.get("undone") else ""
+def _rolled_back(revision: Document) -> str:
+    rollback = describe_rollback(revision)
+    return f" ({rollback})" if rollback else ""
+
+
+def describe_rollback(revision: Document) -> str:
+    """What a rollback rolled back: `rollback of revision 7`; empty for any other revision."""
+    if revision.get("undone"):
+        return f"rollback of revision {revision['undone']}"
+    return f"rollback to revision {revision['restored']}" if revision.get("restored") is not None else ""
 
 
 def describe_field_origin(

@@ -133,7 +133,7 @@ def describe_place(origin: Mapping[str, Any]) -> str:
     """Where a value comes from, the same from wherever it is seen."""
     if origin.get("level") == "platform":
         key = origin.get("key")
-        return f"platform ({key})" if key else "platform"
+        return f"configuration ({key})" if key else "configuration"
     if origin.get("level") in BEYOND:
         return BEYOND[origin["level"]]
     return f"{Scope.from_document(origin).describe()}{_version(origin)}"

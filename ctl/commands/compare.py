@@ -1,4 +1,4 @@
-"""`compare`: what differs between two scopes or revisions, or between an execution's settings and today's."""
+"""`compare`: what differs between two scopes, revisions or executions, or between an execution's settings and now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.executions import ExecutionId
+from ctl.client.executions import ExecutionId, parse_id
 from ctl.client.schemas import parts_of
 from ctl.client.scopes import KEYS, Scope
 
@@ -24,7 +24,9 @@ The first scope is named as everywhere; what is not named of the other one is th
 revisions or times, also at one scope, with the platform's current configuration.
 
 compare execution NAME shows where the settings that an execution was decided by differ from those that the same request
-would get now.
+would get now; with --otherExecution, from those that another execution was decided by, and where each was placed by its
+last decision and why. The other one is in the same project and domain, unless it is written PROJECT/DOMAIN/NAME or
+--otherProject or --otherDomain name another.
 """
 
 _OTHERS = {
@@ -49,6 +51,12 @@ _OTHERS = {
         kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
         *SCOPE_PARAMETERS,
         *_OTHERS.values(),
+        option(
+            "otherExecution",
+            parameter="other_execution",
+            metavar="NAME",
+            help="With compare execution: the other one.",
+        ),
         at_option("The first as of this revision."),
         option(
             "otherAt",
@@ -63,6 +71,7 @@ _OTHERS = {
         "rainbowctl compare task-resource-attribute -p flyteexamples -d development --otherProject flytesnacks",
         "rainbowctl compare all -p flyteexamples -d development --at 12",
         "rainbowctl compare execution nightly -p flyteexamples -d development",
+        "rainbowctl compare execution nightly-1 -p flyteexamples -d development --otherExecution nightly-2",
     ],
 )
 def compare(session: Session, kind: str | None, **flags: Any) -> None:
@@ -79,6 +88,9 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
         f"{counted}, {comparison['equal']} equal: first is {_side(comparison['first'])}; "
         f"second is {_side(comparison['second'])}."
     )
+    for word in ("first", "second"):
+        if comparison[word].get("placed"):
+            printer.sentence(f"{word:<7} {_placed(printer, comparison[word]['placed'])}", indent=" " * 8)
     rows = [cells for difference in comparison["differences"] for cells in _rows(session, comparison, difference)]
     if rows:
         printer.line()
@@ -86,6 +98,8 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
 
 
 def _of_scopes(session: Session, kind: str | None, flags: Mapping[str, Any]) -> tuple[Document, str]:
+    if flags["other_execution"] is not None:
+        raise InvalidInput("--otherExecution goes with `rainbowctl compare execution NAME`.")
     scope = resolve_scope(session, flags)
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
     named = {key: flags[f"other_{key}"] for key in KEYS if flags[f"other_{key}"] is not None}
@@ -99,13 +113,21 @@ def _of_scopes(session: Session, kind: str | None, flags: Mapping[str, Any]) -> 
 def _of_execution(session: Session, flags: Mapping[str, Any]) -> tuple[Document, str]:
     from ctl.commands.executions.options import execution_id
 
-    wrong = [flag for key, flag in _SCOPE_FLAGS.items() if flags[key] is not None]
+    other_name, place = flags["other_execution"], ("other_project", "other_domain")
+    allowed = () if other_name is None else place
+    wrong = [flag for key, flag in _SCOPE_FLAGS.items() if flags[key] is not None and key not in allowed]
     if wrong:
-        raise InvalidInput(f"{', '.join(wrong)}: an execution is compared with what applies to it now. Leave it out.")
+        other = "what applies to it now" if other_name is None else "another as each was decided"
+        raise InvalidInput(f"{', '.join(wrong)}: an execution is compared with {other}. Leave it out.")
     if flags["workflow"] is None:
         raise InvalidInput("Which execution? Write `rainbowctl compare execution NAME`.")
     id = execution_id(session, flags["workflow"])
-    return session.client.compare_execution(id), id.resource
+    if other_name is None:
+        return session.client.compare_execution(id), id.resource
+    project, domain = (flags[key] for key in place)
+    if "/" not in other_name:
+        project, domain = project or id.project, domain or id.domain
+    return session.client.compare_execution(id, parse_id(other_name, project, domain)), id.resource
 
 
 #: Flags that are about scopes, by their parameters.
@@ -122,6 +144,15 @@ def _side(side: Document) -> str:
     scope = f"{Scope.from_document(side).describe()}, as of revision {side['revision']}"
     execution = side.get("execution")
     return f"execution {ExecutionId.from_document(execution)} at {scope}" if execution else scope
+
+
+def _placed(printer: Printer, placed: Document) -> str:
+    """Where an execution was placed by its last decision, and why."""
+    from ctl.commands.executions.explain import describe_placement
+
+    where, rule = describe_placement(placed), f"{placed['rule'][:1].upper()}{placed['rule'][1:]}."
+    decided = f"decision {placed['decision']}, {printer.when(placed['decided_at'])}"
+    return f"{where}, {decided}: {placed['reason']['message']} {rule}"
 
 
 def _rows(session: Session, comparison: Document, difference: Document) -> Iterator[list[str]]:

@@ -106,6 +106,10 @@ def test_a_rollback_says_what_it_rolled_back_everywhere(shell: Shell) -> None:
     assert f"what  {rollback}1 row" in shell.ok(f"rainbowctl history {number + 1}")
     shell.ok(f"rainbowctl rollback --to {number} --everything --force")
     assert f"rollback to revision {number}: create pool gpu" in shell.ok("rainbowctl history --limit 1")
+    message = shell.refused(5, f"rainbowctl rollback {number + 1}")
+    assert re.search(
+        rf"pool gpu: changed again by revision {number + 2}, .* \(rollback to revision {number}\)", message
+    )
 
 
 def test_any_two_revisions_are_compared_in_either_order(shell: Shell) -> None:

@@ -318,11 +318,14 @@ def test_counts_are_the_same_in_text_json_and_over_rest(shell: Shell, agent: Htt
         answer = shell.rest("GET", f"execution_counts?by={by}&project=counted{query}")
         assert json.loads(shell.ok(f"{get} --by {by} {flags} -o json")) == answer
         header, *rows = cells(shell.ok(f"{get} --by {by} {flags} -o wide"))
-        assert header == [by.upper(), "COUNT", "NEXT ATTEMPT"]
+        assert header == [by.upper(), "COUNT", "CPU", "MEMORY", "GPU", "NEXT ATTEMPT"]
         assert rows == [
             [
                 group["value"] or "(none)",
                 str(group["count"]),
+                f"{group['requested']['cpu']:g}",
+                f"{group['requested']['memory'] // 2**20}Mi",
+                "0",
                 to_second(group["not_before"]) if "not_before" in group else "-",
             ]
             for group in answer["counts"]

@@ -58,6 +58,29 @@ def test_the_reach_of_a_row(shell: Shell) -> None:
     ]
     assert [cells(row) for row in rows] == expected
     assert "No execution-cluster-label is set" in shell.refused(3, command.replace("staging", "production"))
+
+
+def test_the_reach_of_a_pool_says_where_placement_goes_by_a_label(shell: Shell) -> None:
+    project = shell.project("outranking")
+    place = f"{project}/staging"
+    shell.put(f"project_domain_attributes/{place}", cluster_assignment={"cluster_pool_name": "gpu"})
+    shell.put(f"workflow_attributes/{place}/train", **{LABEL: {"value": "spare"}})
+    shell.put(f"workflow_attributes/{place}/follow", quality_of_service={"tier": "LOW"})
+    command = f"rainbowctl explain cluster-pool-attribute -p {project} -d staging --reach"
+    answer = json.loads(shell.ok(f"{command} -o json"))
+    query = f"project={project}&domain=staging&resource_type=CLUSTER_ASSIGNMENT&limit=1000"
+    assert shell.rest("GET", f"effective_attributes/reach?{query}") == answer
+    [consequence] = [entry["consequence"] for entry in answer["scopes"] if "consequence" in entry]
+    first, _blank, header, *rows = shell.ok(command).splitlines()
+    assert ": of 2 scopes below 2 follow it, 0 say otherwise, 0 say the same again, 0 follow another row, " in first
+    assert ", 1 of 2 with its value goes by another pool or label; " in first
+    assert cells(header) == ["LEVEL", "SCOPE", "RELATION", "PLACEMENT GOES BY"]
+    by_workflow = {line[1].split()[-1]: line[2:] for line in map(cells, rows)}
+    assert by_workflow["follow"] == ["follows it", "-"]
+    relation, goes_by = by_workflow["train"]
+    assert relation == "has its value"
+    where = f"label spare of project {project}, domain staging, workflow train (revision"
+    assert goes_by.startswith(f"{where} {consequence['origin']['revision']}, anonymous")
     assert "--all goes with --reach" in shell.refused(2, "rainbowctl explain all -d staging --all")
     assert "Name one kind" in shell.refused(2, f"rainbowctl explain all -p {project} -d staging --reach")
 

@@ -99,7 +99,7 @@ def listed(number: int, key: str, payload: dict[str, Any]) -> dict[str, Any]:
             "defaults.cpu     1      here (revision 1, anonymous (says USER), … ago)\n"
             "defaults.memory  150Mi  here (revision 1, anonymous (says USER), … ago)\n"
             "limits.cpu       2      here (revision 1, anonymous (says USER), … ago)\n"
-            "limits.gpu       1      platform (task_resources.limits.gpu)\n"
+            "limits.gpu       1      configuration (task_resources.limits.gpu)\n"
             "limits.memory    450Mi  here (revision 1, anonymous (says USER), … ago)\n",
             "defaults:\n  cpu: '1'\n  memory: 150Mi\nlimits:\n  cpu: '2'\n  memory: 450Mi\n",
         ),

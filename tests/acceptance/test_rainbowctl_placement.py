@@ -49,7 +49,7 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert decision == "decision  cluster east (pool first, strategy spill)"
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in rungs.splitlines()]
     assert cells[0] == ["RUNG", "ASKS FOR", "STATE", "SET BY"]
-    assert ["request", "pool first", "wins"] in [row[:3] for row in cells]
+    assert ["request", "pool first", "wins", "the request"] in cells
     assert ["project-domain", "label arctic", "overridden"] in [row[:3] for row in cells]
     assert any(f"project {project}, domain development" in row[-1] for row in cells)
     heading, header, *rows = re.sub(r"\n {10,}", " ", candidates).splitlines()
@@ -129,6 +129,29 @@ def test_where_it_would_run_with_documents_that_are_not_applied(shell: Shell, pr
     assert json.loads(shell.ok(f"{place} -- true"))["cluster"] == "north"
 
 
+def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, project: str) -> None:
+    here = f"-p {project} -d development"
+    label(shell, project, "arctic")
+    shell.ok(f"rainbowctl create execution one {here} -q -- true")
+    shell.ok(f"rainbowctl create execution two {here} --clusterPool first -q -- true")
+    compare = f"rainbowctl compare execution one {here} --otherExecution two"
+    answer = json.loads(shell.ok(f"{compare} -o json"))
+    path = f"executions/{project}/development/one/comparison"
+    assert shell.rest("GET", f"{path}?other_name=two") == answer
+    head, table = shell.ok(compare).split("\n\n")
+    summary, first, second = head.splitlines()
+    assert summary.startswith(f"1 field differs, {answer['equal']} equal: first is execution {project}/development/one")
+    chosen = r"decision 1, \d+ s ago: Cluster '(north|east)' was chosen[^.]*\."
+    rule = rf"Label 'arctic' at project-domain {project}/development decides\."
+    assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule}", first)
+    rule = rf"Pool 'first' in the request outranks label 'arctic' at project-domain {project}/development\."
+    assert re.fullmatch(rf"second  cluster east \(pool first, strategy spill\), {chosen} {rule}", second)
+    header, row = (re.split(" {2,}", line) for line in table.splitlines())
+    assert header == ["KIND", "FIELD", "FIRST", "FIRST SET BY", "SECOND", "SECOND SET BY"]
+    assert row == ["cluster-pool-attribute", "cluster_pool_name", "(absent)", "-", "first", "the request"]
+    assert "nobody" in shell.refused(3, f"{compare.removesuffix('two')}nobody")
+
+
 def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project: str) -> None:
     here = f"-p {project} -d development"
     label(shell, project, "arctic")
@@ -176,8 +199,17 @@ def test_a_simulation_says_why_something_would_be_refused(shell: Shell, project:
     _, moved, sums = shell.ok(simulate).split("\n\n")
     assert moved.splitlines()[1].endswith(f"refused: {move['after']['message']}")
     assert "limit" in moved
-    assert ["(refused)", "0", "1", "+1"] in [line.split() for line in sums.splitlines()]
+    code = move["after"]["reason"]
+    assert answer["by_refusal"] == {code: {"before": 0, "after": 1}}
+    assert ["refused:", code, "0", "1", "+1"] in [line.split() for line in sums.splitlines()]
     assert "(none)" not in sums
+    # What is refused already is no move, and is counted all the same.
+    shell.ok("rainbowctl apply -f limits.yaml")
+    answer = json.loads(shell.ok(f"{simulate} -o json"))
+    assert (answer["moved"], answer["by_cluster"]) == (0, {})
+    assert answer["by_refusal"] == {code: {"before": 1, "after": 1}}
+    _, sums = shell.ok(simulate).split("\n\n")
+    assert sums.splitlines()[1].split() == ["refused:", code, "1", "1", "-"]
 
 
 def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, project: str) -> None:

@@ -165,7 +165,7 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
     title, trail, leaves = out.split("\n\n")
     assert without_ages(title) == (
         "task-resource-attribute at project flytesnacks, domain staging, workflow my.wf, launch plan nightly is "
-        "defaults.cpu=1, defaults.memory=200Mi, limits.gpu=1, limits.memory=3Gi, set by platform and project "
+        "defaults.cpu=1, defaults.memory=200Mi, limits.gpu=1, limits.memory=3Gi, set by configuration and project "
         "flytesnacks, domain staging (revision 2, anonymous, … ago); as of revision 3."
     )
     trail = without_ages(trail)
@@ -214,8 +214,8 @@ def test_an_explanation_shows_all_six_levels_broadest_first_and_the_silent_ones(
     assert [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in leaves.splitlines()] == [
         ["FIELD", "VALUE", "ORIGIN"],
         ["defaults.cpu", "1", f"{above} (revision 2, anonymous, … ago)"],
-        ["defaults.memory", "200Mi", "platform (task_resources.defaults.memory)"],
-        ["limits.gpu", "1", "platform (task_resources.limits.gpu)"],
+        ["defaults.memory", "200Mi", "configuration (task_resources.defaults.memory)"],
+        ["limits.gpu", "1", "configuration (task_resources.limits.gpu)"],
         ["limits.memory", "3Gi", f"{above} (revision 2, anonymous, … ago)"],
         ["limits.cpu", "(unset)", f"{above}, workflow my.wf (revision 3, anonymous, … ago)"],
     ]

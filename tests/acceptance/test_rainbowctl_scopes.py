@@ -183,15 +183,15 @@ def test_leaves_of_one_value_may_come_from_several_places(shell: Shell) -> None:
     above = f"inherited from project patchwork (revision {version - 1}, anonymous, … ago)"
     assert re.sub("[0-9]+ s ago", "… ago", shell.ok(get)) == (
         "FIELD            VALUE    ORIGIN\n"
-        "defaults.cpu     2        platform (task_resources.defaults.cpu)\n"
-        "defaults.memory  200Mi    platform (task_resources.defaults.memory)\n"
+        "defaults.cpu     2        configuration (task_resources.defaults.cpu)\n"
+        "defaults.memory  200Mi    configuration (task_resources.defaults.memory)\n"
         f"limits.cpu       9        here (revision {version}, anonymous, … ago)\n"
         f"limits.memory    8Gi      {above}\n"
         f"limits.gpu       (unset)  {above}\n"
     )
     inherited = shell.ok(f"{get} my.wf -o yaml")
     assert "\n#   limits.cpu: inherited from project patchwork, domain staging\n" in inherited
-    assert "\n#   defaults.cpu: platform (task_resources.defaults.cpu)\n" in inherited
+    assert "\n#   defaults.cpu: configuration (task_resources.defaults.cpu)\n" in inherited
 
 
 def test_pinning_the_value_of_the_parent_is_stored(shell: Shell) -> None:

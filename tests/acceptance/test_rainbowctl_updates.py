@@ -202,7 +202,7 @@ def test_single_leaves_are_set_unset_and_inherited_again(shell: Shell) -> None:
     assert stored() == [{"limits": {"cpu": None, "memory": "2Gi", "ephemeral_storage": "3Gi"}}]
     shown = shell.ok("rainbowctl get task-resource-attribute -p leaves")
     assert "limits.cpu                (unset)  here (revision " in shown
-    assert "defaults.cpu              2        platform (task_resources.defaults.cpu)" in shown
+    assert "defaults.cpu              2        configuration (task_resources.defaults.cpu)" in shown
     done = shell.run(
         "rainbowctl update task-resource-attribute -p leaves "
         "--inherit limits.cpu --inherit limits.memory --inherit limits.ephemeral-storage"

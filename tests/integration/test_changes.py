@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -265,6 +266,39 @@ def test_a_revision_that_was_rolled_back_says_by_which(api: FlaskClient) -> None
         change(api, label(f"d{number}", domain="staging"))
     (detail,) = api.post(f"{API}/rollbacks", json={"revision": 2}).get_json()["details"]
     assert (len(detail["later"]), detail["later"][0]["revision"], detail["later_count"]) == (10, 24, 22)
+
+
+def test_the_only_later_revision_of_a_row_says_what_it_rolled_back(api: FlaskClient) -> None:
+    change(api, label("a", domain="staging"))
+    change(api, label("b", domain="staging"), label("b", domain="production"))
+    change(api, label("c", domain="production"))
+    api.post(f"{API}/rollbacks", json={"revision": 2, "restorable": True})
+    refused = api.post(f"{API}/rollbacks", json={"revision": 2}).get_json()
+    staging, production = sorted(refused["details"], key=lambda detail: str(detail["domain"]), reverse=True)
+    assert (staging["rolled_back"], staging["undone"], "later" in staging) == (True, 2, False)
+    assert ("undone" in production, "restored" in production) == (False, False)
+    assert re.search(r"staging by revision 4, anonymous, [^;(]* ago \(rollback of revision 2\)", refused["message"])
+    # Going back to an earlier revision is a rollback too.
+    change(api, label("d", domain="staging"))
+    api.post(f"{API}/rollbacks", json={"to": 0, "domain": "staging"})
+    refused = api.post(f"{API}/rollbacks", json={"revision": 5}).get_json()
+    (detail,) = refused["details"]
+    assert (detail["changed_by_revision"], detail["restored"], "undone" in detail) == (6, 0, False)
+    assert "ago (rollback to revision 0)." in refused["message"]
+    change(api, label("e", domain="staging"))
+    (detail,) = api.post(f"{API}/rollbacks", json={"revision": 5}).get_json()["details"]
+    assert [(entry["revision"], entry.get("restored")) for entry in detail["later"]] == [(7, None), (6, 0)]
+
+
+def test_a_stale_version_of_a_row_that_was_rolled_back_says_so(api: FlaskClient) -> None:
+    change(api, label("a", domain="staging"))
+    change(api, label("b", domain="staging"))
+    api.post(f"{API}/rollbacks", json={"revision": 2})
+    stale = {"changes": [{**label("x", domain="staging"), "expected_version": 2}]}
+    refused = api.post(f"{API}/attribute_changes", json=stale).get_json()
+    (detail,) = refused["details"]
+    assert (detail["undone"], detail["provenance"]["revision"], "later" in detail) == (2, 3, False)
+    assert " ago (rollback of revision 2))" in refused["message"]
 
 
 def test_later_revisions_and_what_they_undid_are_one_read(api: FlaskClient, context: Context) -> None:

@@ -9,7 +9,21 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from tests.conftest import MakeApp
-from tests.support.placing import API, DOMAIN, PROJECT, created, get, ok, put_attribute, refused
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    created,
+    explanation,
+    get,
+    ok,
+    pool,
+    put_attribute,
+    put_label,
+    put_pool,
+    refused,
+    register_workflow,
+)
 from tests.support.statements import transactions
 
 COMPARISON = "effective_attributes/comparison"
@@ -81,6 +95,74 @@ def test_an_execution_is_compared_with_what_its_request_would_get_now(settled: F
     assert answer["first"]["execution"] == {"project": PROJECT, "domain": DOMAIN, "name": "early"}
     assert (answer["first"]["revision"], answer["second"]["revision"]) == (2, 3)
     assert "execution" not in answer["second"]
+
+
+def test_two_executions_are_compared_as_each_was_decided(settled: FlaskClient, context: Context) -> None:
+    put_pool(settled, "gpu", ["a"], strategy="spill")
+    put_label(settled, "spare", ["b"])
+    put_attribute(settled, "domain", "execution_cluster_label", {"value": "spare"})
+    ok(register_workflow(settled, "fit"))
+    created(settled, "early")
+    put_attribute(settled, "domain", "task_resource_attributes", {"limits": {"cpu": "5", "memory": "1Gi"}})
+    launch = {"name": "fit", "resource_type": "WORKFLOW"}
+    created(settled, "late", domain="staging", launch_plan={**launch, "domain": DOMAIN}, **pool("gpu"))
+    created(settled, "late", launch_plan=launch, **pool("gpu"))
+    with transactions(context) as begun:
+        answer = get(settled, f"executions/{PROJECT}/{DOMAIN}/early/comparison?other_name=late")
+    assert len(begun) == 1
+    assert differences(answer) == {
+        "limits.cpu": ("2", "5"),
+        "limits.memory": ("1Gi", "4Gi"),
+        "cluster_pool_name": (None, "gpu"),
+    }
+    origins = {entry["field"]: entry["second"]["origin"] for entry in answer["differences"]}
+    assert origins["cluster_pool_name"] == {"level": "request"}
+    assert origins["limits.memory"]["workflow"] == "fit"
+    first, second = answer["first"], answer["second"]
+    assert first["execution"] == {"project": PROJECT, "domain": DOMAIN, "name": "early"}
+    assert (second["execution"]["name"], second["workflow"], "workflow" in first) == ("late", "fit", False)
+    assert first["revision"] < second["revision"]
+    for side, name in ((first, "early"), (second, "late")):
+        explained = explanation(settled, name)
+        placed = side["placed"]
+        for key in ("cluster", "pool", "label", "strategy", "rule", "decision", "decided_at"):
+            assert placed.get(key) == explained.get(key), key
+        assert placed["reason"]["code"] == explained["reason"]["code"]
+        assert placed["reason"]["message"].startswith(f"Cluster '{placed['cluster']}' was chosen")
+    elsewhere = get(settled, f"executions/{PROJECT}/{DOMAIN}/early/comparison?other_name=late&other_domain=staging")
+    assert elsewhere["second"]["domain"] == "staging"
+    assert differences(elsewhere)["value"] == ("spare", None)
+
+
+def test_a_kind_that_is_no_longer_declared_is_compared_on_both_sides(make_app: MakeApp) -> None:
+    without = make_app(kinds={"OTHER": {"number": 10, "fields": {"a": "int"}}}).test_client()
+    created(without, "early")
+    before = make_app().test_client()
+    put_attribute(before, "domain", "workflow_priority", {"priority": 80})
+    created(before, "late")
+    put_attribute(before, "domain", "workflow_priority", {"priority": 90})
+    created(before, "last")
+    path = f"executions/{PROJECT}/{DOMAIN}"
+    assert differences(get(without, f"{path}/late/comparison?other_name=last")) == {"priority": (80, 90)}
+    [priority] = get(without, f"{path}/early/comparison?other_name=late")["differences"]
+    assert (priority["first"], priority["second"]["value"]) == ({"state": "absent"}, 80)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "error", "field"),
+    [
+        ("other_name=none", 404, "execution_not_found", "name"),
+        ("other_domain=staging", 400, "invalid_request", "other_domain"),
+        ("other_name=", 400, "invalid_request", "other_name"),
+        ("other=late", 400, "invalid_request", "other"),
+    ],
+)
+def test_another_execution_that_is_not_named_right_is_refused(
+    settled: FlaskClient, query: str, status: int, error: str, field: str
+) -> None:
+    created(settled, "early")
+    path = f"{API}/executions/{PROJECT}/{DOMAIN}/early/comparison"
+    refused(settled.get(f"{path}?{query}"), status, error, field)
 
 
 def test_an_execution_of_an_archived_project_is_compared_too(settled: FlaskClient) -> None:

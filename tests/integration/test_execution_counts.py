@@ -164,6 +164,24 @@ def test_a_group_tells_when_the_first_of_it_is_tried_again(agent: PlayedAgent, c
     assert times() == {"RETRY": None, "ASSIGNED": None}
 
 
+def test_a_group_tells_what_its_executions_request_together(shared: FlaskClient, project: str) -> None:
+    def requested(by: str, query: str = "") -> dict[str, dict[str, float]]:
+        answer = get(shared, f"execution_counts?by={by}&project={project}{query}")
+        return {group["value"]: group["requested"] for group in answer["counts"]}
+
+    small = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    large = {"nodes": 2, "tasks": 3, "requests": {"cpu": "2", "memory": "512Mi", "gpu": "1"}}
+    for name, resources, target in (("a", small, "gpu"), ("b", large, "gpu"), ("c", small, "base")):
+        created(shared, name, project=project, job={"command": ["x"], "resources": resources}, **pool(target))
+    assert requested("pool") == {
+        "gpu": {"cpu": 6.5, "memory": 2**30 + 3 * 2**29, "gpu": 3},
+        "base": {"cpu": 0.5, "memory": 2**30, "gpu": 0},
+    }
+    assert requested("origin") == {"request": {"cpu": 7.0, "memory": 2 * 2**30 + 3 * 2**29, "gpu": 3}}
+    assert requested("cause", "&phase=QUEUED&pool=base") == {"": {"cpu": 0.5, "memory": 2**30, "gpu": 0}}
+    assert requested("phase", "&phase=SUCCEEDED") == {}
+
+
 @pytest.mark.usefixtures("small_answers")
 def test_an_answer_counts_a_limited_number_and_tells_how_to_go_on(agent: PlayedAgent) -> None:
     path = f"execution_counts?by=phase&project={agent.project}"

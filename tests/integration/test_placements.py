@@ -197,6 +197,25 @@ def test_an_explanation_holds_every_rung_candidate_and_setting(api: FlaskClient)
     assert explained["job"]["resources"]["requests"]["cpu"] == "1"
 
 
+def test_rungs_of_a_launch_plan_and_a_request_name_these(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "own", ["b"])
+    ok(register_workflow(api, "train"))
+    ok(register_plan(api, "nightly", "train", version="v2", **pool("gpu")))
+    launch = {"launch_plan": {"name": "nightly"}}
+
+    def sources(answer: Any) -> dict[str, str]:
+        return {rung["rung"]: rung["source"] for rung in answer["rungs"] if "source" in rung}
+
+    created(api, "e", **launch)
+    assert sources(explanation(api, "e")) == {"launch-plan-definition": "launch plan nightly v2"}
+    created(api, "f", **launch, **pool("own"))
+    both = {"request": "the request", "launch-plan-definition": "launch plan nightly v2"}
+    assert sources(explanation(api, "f")) == sources(place(api, "f", **launch, **pool("own"))) == both
+    created(api, "g")
+    assert sources(explanation(api, "g")) == {}
+
+
 # Where would this run
 
 
@@ -262,6 +281,9 @@ def test_a_simulation_compares_todays_answers_with_the_proposed_ones(api: FlaskC
         tiny = simulated({"cluster_pool_name": "tiny"})
         assert (tiny["moved"], tiny["refused"]) == (2, 2)
         assert tiny["executions"][0]["after"]["reason"] == "no_cluster_large_enough"
+        assert tiny["by_cluster"] == {"a": {"before": 3, "after": 1}, "b": {"before": 1, "after": 1}}
+        assert tiny["by_refusal"] == {"no_cluster_large_enough": {"before": 0, "after": 2}}
+        assert simulation["by_refusal"] == {}
         gone = simulated({"cluster_pool_name": "nowhere"})
         assert (gone["refused"], gone["executions"][0]["after"]["reason"]) == (2, "unknown_pool")
         body = {"changes": [{"pool_definition": {"name": "gpu", **group(["z"])}}], "since": "24h"}

@@ -70,6 +70,7 @@ def test_scopes_below_a_domain_follow_it_say_otherwise_or_the_same(labelled: Fla
         "says_the_same": 1,
         "follows_another": 1,
         "differs_by_field": 0,
+        "outranked": 0,
     }
     assert "token" not in answer
     assert {place["fields"]["value"] for place in answer["scopes"]} == set(BELOW.values())
@@ -132,6 +133,41 @@ def test_a_project_reaches_its_domains_and_a_workflow_its_launch_plans(labelled:
         scope: word for scope, word in {**BELOW, f"{PROJECT}/same": "says_otherwise"}.items() if "/" in scope
     }
     assert reach(labelled, "", project=PROJECT)["counts"]["follows"] == 2
+
+
+def test_a_scope_that_has_a_pool_and_goes_by_a_label_says_so(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    put_attribute(api, "workflow", LABEL, {"value": "spare"}, workflow="train")
+    put_attribute(api, "workflow", "cluster_assignment", {"cluster_pool_name": "gpu"}, workflow="both")
+    put_attribute(api, "workflow", LABEL, {"value": "spare"}, workflow="both")
+    ok(register_workflow(api, "train"))
+    ok(register_plan(api, "nightly", "train"))
+    ok(register_plan(api, "weekly", "train", cluster_assignment={"cluster_pool_name": "own"}))
+    query = f"resource_type=CLUSTER_ASSIGNMENT&domain={DOMAIN}"
+    answer = get(api, f"effective_attributes/reach?{query}")
+    here = [place for place in answer["scopes"] if place["project"] == PROJECT]
+    assert {relation for place, relation in relations({"scopes": here}).items() if "both" not in place} == {"follows"}
+    consequences = {place.get("launch_plan") or place.get("workflow", ""): place.get("consequence") for place in here}
+    assert (consequences[""], consequences["both"], answer["counts"]["outranked"]) == (None, None, 3)
+    label = {
+        "domain": DOMAIN,
+        "project": PROJECT,
+        "workflow": "train",
+        "level": "workflow",
+        "version": 2,
+        "revision": 2,
+    }
+    for name in ("train", "nightly"):
+        consequence = consequences[name]
+        assert (consequence["outcome"], consequence["noun"], consequence["name"]) == ("outranked", "label", "spare")
+        assert consequence["origin"] == label
+        assert f"label 'spare', set at workflow {PROJECT}/{DOMAIN}/train (revision 2, " in consequence["message"]
+    assert (consequences["weekly"]["noun"], consequences["weekly"]["name"]) == ("pool", "own")
+    assert consequences["weekly"]["origin"] == {"level": "launch-plan-definition"}
+    assert "2" in answer["revisions"]
+    # The launch plan's own pool outranks the label too.
+    label_reach = reach(api, "", project=PROJECT, domain=DOMAIN, workflow="train")
+    assert label_reach["counts"]["outranked"] == 1
 
 
 def test_a_launch_plan_has_nothing_below(labelled: FlaskClient) -> None:

@@ -192,6 +192,29 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     )
 
 
+def test_a_run_whose_clusters_are_unable_for_several_reasons_says_who_is_behind_each(
+    agent: PlayedAgent, context: Context
+) -> None:
+    full, cordoned, off = agent.cluster, f"oak-{agent.project}", f"elm-{agent.project}"
+    put_pool(agent.client, f"mixed-{agent.project}", [full, cordoned, off], strategy="spill")
+    report(agent.client, full, capacity={"executions": 1}, free={"executions": 0})
+    for cluster in (cordoned, off):
+        report(agent.client, cluster, capacity={"executions": 1}, free={"executions": 1})
+    switch(agent.client, cordoned, "cordon", reason="new disks", claimed_by="otto")
+    switch(agent.client, off, "disable", claimed_by="ana")
+    events = {name: get(agent.client, f"clusters/{name}/events")["events"][0]["number"] for name in (cordoned, off)}
+    created(agent.client, "unplaced", project=agent.project, **pool(f"mixed-{agent.project}"))
+    closure = execution(agent.client, "unplaced", agent.project)["closure"]
+    assert closure["reason"]["code"] == "CLUSTERS_UNABLE"
+    assert message(agent, "unplaced") == (
+        "QUEUED for 0 s: No cluster of pool 'mixed-p' is able: 'birch' is full: 1 of 1 executions assigned; "
+        f"'oak-p' is cordoned (new disks), event {events[cordoned]}, anonymous (says otto), 0 s ago; "
+        f"'elm-p' is disabled, event {events[off]}, anonymous (says ana), 0 s ago."
+    )
+    read = get(agent.client, f"executions/{agent.project}/{DOMAIN}/unplaced?with_status=true")
+    assert read["status"]["message"] == status(agent, "unplaced")["message"]
+
+
 @pytest.mark.parametrize(
     ("details", "is_hinted"),
     [

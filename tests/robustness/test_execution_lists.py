@@ -198,7 +198,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
 def test_counts_are_those_of_the_list_however_little_an_answer_looks_at(
     database: Database, conditions: list[Condition], by: str, counted: int
 ) -> None:
-    counts = Counter[str]()
+    counts, requested = Counter[str](), Counter[str]()
     times: dict[str, datetime] = {}
     after = None
     with database.reading() as connection:
@@ -209,6 +209,7 @@ def test_counts_are_those_of_the_list_however_little_an_answer_looks_at(
             )
             for group in page.groups:
                 counts[group.value] += group.count
+                requested[group.value] += group.requested["cpu"]
                 if group.not_before is not None:
                     times[group.value] = min(group.not_before, times.get(group.value, group.not_before))
             after = page.last
@@ -216,6 +217,8 @@ def test_counts_are_those_of_the_list_however_little_an_answer_looks_at(
                 break
     assert after is None
     assert counts == Counter(value_of(row, by) or "" for row in rows)
+    for value, cpu in requested.items():
+        assert cpu == sum(row.demand_cpu for row in rows if (value_of(row, by) or "") == value)
     expected: dict[str, datetime] = {}
     for row in rows:
         if row.phase == "QUEUED" and row.not_before is not None and row.not_before > NOON:

@@ -14,15 +14,20 @@ from admin.core.executions.spec import target_of
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import evaluate
-from admin.core.placement.routes import DEFINITION, RouteKind, Rung, Target, find_route
+from admin.core.placement.routes import DEFINITION, Route, RouteKind, Rung, Target, find_route
 from admin.core.problems import Refused
 from admin.core.settings import builtin_kinds as kinds
+from admin.core.settings.kinds import Kind
+from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import Resolved, RowsByKind
+from admin.core.settings.scopes import Scope
 
 _ROUTE_KINDS = {
     kinds.CLUSTER_ASSIGNMENT.name: (RouteKind.POOL, "cluster_pool_name"),
     kinds.EXECUTION_CLUSTER_LABEL.name: (RouteKind.LABEL, "value"),
 }
+#: The kinds that name a pool or label.
+ROUTE_KINDS = tuple(_ROUTE_KINDS)
 #: The kinds whose values may have such a consequence.
 KINDS = frozenset({*_ROUTE_KINDS, kinds.EXECUTION_QUEUE.name})
 
@@ -61,15 +66,37 @@ def consequence_of(
         return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)
 
 
+def names_place(kind: Kind, payload: Mapping[str, Any]) -> bool:
+    """Whether a payload names a pool or label to which executions may go."""
+    return kind.name in _ROUTE_KINDS and bool(payload.get(_ROUTE_KINDS[kind.name][1]))
+
+
+def find_outranking(
+    kind: Kind, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], platform: PlatformValues
+) -> Rung | None:
+    """The rung that executions go by at a scope that has a pool or label; None where they go by that one."""
+    route = _route_at(scope, rows, definition, platform)
+    return route.winner if _is_outranked(kind, route) else None
+
+
+def _route_at(scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], platform: PlatformValues) -> Route:
+    """The route at a scope of what asks for nothing itself."""
+    target = target_of(definition)
+    return find_route(request=Target(), definition=target, scope=scope, rows=rows, platform=platform)
+
+
+def _is_outranked(kind: Kind, route: Route) -> bool:
+    """Whether a route goes by something else than the effective value of a kind."""
+    return route.kind is not _ROUTE_KINDS[kind.name][0] or route.winner.rung == DEFINITION
+
+
 def _of_route(
     resolved: Resolved, rows: RowsByKind, definition: Mapping[str, Any], rules: Rules, fleet: Fleet
 ) -> Consequence | None:
-    kind, field = _ROUTE_KINDS.get(resolved.kind.name, (RouteKind.ANY, ""))
-    if not resolved.value.get(field):
+    if not names_place(resolved.kind, resolved.value):
         return None
-    target = target_of(definition)
-    route = find_route(request=Target(), definition=target, scope=resolved.scope, rows=rows, platform=rules.platform)
-    if route.kind is not kind or route.winner.rung == DEFINITION:
+    route = _route_at(resolved.scope, rows, definition, rules.platform)
+    if _is_outranked(resolved.kind, route):
         return Consequence(code=ConsequenceCode.OUTRANKED, rung=route.winner)
     check_known(route, fleet)
     # A job that asks for nothing: whether a cluster is large enough is each job's own matter.

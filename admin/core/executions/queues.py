@@ -39,7 +39,7 @@ def find_queues(queues: Iterable[Queue], resolved: Resolved) -> WeightedChoice |
         "unknown_queue_tag",
         Problem(
             field="tags",
-            reason=f"No queue serves {listed}, set at {origin}.{did_you_mean(near)} "
+            reason=f"No queue serves {listed}, set {origin}.{did_you_mean(near)} "
             "Change the attribute, or configure a queue for the tag.",
             closest=near,
             setting=origin.setting(resolved.kind.name, "tags"),

@@ -106,7 +106,7 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
         for part, amount in (("requests", requests.get(resource)), ("limits", limits.get(resource))):
             if amount is not None and most is not None and parse_quantity(amount) > parse_quantity(most):
                 origin = allowed.origins["limits", resource]
-                reason = f"{amount} is above the limit of {most} set at {origin}: ask for less, or raise it."
+                reason = f"{amount} is above the limit of {most} set {origin}: ask for less, or raise it."
                 field = f"{path}.resources.{part}.{resource}"
                 setting = origin.setting(allowed.kind.name, f"limits.{resource}")
                 problems.append(Problem(field=field, reason=reason, setting=setting))

@@ -199,12 +199,21 @@ def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datet
     return f"The {route} is gone from the fleet{deleted}."
 
 
-def first_obstacles(route: Route, fleet: Fleet, workload: Workload) -> dict[str, Verdict] | None:
-    """The first filter that each cluster of a route fails, full or not; None where some cluster passes them all."""
+def first_obstacles(
+    route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts] | None = None
+) -> dict[str, Verdict] | None:
+    """The first filter that each cluster of a route fails; None where some cluster passes them all.
+
+    A full cluster passes, unless `waiting` says what is taken of each by what waits there and the strategy needs room.
+    """
     group = group_of(route, fleet)
-    candidates = candidates_of(group, fleet, None) if group else []
-    verdicts = _CHAIN.verdicts(candidates, workload)
-    if any(passed is _CHAIN.passed for passed in verdicts):
+    if group is None:
+        return {}
+    needs_room = waiting is not None and strategy_of(group).needs_room
+    chain = _CHAIN_WITH_ROOM if needs_room else _CHAIN
+    candidates = candidates_of(group, fleet, waiting if needs_room else None)
+    verdicts = chain.verdicts(candidates, workload)
+    if any(passed is chain.passed for passed in verdicts):
         return None
     return {
         candidate.cluster.name: next(verdict for verdict in failed if not verdict.passed)

@@ -186,6 +186,16 @@ def winner_of(rungs: Sequence[JsonObject]) -> JsonObject:
     return next(rung for rung in rungs if rung["state"] == "wins")
 
 
+def with_sources(rungs: Sequence[JsonObject], plan: Mapping[str, str] | None) -> list[JsonObject]:
+    """Rungs, of which those that are given and are no setting name their source: the request, or the launch plan."""
+    definition = f"launch plan {plan['name']} {plan['version']}" if plan else "the launch plan's definition"
+    sources = {REQUEST: "the request", DEFINITION: definition}
+    return [
+        {**rung, "source": sources[rung["rung"]]} if rung["rung"] in sources and rung["state"] != "silent" else rung
+        for rung in rungs
+    ]
+
+
 def route_of(winner: Mapping[str, Any]) -> Route:
     """The route that a rung decided, as trails have it, without the other rungs."""
     return Route(kind=RouteKind(winner["kind"]), name=winner.get("name", ""), rungs=())

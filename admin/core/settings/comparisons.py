@@ -60,19 +60,28 @@ def pair_values(
     """Every leaf of two lists of effective values; of a kind that is no longer declared, each leaf that it had."""
     before, after = ({value["resource_type"]: value for value in values} for values in (first, second))
     for kind in kinds:
-        yield from pair_leaves(kind, before.pop(kind.name, _NOTHING), after.get(kind.name, _NOTHING))
-    for name, effective in before.items():
-        for path, value in _undeclared_leaves(effective["value"], effective["origins"]):
-            leaf = Leaf("set", value, effective["origins"].get(path))
-            yield LeafPair(kind=name, path=path, first=leaf, second=Leaf("absent"))
+        yield from pair_leaves(kind, before.pop(kind.name, _NOTHING), after.pop(kind.name, _NOTHING))
+    for name in dict.fromkeys((*before, *after)):
+        yield from _pair(name, *(_leaves_of_undeclared(side.get(name, _NOTHING)) for side in (before, after)))
 
 
 def pair_leaves(kind: Kind, first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[LeafPair]:
     """Every leaf that one of two effective values has, as trails have these."""
-    sides = _leaves(kind, first), _leaves(kind, second)
-    for path in dict.fromkeys((*sides[0], *sides[1])):
-        pair = (side.get(path, Leaf("absent")) for side in sides)
-        yield LeafPair(kind=kind.name, path=path, first=next(pair), second=next(pair))
+    return _pair(kind.name, _leaves(kind, first), _leaves(kind, second))
+
+
+def _pair(kind: str, first: Mapping[str, Leaf], second: Mapping[str, Leaf]) -> Iterator[LeafPair]:
+    absent = Leaf("absent")
+    for path in dict.fromkeys((*first, *second)):
+        yield LeafPair(kind=kind, path=path, first=first.get(path, absent), second=second.get(path, absent))
+
+
+def _leaves_of_undeclared(effective: Mapping[str, Any]) -> dict[str, Leaf]:
+    """The leaves that a kind had which is no longer declared."""
+    origins = effective["origins"]
+    return {
+        path: Leaf("set", value, origins.get(path)) for path, value in _undeclared_leaves(effective["value"], origins)
+    }
 
 
 def _leaves(kind: Kind, effective: Mapping[str, Any]) -> dict[str, Leaf]:

@@ -178,6 +178,7 @@ class Origin(NamedTuple):
         return Setting(kind, self.scope, self.version, field) if self.version else None
 
     def __str__(self) -> str:
+        """As it stands after `set`: `at domain development`, `in configuration (task_resources)`, `by the request`."""
         if self.layer:
-            return self.layer.replace("-", " ")
-        return f"platform, {self.key}" if self.level is Level.PLATFORM else str(self.scope)
+            return f"by the {self.layer.replace('-', ' ')}"
+        return f"in configuration ({self.key})" if self.level is Level.PLATFORM else f"at {self.scope}"

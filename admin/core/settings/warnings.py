@@ -201,8 +201,8 @@ def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> I
 def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[Warning]:
     for excess in around.excesses(kind, row):
         message = (
-            f"The default {excess.resource} of {excess.default} ({excess.default_origin}) is above "
-            f"the limit of {excess.limit} ({excess.limit_origin}); executions get {excess.limit}."
+            f"The default {excess.resource} of {excess.default}, set {excess.default_origin}, is above "
+            f"the limit of {excess.limit}, set {excess.limit_origin}; executions get {excess.limit}."
         )
         yield warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", message)
 
@@ -251,7 +251,7 @@ def _check_defaults(kind: Kind, row: Row, around: Surroundings) -> None:
     problems = [
         Problem(
             field=f"defaults.{excess.resource}",
-            reason=f"{excess.default} is above the limit of {excess.limit} set at {excess.limit_origin}: "
+            reason=f"{excess.default} is above the limit of {excess.limit} set {excess.limit_origin}: "
             "lower the default or raise the limit.",
         )
         for excess in around.excesses(kind, row)

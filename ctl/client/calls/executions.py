@@ -203,9 +203,15 @@ class ExecutionCalls(Calls):
         """The decision in force with its whole trail, or an earlier one by its number."""
         return self._read(f"{id.path}/explanation", non_empty({"decision": decision}))
 
-    def compare_execution(self, id: ExecutionId) -> Document:
-        """Where the settings that an execution was decided by differ from those that its request would get now."""
-        return self._read(f"{id.path}/comparison", holding="differences")
+    def compare_execution(self, id: ExecutionId, other: ExecutionId | None = None) -> Document:
+        """Where the settings that an execution was decided by differ from those that its request would get now.
+
+        With another execution they are compared with those that this one was decided by.
+        """
+        query = {}
+        if other is not None:
+            query = {"other_project": other.project, "other_domain": other.domain, "other_name": other.name}
+        return self._read(f"{id.path}/comparison", query, holding="differences")
 
     def set_execution_state(self, id: ExecutionId, state: str) -> Document:
         """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
@@ -299,4 +305,7 @@ def _add_group(groups: dict[str, Document], group: Document) -> None:
     earlier = groups.get(group["value"], {"count": 0})
     times = [entry["not_before"] for entry in (earlier, group) if entry.get("not_before")]
     merged = {"value": group["value"], "count": earlier["count"] + group["count"]}
+    if "requested" in group:  # an older admin does not say
+        before = earlier.get("requested") or {}
+        merged["requested"] = {name: before.get(name, 0) + amount for name, amount in group["requested"].items()}
     groups[group["value"]] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ctl.cli.output import Column
+from collections.abc import Mapping
+
+from ctl.cli.output import Column, Printer
 from ctl.cli.provenance import as_of, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -34,6 +36,10 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     payload = summary(kind.schema, row["attributes"][kind.payload_key])
     counts = reach["counts"]
     parts = [f"{counts[key]} {words[counts[key] != 1]}" for key, words in _RELATIONS.items()]
+    if outranked := counts.get("outranked"):
+        having = counts["follows"] + counts["says_the_same"]
+        verb = "goes" if outranked == 1 else "go"
+        parts.append(f"{outranked} of {having} with its value {verb} by another pool or label")
     if mixed := counts.get("differs_by_field"):
         parts.append(f"{mixed} {'differs' if mixed == 1 else 'differ'} by field")
     first = "the first " if reach.get("token") else ""
@@ -47,6 +53,8 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
         columns: dict[str, Column] = {"LEVEL": "level", "SCOPE": _place, "RELATION": _stands}
         if any(place.get("version") for place in shown):
             columns["SET BY"] = lambda place: describe_revision(printer, place.get("version"), revisions)
+        if any(place.get("consequence") for place in shown):
+            columns["PLACEMENT GOES BY"] = lambda place: _goes_by(printer, place.get("consequence"), revisions)
         printer.rows(shown, columns)
     if len(shown) < len(scopes):
         printer.note(f"{len(scopes) - len(shown)} more: -o wide shows them.")
@@ -58,11 +66,21 @@ def _place(place: Document) -> str:
     return Scope.from_document(place).describe()
 
 
+def _goes_by(printer: Printer, consequence: Document | None, revisions: Mapping[str, Document] | None) -> str:
+    """`label spare of domain development (revision 41, …)`; empty where placement follows the row."""
+    if not consequence:
+        return ""
+    setter = describe_setter(printer, consequence["origin"], revisions)
+    return f"{consequence['noun']} {consequence['name']} of {setter}"
+
+
 def _stands(place: Document) -> str:
     """`follows it`; of each field where they differ."""
     fields: dict[str, list[str]] = {}
     for path, relation in place["fields"].items():
         fields.setdefault(relation, []).append(path)
+    if place.get("consequence") and place["relation"] == "follows":
+        return "has its value"
     if len(fields) == 1:
         return _RELATIONS[place["relation"]][0]
     ordered = (relation for relation in _RELATIONS if relation in fields)

@@ -9,7 +9,7 @@ import click
 
 from ctl.cli.options import Option, filter_parameters
 from ctl.cli.progress import MANY, step
-from ctl.cli.provenance import describe_later
+from ctl.cli.provenance import LATER_KEYS, describe_later
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Attribute, ChangeSet, Document
@@ -136,7 +136,7 @@ def check_versions(session: Session, proposal: Proposal, trial: ChangeSet) -> No
             rows = list(stale.values())  # in the order in which they were sent, which their indexes are of
             for detail in error.details:
                 row = rows[int(detail["index"])]
-                row |= {key: detail[key] for key in ("provenance", "later", "later_count") if key in detail}
+                row |= {key: detail[key] for key in LATER_KEYS if key in detail}
         raise _explained(session, conflict) from None
 
 
@@ -150,7 +150,7 @@ def stale_documents(session: Session, proposal: Proposal, trial: ChangeSet | Non
     try:
         check_versions(session, proposal, trial or try_out(session, proposal, remedy="Look again."))
     except Conflict as conflict:
-        keys = ("index", "position", "expected_version", "current_version", "provenance", "later", "later_count")
+        keys = ("index", "position", "expected_version", "current_version", *LATER_KEYS)
         return [
             {
                 "code": "stale_version",

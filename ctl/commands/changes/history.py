@@ -15,7 +15,7 @@ from ctl.cli.groups import command
 from ctl.cli.lists import Chosen, Listing, choose_page, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
 from ctl.cli.output import Sentence, Time
-from ctl.cli.provenance import show_author
+from ctl.cli.provenance import describe_rollback, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
@@ -227,9 +227,8 @@ def _row(session: Session, row: RowChange) -> str:
 
 def _rolled_back(revision: Document) -> str:
     """What a rollback rolled back; empty for any other revision."""
-    if revision.get("undone"):
-        return f"rollback of revision {revision['undone']}: "
-    return f"rollback to revision {revision['restored']}: " if revision.get("restored") is not None else ""
+    rollback = describe_rollback(revision)
+    return f"{rollback}: " if rollback else ""
 
 
 def _time(entry: Document) -> str | None:

@@ -134,15 +134,11 @@ def _show_rungs(printer: Printer, explanation: Document) -> None:
 def _heading(printer: Printer, explanation: Document) -> list[str]:
     id = explanation.get("id") or {}
     reason = explanation.get("reason") or {}
-    by = [f"{key} {explanation[key]}" for key in ("pool", "label") if explanation.get(key)]
-    by += [f"strategy {explanation['strategy']}"] if explanation.get("strategy") else []
-    where = f"cluster {explanation['cluster']}" if explanation.get("cluster") else "no cluster"
-    where += f" ({', '.join(by)})" if by else ""
     lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *describe_ahead(printer, explanation)]
     lines += _times(explanation)
     lines += [*_attempts(printer, explanation), *_lease(printer, explanation)]
     lines += [
-        f"decision  {where}",
+        f"decision  {describe_placement(explanation)}",
         *([f"rule      {explanation['rule']}"] if explanation.get("rule") else []),
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
@@ -152,6 +148,13 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
     lines += _creation(printer, explanation)
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
+
+
+def describe_placement(placement: Document) -> str:
+    """Where something was placed, and by what: `cluster east (pool gpu, strategy weighted)`."""
+    by = [f"{key} {placement[key]}" for key in ("pool", "label", "strategy") if placement.get(key)]
+    where = f"cluster {placement['cluster']}" if placement.get("cluster") else "no cluster"
+    return f"{where} ({', '.join(by)})" if by else where
 
 
 def _creation(printer: Printer, explanation: Document) -> list[str]:

@@ -64,7 +64,7 @@ ones are left out unless --state selects them.
 shows everything about one execution: the request, the job, the settings and the events.
 
 --by counts the executions instead, the most frequent first: by {listed(GROUP_WORDS, "or")}. NEXT
-ATTEMPT is when the first of those in back-off may start again.
+ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU are what they request together.
 
 What still runs counts in duration>1h and the like with the time until now. Times are shown as how long ago;
 -o wide shows them in UTC.

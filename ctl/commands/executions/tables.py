@@ -39,7 +39,12 @@ def _nodes(execution: Execution) -> str:
 
 
 def rung_origin(rung: Document, revision: str = "") -> str:
-    """A column: the scope or the configuration key that says what a rung asks for; `revision` describes its version."""
+    """A column: the scope, configuration key, request or launch plan that says what a rung asks for.
+
+    `revision` describes the version of its row.
+    """
+    if rung.get("source"):
+        return str(rung["source"])
     scope = Scope.from_document(rung)
     if scope.level != "platform":
         version = revision or (f"version {rung['version']}" if rung.get("version") else "")
@@ -177,12 +182,29 @@ def print_execution(session: Session, execution: Execution, document: Document |
         show_executions(session, [execution], with_place=False)
 
 
+#: What the executions of a group request together; an older admin does not say.
+_REQUESTED: Columns = {
+    "CPU": lambda group: f"{group['requested']['cpu']:.15g}",
+    "MEMORY": lambda group: _bytes(group["requested"]["memory"]),
+    "GPU": lambda group: str(group["requested"]["gpu"]),
+}
+
+
+def _bytes(number: int) -> str:
+    """A number of bytes in the largest unit that it has one of, to a tenth: `1.5Gi`."""
+    for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if number >= size:
+            return f"{number / size:.1f}".removesuffix(".0") + suffix
+    return str(number)
+
+
 def show_counts(session: Session, answer: Document) -> None:
     """How many executions there are of each group, in the format asked for."""
     printer, by = session.printer, answer["by"]
     columns: Columns = {
         by if by.startswith("labels.") else by.upper().replace("_", " "): lambda group: group["value"] or "(none)",
         "COUNT": "count",
+        **(_REQUESTED if any("requested" in group for group in answer["counts"]) else {}),
         "NEXT ATTEMPT": Time("not_before", is_due=True),
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])

@@ -85,10 +85,12 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
         printer.line()
         columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BEFORE BY", "AFTER", "AFTER BY", "REASON"]
         printer.table(columns, [_cells(move) for move in executions])
-    clusters = _by_cluster(answer)
-    if clusters:
+    sums = [_sums(cluster or "(none)", numbers) for cluster, numbers in sorted(answer.get("by_cluster", {}).items())]
+    # No cluster can have a name with a colon.
+    sums += [_sums(f"refused: {code}", numbers) for code, numbers in sorted(answer.get("by_refusal", {}).items())]
+    if sums:
         printer.line()
-        printer.table(["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], [_sums(*entry) for entry in clusters.items()])
+        printer.table(["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], sums)
     if len(executions) < int(answer.get("moved") or 0):
         printer.note(f"These are the first {len(executions)}; --limit N lists more.")
 
@@ -111,22 +113,9 @@ def _by(side: Document) -> str:
     return ", ".join(f"{key} {side[key]}" for key in ("pool", "label") if side.get(key))
 
 
-def _by_cluster(answer: Document) -> dict[str, Document]:
-    """The numbers of each cluster, and apart from what would wait those of what would be refused."""
-    clusters: dict[str, Document] = dict(sorted((answer.get("by_cluster") or {}).items()))
-    refused = int(answer.get("refused") or 0)
-    if not refused:
-        return clusters
-    waiting = clusters.pop("", {})
-    after = max(0, int(waiting.get("after") or 0) - refused)
-    if waiting.get("before") or after:
-        clusters = {"": {**waiting, "after": after}, **clusters}
-    return {**clusters, "(refused)": {"before": 0, "after": refused}}
-
-
 def _sums(cluster: str, numbers: Document) -> list[str]:
     before, after = int(numbers.get("before") or 0), int(numbers.get("after") or 0)
-    return [cluster or "(none)", str(before), str(after), f"{after - before:+d}" if after != before else ""]
+    return [cluster, str(before), str(after), f"{after - before:+d}" if after != before else ""]
 
 
 def _summary(printer: Printer, answer: Document, since: str, where: Mapping[str, str]) -> str:

@@ -46,7 +46,7 @@ def test_a_request_above_the_limit_is_refused_with_the_scope_that_set_it() -> No
     assert "900m is above the limit of 200m set at project-domain p/d" in reason
     [(field, reason)] = refused(job(limits={"memory": "2Gi"}), allowed({}, {"limits.memory": "1Gi"}))
     assert field == "spec.job.resources.limits.memory"
-    assert "platform, task_resources.limits.memory" in reason
+    assert "above the limit of 1Gi set in configuration (task_resources.limits.memory)" in reason
 
 
 def test_every_excess_is_named() -> None:

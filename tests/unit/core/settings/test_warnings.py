@@ -97,6 +97,8 @@ def test_a_default_above_the_limit_in_force_cannot_be_stored(payload: Any, store
 def test_a_limit_below_an_inherited_default_is_stored_with_a_warning() -> None:
     [warning] = check_rowd(TASK_RESOURCE, Scope(domain="d"), {"limits": {"memory": "100Mi"}})
     assert (warning.code, warning.field) == ("default_capped", "defaults.memory")
+    assert ", set in configuration (" in warning.message
+    assert "the limit of 100Mi, set at domain d; executions get 100Mi." in warning.message
 
 
 def test_any_default_is_stored_where_the_limit_is_unset() -> None:

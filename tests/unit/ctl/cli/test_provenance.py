@@ -73,4 +73,4 @@ def test_an_origin_names_the_revision_of_its_field() -> None:
     assert describe_field_origin(Printer(), assumed, here, revisions) == "here (the given documents)"
     assert describe_field_origin(Printer(), assumed, here, {}) == "here (the given documents)"
     platform = {"level": "platform", "key": "k"}
-    assert describe_field_origin(Printer(), platform, here, revisions) == "platform (k)"
+    assert describe_field_origin(Printer(), platform, here, revisions) == "configuration (k)"

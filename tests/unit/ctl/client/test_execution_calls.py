@@ -123,10 +123,10 @@ def test_a_cluster_is_told_and_its_tokens_are_asked_for_by_path() -> None:
 def test_counts_are_added_up_over_all_answers_with_the_earliest_next_attempt() -> None:
     first = [
         {"value": "RETRY", "count": 1, "not_before": "2026-03-01T12:00:00Z"},
-        {"value": "ASSIGNED", "count": 1},
+        {"value": "ASSIGNED", "count": 1, "requested": {"cpu": 0.5, "memory": 100, "gpu": 0}},
     ]
     second = [
-        {"value": "ASSIGNED", "count": 3},
+        {"value": "ASSIGNED", "count": 3, "requested": {"cpu": 6.0, "memory": 300, "gpu": 2}},
         {"value": "RETRY", "count": 1, "not_before": "2026-03-01T11:59:59.5Z"},
         {"value": "UNDECIDED", "count": 2},
     ]
@@ -134,7 +134,7 @@ def test_counts_are_added_up_over_all_answers_with_the_earliest_next_attempt() -
     assert client.execution_counts("reason", project="p", cause=None) == {
         "by": "reason",
         "counts": [
-            {"value": "ASSIGNED", "count": 4},
+            {"value": "ASSIGNED", "count": 4, "requested": {"cpu": 6.5, "memory": 400, "gpu": 2}},
             {"value": "RETRY", "count": 2, "not_before": "2026-03-01T11:59:59.5Z"},
             {"value": "UNDECIDED", "count": 2},
         ],

@@ -73,8 +73,8 @@ def test_no_scope_at_all_is_refused_with_the_flags_that_name_one() -> None:
 @pytest.mark.parametrize(
     ("origin", "message"),
     [
-        ({"level": "platform", "key": "task_resources.defaults.cpu"}, "platform (task_resources.defaults.cpu)"),
-        ({"level": "platform"}, "platform"),
+        ({"level": "platform", "key": "task_resources.defaults.cpu"}, "configuration (task_resources.defaults.cpu)"),
+        ({"level": "platform"}, "configuration"),
         ({"level": "domain", "domain": "d", "version": 3}, "inherited from domain d"),
         ({"level": "project-domain", "project": "p", "domain": "d", "version": 7}, "here (version 7)"),
     ],
