@@ -43,13 +43,8 @@ class AttemptView:
     reported_at: datetime | None  #: when the admin heard of its end, or ended it
     unconfirmed: bool | None  #: True where it was ended without its agent, which has not reported its end since
     confirmed_at: datetime | None = None  #: when the agent of one that was ended without it reported its end
+    silent_since: datetime | None = None  #: when its agent was last heard before its end, where it was silent then
     drained_by: Provenance | None = None  #: the event by which the cluster was drained that ended it
-
-    def run_seconds(self, now: datetime) -> float:
-        """How long it ran, as far as that is known; until now if it has not ended."""
-        if self.started_at is None:
-            return 0.0
-        return max(0.0, ((self.ended_at or self.reported_at or now) - self.started_at).total_seconds())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +97,7 @@ def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> Attemp
         native_id=view.native_id or record.native_id,
         exit_code=record.exit_code,
         signal=record.signal,
+        started_at=record.started_at or view.started_at,
         ended_at=record.ended_at,
         unconfirmed=None,
         confirmed_at=at,
@@ -165,4 +161,5 @@ def _view(
         ended_at=record.ended_at,
         reported_at=reported_at,
         unconfirmed=record.unconfirmed,
+        silent_since=record.silent_since,
     )
