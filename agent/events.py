@@ -69,7 +69,9 @@ def _verdict(intent: Intent, state: NativeState) -> tuple[str, str, str]:
     phase, reason, message = state.phase, state.reason, state.message
     if intent.ending in (Ending.DRAIN, Ending.WITHDRAW) and _never_started(intent, state):
         return "RELEASED", "", intent.ending_message
-    if intent.ending in (Ending.CANCEL, Ending.DRAIN):
+    # What succeeded before a drain could end it has its result; what somebody cancels is not wanted any more.
+    has_succeeded = phase is NativePhase.SUCCEEDED and intent.ending is Ending.DRAIN
+    if intent.ending in (Ending.CANCEL, Ending.DRAIN) and not has_succeeded:
         return "ABORTED", reason, intent.ending_message or message
     if phase is NativePhase.UNKNOWN and intent.ending in (None, Ending.WITHDRAW, Ending.EXPIRED, Ending.LOST):
         # Its job may still run, so it is not reported as ended.

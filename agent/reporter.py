@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from importlib.metadata import version
 from typing import Any
 
@@ -36,11 +37,13 @@ class Reporter:
     def measure(self, work: Work) -> None:
         """Update the report if it is due, or if executions came or ended and the engine tells at once what is free.
 
-        The admin counts what waits beside the report, and what runs as part of it.
+        The admin counts what waits beside the report, and what runs as part of it, so no report may be older than a
+        start. A shared engine is not asked more often for that: it tells what it knows.
         """
         now, active = self._clock.steady(), work.intents.active
-        has_changed = active != self._active and not self._engine.is_shared
-        if now < self._due_at and not has_changed:
+        if now < self._due_at and self._engine.is_shared:
+            self._update(active)
+        if now < self._due_at and (self._engine.is_shared or active == self._active):
             return
         self._due_at, self._active = now + _INTERVAL_SECONDS, active
         try:
@@ -52,19 +55,32 @@ class Reporter:
         except EngineError as error:
             work.problem = work.problem or str(error)
             return
-        slots = self._config.slots
-        unused = max(0, slots - active)
         report = {
             "engine": self._engine.name,
             "engine_version": engine_version,
-            "capacity": {**capacity, "executions": slots},
-            "free": {**free, "executions": unused},
-            # Without a slot new work waits for an execution to end, and nobody knows when that is.
-            "eta": self._eta if unused else None,
+            "capacity": {**capacity, "executions": self._config.slots},
+            "free": free,
             "plugins": list(self._config.plugins),
             "properties": {"agent_version": self._version, **self._config.properties},
         }
-        self.report = {name: value for name, value in report.items() if value is not None}
+        self.report = self._with_slots(report, active)
+
+    def _update(self, active: int) -> None:
+        """Update what is free as far as the engine knows, since it was last asked."""
+        if self.report is None:
+            return
+        free: dict[str, Any] | None = None
+        with contextlib.suppress(EngineError):
+            free = self._engine.room()
+        self.report = self._with_slots({**self.report, "free": free or self.report["free"]}, active)
+
+    def _with_slots(self, report: dict[str, Any], active: int) -> dict[str, Any]:
+        """A report with the slots that so many executions leave, and how long new work would wait."""
+        unused = max(0, self._config.slots - active)
+        # Without a slot new work waits for an execution to end, and nobody knows when that is.
+        eta = self._eta if unused else None
+        with_slots = {**report, "free": {**report["free"], "executions": unused}, "eta": eta}
+        return {name: value for name, value in with_slots.items() if value is not None}
 
     def _ask_eta(self) -> str | None:
         task = Task(key="rb-eta", job=_SMALL_JOB, directory=self._config.state_directory / "jobs")

@@ -75,6 +75,9 @@ class AttemptAnswer(Answer):
         bool | None, Meta(description="It was ended without its agent, which has not confirmed it since.")
     ] = None
     confirmed_at: Annotated[Time | None, Meta(description="When its agent confirmed that.")] = None
+    silent_since: Annotated[
+        Time | None, Meta(description="When its agent was last heard before its end, where it was silent then.")
+    ] = None
     drained_by: Annotated[
         ProvenanceAnswer | None, Meta(description="The event by which the cluster was drained that ended it.")
     ] = None

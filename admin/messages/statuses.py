@@ -8,8 +8,9 @@ from msgspec import Meta
 
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.causes import Cause
+from admin.core.executions.run_times import Times
 from admin.core.executions.starts import MOST_AHEAD, Start
-from admin.core.executions.statuses import Status, Times
+from admin.core.executions.statuses import Status
 from admin.messages.shared import Answer, Time, one_of
 
 
@@ -42,12 +43,24 @@ class TimesAnswer(Answer):
     """How the time since an execution was created was spent."""
 
     waiting_seconds: Annotated[float, Meta(description="In the queue, in back-off and until its cluster started it.")]
-    run_seconds: Annotated[float, Meta(description="Of all its attempts.")]
+    run_seconds: Annotated[float, Meta(description="Of all its attempts, as far as agents were heard.")]
+    unreported_seconds: Annotated[
+        float | None, Meta(description="After a job had ended, until its agent was heard again, if that was silent.")
+    ] = None
+    unknown_seconds: Annotated[
+        float | None, Meta(description="While an agent was silent, and nobody knows whether the job ran.")
+    ] = None
     total_seconds: Annotated[float, Meta(description="Until it ended, or until now.")]
 
     @classmethod
     def from_times(cls, times: Times) -> TimesAnswer:
-        return cls(waiting_seconds=times.waiting, run_seconds=times.running, total_seconds=times.total)
+        return cls(
+            waiting_seconds=times.waiting,
+            run_seconds=times.running,
+            unreported_seconds=times.unreported or None,
+            unknown_seconds=times.unknown or None,
+            total_seconds=times.total,
+        )
 
 
 class AheadAnswer(Answer):

@@ -32,7 +32,8 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
     now = context.clock()
     with context.database.writing() as connection:
         cluster = find_execution(context, connection, key).cluster or ""
-        health = fleet.hold_state(connection, cluster).health  # before the execution, as all locks are taken
+        state = fleet.hold_state(connection, cluster)  # before the execution, as all locks are taken
+        health = state.health
         before = find_execution(context, connection, key, lock=True)
         if before.cluster != cluster and not Phase(before.phase).is_finished:
             raise NotSilent(_refusal(before, health))
@@ -50,6 +51,7 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
             native_id=before.native_id,
             started_at=before.started_at,
             unconfirmed=may_have_started(before) or None,
+            silent_since=(before.silent_since or state.last_sync_at) if may_have_started(before) else None,
         )
         executions.change(connection, before, values, "GIVEN_UP", now, attempt=record, **details)
         after = find_execution(context, connection, key)

@@ -38,12 +38,17 @@ class AttemptView:
     def cause(self) -> Cause | None:
         return self.record.cause if self.ended_by else None
 
-    def run_seconds(self, now: datetime) -> float:
-        """How long it ran, as far as that is known; until now if it has not ended."""
-        if self.record.started_at is None:
-            return 0.0
-        end = self.record.ended_at or self.reported_at or now
-        return max(0.0, (end - self.record.started_at).total_seconds())
+    @property
+    def started_at(self) -> datetime | None:
+        return self.record.started_at
+
+    @property
+    def ended_at(self) -> datetime | None:
+        return self.record.ended_at
+
+    @property
+    def silent_since(self) -> datetime | None:
+        return self.record.silent_since
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +101,7 @@ def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> Attemp
         native_id=view.record.native_id or record.native_id,
         exit_code=record.exit_code,
         signal=record.signal,
+        started_at=record.started_at or view.record.started_at,
         ended_at=record.ended_at,
         unconfirmed=None,
     )

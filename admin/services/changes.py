@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.changes import RowChange, RowWrite
@@ -27,6 +29,7 @@ from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
 from admin.services.deletions import explain_deletions
 from admin.services.previews import ExecutionPreview, preview_changes
+from admin.services.refused_workflows import may_refuse, refusal_warnings, rows_with_limits
 
 #: Rows of a change that is drafted early: one of many rows is more likely to be in vain.
 _MOST_EARLY_ROWS = 100
@@ -95,13 +98,23 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
     if isinstance(outcome, Exception):
         raise outcome
-    if all(warning.missing is None for warning in outcome.warnings):
+    changes = [row.change for row in outcome.rows]
+    if all(warning.missing is None for warning in outcome.warnings) and not may_refuse(context, changes):
         return outcome
     try:
         with context.database.reading() as connection:
-            return replace(outcome, warnings=tuple(explain_deletions(context, connection, outcome.warnings)))
+            warnings = _complete_warnings(context, connection, outcome.warnings, changes)
+            return replace(outcome, warnings=warnings)
     except SQLAlchemyError:  # the change is committed, and says the rest
         return outcome
+
+
+def _complete_warnings(
+    context: Context, connection: Connection, warnings: Sequence[Warning], changes: Sequence[RowChange]
+) -> tuple[Warning, ...]:
+    """Warnings with what they do not need to be drafted: deletions, and workflows that new limits refuse."""
+    refusals = refusal_warnings(context, connection, rows_with_limits(changes), changes)
+    return (*explain_deletions(context, connection, warnings), *refusals)
 
 
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:
@@ -112,7 +125,7 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         users = list(users_of_removed(drafted.nouns)) if options.force else []
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         preview = preview_changes(context, connection, drafted.changes)
-        warnings = tuple(explain_deletions(context, connection, drafted.warnings))
+        warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
     changed = changed_by(drafted, head)
     return replace(changed, warnings=warnings, values=values, users=tuple(users), preview=preview)
 

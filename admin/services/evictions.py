@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.attempts import end_for_drain, judge_silence
 from admin.core.executions.lifecycle import Phase
-from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.fleet.clusters import SILENT, ClusterState, Health
 from admin.core.fleet.silence import describe_loss
 from admin.metrics import count_finished
 from admin.services.context import Context
@@ -123,8 +123,9 @@ def end_drained(context: Context) -> None:
                 continue
             leased = leases.leased(connection, [name])
             drained_by = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+            silent_since = state.last_sync_at if state.health in SILENT else None
             for lease in leased:
-                change = end_for_drain(lease, drained_by)
+                change = end_for_drain(lease, drained_by, silent_since)
                 if change is not None:
                     lease.apply(change, now)
             leases.save(connection, leased)

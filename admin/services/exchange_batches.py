@@ -201,12 +201,21 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
         events = exchange.believed_reports
         if len(events) < len(request.events):  # what is not believed is asked about again later
             answer.accepted += [report.event for report in request.events if report.type == "UNKNOWN"]
-        answer.take(connection, events, leased, request.reporter, now, takes_work=takes_work, output_limit=limit)
+        answer.take(
+            connection,
+            events,
+            leased,
+            request.reporter,
+            now,
+            takes_work=takes_work,
+            output_limit=limit,
+            silent_since=exchange.silent_since,
+        )
     for execution in exchange.unanswered:
         if waits_for_other(execution, request.instance, now):
             continue
         report = Report(event="", id=execution.key, attempt=execution.attempt, type="UNKNOWN")
-        answer.apply(execution, report, now, takes_work=takes_work)
+        answer.apply(execution, report, now, takes_work=takes_work, silent_since=exchange.silent_since)
     if exchange.dropped:
         note_dropped(connection, exchange.dropped, leased, request.cluster, now)
     renew(exchange, now)

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Any
 
 from admin.core.executions.reports import Reporter
-from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.clusters import SILENT, ClusterState
 from admin.services.context import Context
 from admin.services.logs import LogPiece
 from admin.services.reports import Held, Report, Reported
@@ -101,6 +101,11 @@ class Exchange:
     unanswered: list[LeasedExecution] = field(default_factory=list)
     restoration: Restoration = field(init=False)
     answer: SyncResult = field(init=False)
+
+    @property
+    def silent_since(self) -> datetime | None:
+        """When the agent was last heard, if it was silent before this sync."""
+        return self.before.last_sync_at if self.before.health in SILENT else None
 
     @property
     def believed_reports(self) -> list[Report]:

@@ -22,6 +22,7 @@ from admin.core.executions.switch_outcomes import (
     of_stay,
     returns_to_queue,
     returns_without_agent,
+    within_budget,
 )
 from admin.core.fleet.clusters import Cluster, ClusterState, Health
 from admin.core.fleet.definitions import FleetKind
@@ -79,8 +80,11 @@ class _Rule:
         """What becomes of an execution; `decision` says where it goes that goes back."""
         cluster = execution.cluster or ""
         if cluster in self.agents:
-            return of_missing_agent(execution, self.agents[cluster], decision)
-        return of_drain(execution, self.deadlines.get(cluster), decision)
+            outcome = of_missing_agent(execution, self.agents[cluster], decision)
+        else:
+            outcome = of_drain(execution, self.deadlines.get(cluster), decision)
+        is_queued = execution.phase == Phase.QUEUED.value
+        return within_budget(outcome, execution.queue_deadline, is_leased=True) if is_queued else outcome
 
 
 def preview_switches(context: Context, connection: Connection, states: Sequence[ClusterState]) -> ExecutionPreview:
@@ -229,11 +233,15 @@ def _preview_staying(
     }
     leaving = [execution for execution in staying if execution.cluster in lost]
     decided = preview(connection, fleet_then.with_states(lost), leaving, [], context.list_limits)
+    budgets = _budgets(leaving)
     effects = [
         _effect_on_waiting(
             redecided.id,
             redecided.previous_cluster,
-            of_loss(fleet_then.clusters[name], agents[name].lost_at, redecided.cluster, redecided.message),
+            within_budget(
+                of_loss(fleet_then.clusters[name], agents[name].lost_at, redecided.cluster, redecided.message),
+                budgets[redecided.id],
+            ),
         )
         for redecided in decided.changed
         if (name := redecided.previous_cluster) is not None
@@ -253,6 +261,11 @@ def _preview_staying(
 
 def _effect_on_waiting(id: ExecutionId, cluster: str | None, outcome: SwitchOutcome) -> ExecutionEffect:
     return ExecutionEffect(id=id, phase=Phase.QUEUED.value, previous_cluster=cluster, outcome=outcome)
+
+
+def _budgets(waiting: Iterable[WaitingExecution]) -> dict[ExecutionId, datetime | None]:
+    """When the queueing budget of each execution is over; None for those without one."""
+    return {execution.key: execution.queue_deadline for execution in waiting}
 
 
 def _count_beyond(
@@ -330,8 +343,13 @@ def _preview(
     # What is due to be decided again anyway is no effect of the change.
     anyway = preview(connection, fleet_now, waiting, [], limits).changed if moved else []
     due = {(redecided.id, redecided.cluster) for redecided in anyway if redecided.previous_cluster not in undefined}
+    budgets = _budgets(waiting)
     effects = [
-        _effect_on_waiting(redecided.id, redecided.previous_cluster, of_placement(redecided.cluster, redecided.message))
+        _effect_on_waiting(
+            redecided.id,
+            redecided.previous_cluster,
+            within_budget(of_placement(redecided.cluster, redecided.message), budgets[redecided.id]),
+        )
         for redecided in moved
         if (redecided.id, redecided.cluster) not in due
     ]

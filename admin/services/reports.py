@@ -88,7 +88,15 @@ class Reported:
         for execution in self.finished:
             count_finished(execution, now)
 
-    def apply(self, execution: LeasedExecution, report: Report, now: datetime, *, takes_work: bool) -> bool:
+    def apply(
+        self,
+        execution: LeasedExecution,
+        report: Report,
+        now: datetime,
+        *,
+        takes_work: bool,
+        silent_since: datetime | None = None,
+    ) -> bool:
         """Make the change that an accepted report means; False where it means none."""
         outcome = Outcome(
             phase=REPORTS[report.type] or Phase.FAILED,
@@ -101,6 +109,7 @@ class Reported:
             signal=report.signal or None,
             started_at=report.started_at,
             ended_at=report.finished_at,
+            silent_since=execution.silent_since or silent_since,
         )
         change = apply_report(execution, report.type, outcome, now, takes_work=takes_work)
         if change is None:
@@ -122,8 +131,12 @@ class Reported:
         *,
         takes_work: bool,
         output_limit: int,
+        silent_since: datetime | None = None,
     ) -> None:
-        """Accept the reports of an agent or refuse them; the same one again changes nothing."""
+        """Accept the reports of an agent or refuse them; the same one again changes nothing.
+
+        `silent_since` is when an agent was last heard that was silent until now.
+        """
         files: dict[int, list[OutputFile]] = {}
         refused: list[tuple[LeasedExecution, Report, str]] = []
         late: list[tuple[LeasedExecution, Report]] = []
@@ -136,7 +149,7 @@ class Reported:
                     refused.append((execution, report, reason or ""))
                 continue
             self.accepted.append(report.event)
-            is_change = self.apply(execution, report, now, takes_work=takes_work)
+            is_change = self.apply(execution, report, now, takes_work=takes_work, silent_since=silent_since)
             if not is_change and execution.unconfirmed:
                 late.append((execution, report))
             if is_change and report.outputs and REPORTS[report.type] is not Phase.RUNNING:

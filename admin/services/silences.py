@@ -131,6 +131,7 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
         given_up_at=last.since + timedelta(seconds=agents.give_up_seconds),
         has_started=may_have_started(execution),
         is_aborting=is_aborting,
+        is_drained=execution.reason == DRAINED,
         is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None and may_follow,
         is_taken_over=last.is_taken_over,
         is_lost=last.is_lost,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
@@ -13,19 +13,22 @@ from admin.core.executions.attempts import (
     UNDECIDED,
     attempt_number,
     attempts_begun,
+    may_have_started,
     seconds_until_retry,
     time_limit_ends_at,
 )
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.limits import Limits, may_lack_memory
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
+from admin.core.executions.run_times import Spent, Times, add_up, late_by, spend
 from admin.core.executions.silences import foresee_silence
 from admin.core.executions.starts import MOST_AHEAD, Start, find_start
-from admin.core.executions.statuses import Circumstances, Drain, Status, Times
+from admin.core.executions.statuses import Circumstances, Drain, Status
 from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
+from admin.core.times import show_duration
 from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
@@ -100,8 +103,9 @@ def view_status(
         time_limit=limits.time_limit,
         queueing_budget=limits.queueing_budget(now),
         no_other=_why_no_other(execution),
-        times=_times(execution, attempts, now),
+        times=_times(execution, attempts, silence, now),
         duration=execution.duration,
+        late=_late(execution, attempts),
         has_started=execution.started_at is not None,
         position=position,
         obstacle=obstacle,
@@ -182,19 +186,36 @@ def _start(connection: Connection, execution: Execution, position: int, now: dat
     return find_start(execution.cluster or "", position, held, waiting, now, backing_off)
 
 
-def _times(execution: Execution, attempts: AttemptList, now: datetime) -> Times | None:
+def _times(execution: Execution, attempts: AttemptList, silence: SilenceView | None, now: datetime) -> Times | None:
     """How its time was spent; None where not all of its attempts are recorded."""
     if attempts.unrecorded:
         return None
-    total = max(0.0, ((execution.finished_at or now) - execution.created_at).total_seconds())
-    running = min(total, sum(_run_seconds(execution, attempt, now) for attempt in attempts.attempts))
-    return Times(waiting=total - running, running=running, total=total)
+    silent_since = silence.since if silence is not None and may_have_started(execution) else None
+    total = max(timedelta(0), (execution.finished_at or now) - execution.created_at)
+    return add_up((_spent(execution, attempt, silent_since, now) for attempt in attempts.attempts), total)
 
 
-def _run_seconds(execution: Execution, attempt: AttemptView, now: datetime) -> float:
-    """How long an attempt ran; of the last one what lists have of the execution, which its agent has measured."""
-    is_last = attempt.record.number == execution.attempt and execution.finished_at is not None
-    return execution.duration if is_last and execution.duration is not None else attempt.run_seconds(now)
+def _spent(execution: Execution, attempt: AttemptView, silent_since: datetime | None, now: datetime) -> Spent:
+    """How the time of an attempt was spent; the last one ran as long as lists say, which its agent has measured."""
+    is_last = attempt.record.number == execution.attempt
+    measured = execution.duration if is_last and execution.finished_at is not None else None
+    return spend(attempt, now, silent_since if is_last else None, measured)
+
+
+def _late(execution: Execution, attempts: AttemptList) -> str:
+    """That the agent of an execution that has ended was silent when its job ended; "" of any other."""
+    last = attempts.attempts[-1] if attempts.attempts else None
+    if last is None or last.silent_since is None or last.reported_at is None or last.record.unconfirmed:
+        return ""
+    if last.record.number != execution.attempt or execution.finished_at is None:
+        return ""
+    late = late_by(last)
+    if late is None:
+        silent = show_duration((last.reported_at - last.silent_since).total_seconds())
+        return f"its job may have ended before: {last.cluster} was silent for {silent}"
+    if late < timedelta(seconds=1):
+        return ""
+    return f"its job had ended {show_duration(late.total_seconds())} before: {last.cluster} was silent"
 
 
 def _drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -10,7 +11,9 @@ from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.fleet import expected_warnings
+from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.resolution import Row
+from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames, Surroundings, Warning, warnings_of
 from admin.services.changeable.attributes import undeclared
 from admin.services.changeable.registry import NOUNS
@@ -19,6 +22,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
 from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
+from admin.services.refused_workflows import refusal_warnings
 from admin.services.row_warnings import EXAMINED, START, examine_rows
 from admin.store import attributes, decision_basis, execution_queue, executions
 from admin.store.attributes import Filter
@@ -114,5 +118,9 @@ def _of_kind(
     applying = attributes.exactly(connection, [(name, place) for place in broader])
     surrounding = [*rows, *applying, *attributes.of_domains(connection, name)]
     around = Surroundings.of(surrounding, settings.platform, defined_names)
+    refusals: dict[Scope, list[Warning]] = defaultdict(list)
+    if name == TASK_RESOURCE.name:
+        for warning in refusal_warnings(context, connection, rows):
+            refusals[warning.scope].append(warning)
     for row in rows:
-        yield row, warnings_of(settings.kinds[name], row, around)
+        yield row, [*warnings_of(settings.kinds[name], row, around), *refusals[row.scope]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from admin.core.json_text import JsonObject
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
+from admin.core.settings.scopes import Scope
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
 from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnyRow, TableColumn, build
@@ -253,6 +254,27 @@ def workflow_jobs(connection: Connection, identifiers: Iterable[Identifier]) -> 
     """The jobs of some versions of workflows."""
     keys = [tuple(vars(identifier)[name] for name in _KEY) for identifier in set(identifiers)]
     return {build(Identifier, row): row.job for row in _JOBS_OF.execute(connection, keys)} if keys else {}
+
+
+def workflows_below(
+    connection: Connection, scopes: Collection[Scope], limit: int
+) -> list[tuple[Identifier, JsonObject]]:
+    """Versions of workflows with their jobs, those registered last first; so many at most.
+
+    Those that settings at some scopes apply to are among them, and where there are several scopes others too.
+    """
+    columns = workflows.c
+    if len(scopes) == 1:
+        [scope] = scopes
+        parts = {"project": scope.project, "domain": scope.domain, "name": scope.workflow}
+        conditions = [columns[name] == value for name, value in parts.items() if value]
+    else:
+        projects = {scope.project for scope in scopes if scope.project}
+        domains = {scope.domain for scope in scopes if not scope.project}
+        conditions = [or_(columns.project.in_(projects), columns.domain.in_(domains))]
+    key = [columns[name] for name in _KEY]
+    query = select(*key, columns.spec["job"].label("job")).where(*conditions).order_by(columns.id.desc()).limit(limit)
+    return [(build(Identifier, row), row.job) for row in connection.execute(query)]
 
 
 def active_plans_containing(

@@ -14,7 +14,9 @@ that is replaced by another ends its jobs); `guards_leases`, whether the engine 
 if there is no agent (default False: only an agent that runs does); and the method `log_parts(handle, stream)`, of an
 engine that drops part of a long log: from where to where each part goes that is kept, in order, and without which the
 whole of a log is sent in the order of its bytes. An engine that guards leases is a `GuardingEngine`. One with a queue
-may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains.
+may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains. A shared one,
+whose capacity is asked for every few seconds, may have the method `room` (`RoomEngine`), which tells in between what is
+free.
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -183,6 +185,16 @@ class WithdrawingEngine(Engine, Protocol):
 
     def withdraw(self, handle: Handle) -> bool:
         """Cancel the job if it has not started; False if it has, or may yet."""
+
+
+class RoomEngine(Engine, Protocol):
+    """A shared engine that knows what is left after each start, without asking its back end."""
+
+    def room(self) -> dict[str, Any] | None:
+        """What is free: by the last capacity(), less what jobs have that states() has seen to start since.
+
+        None before capacity() was called.
+        """
 
 
 class Factory(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from agent.engines.base import Engine, EngineError, EngineUnavailable, Handle, Task
 
@@ -40,6 +40,8 @@ class SafeEngine:
         self.can_withdraw = hasattr(engine, "withdraw")
         withdraw: Callable[[Handle], bool] = getattr(engine, "withdraw", lambda handle: False)
         self.withdraw = _contained(withdraw)
+        room: Callable[[], dict[str, Any] | None] = getattr(engine, "room", lambda: None)
+        self.room = _contained(room)
         self.version = _contained(engine.version)
         self.capacity = _contained(engine.capacity)
         self.submit = _contained(engine.submit)

@@ -12,6 +12,7 @@ from ctl.commands.executions.tables import ID_COLUMNS
 _OUTCOMES = {
     "MOVES": "would move",
     "WAITS": "would wait",
+    "TIMES_OUT": "would fail for the queueing budget",
     "RUNS_ON": "would run on",
     "RUNS_AGAIN": "would be ended and run again",
     "ENDS": "would be ended",

@@ -458,3 +458,66 @@ def test_a_deleted_cluster_is_named_with_who_deleted_it(agent: PlayedAgent, cont
         in explained(agent, "waits")["status"]["message"]
     )
     assert f"It was {deleted}." in explained(agent, "runs")["status"]["message"]
+
+
+def fall_silent(context: Context, clock: Clock, seconds: float) -> None:
+    clock.advance(seconds)
+    judge_health(context)
+    evict_from_lost(context, 10_000)
+
+
+def test_an_end_that_is_reported_late_counts_neither_as_waiting_nor_as_running(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "late")
+    clock.advance(3)
+    agent.start()
+    fall_silent(context, clock, 60)
+    times = {"waiting_seconds": 3.0, "run_seconds": 0.0, "unknown_seconds": 60.0, "total_seconds": 63.0}
+    assert explained(agent, "late")["status"]["times"] == times
+    silent_since = text(clock, -60)
+    agent.finish(["late"], started_at=text(clock, -60), finished_at=text(clock, -50))
+    status = explained(agent, "late")["status"]
+    assert status["times"] == {
+        "waiting_seconds": 3.0,
+        "run_seconds": 10.0,
+        "unreported_seconds": 50.0,
+        "total_seconds": 63.0,
+    }
+    late = f"its job had ended 50 s before: {agent.cluster} was silent"
+    assert status["message"].startswith(f"SUCCEEDED on {agent.cluster} 0 s ago after 10 s ({late}): ")
+    assert attempts(agent, "late", "silent_since") == [(silent_since,)]
+    assert get(agent.client, f"executions/{agent.project}/{DOMAIN}/late")["closure"]["duration"] == 10
+
+
+def test_an_end_without_a_time_after_a_silence_is_said_to_be_reported_late(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "late")
+    agent.start()
+    clock.advance(5)
+    agent.sync()
+    fall_silent(context, clock, 60)
+    agent.finish(["late"], "FAILED", exit_code=3)
+    status = explained(agent, "late")["status"]
+    times = {"waiting_seconds": 0.0, "run_seconds": 5.0, "unknown_seconds": 60.0, "total_seconds": 65.0}
+    assert status["times"] == times
+    assert f"(its job may have ended before: {agent.cluster} was silent for 1 min)" in status["message"]
+
+
+def test_what_starts_while_its_agent_is_silent_has_the_time_of_its_start(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "early", "wrong")
+    agent.take(2)
+    fall_silent(context, clock, 60)
+    started = text(clock, -40)
+    agent.sync(
+        agent.event("early", "RUNNING", started_at=started),
+        agent.event("wrong", "RUNNING", started_at=text(clock, -7200)),
+    )
+    path = f"executions/{agent.project}/{DOMAIN}"
+    assert get(agent.client, f"{path}/early")["closure"]["started_at"] == started
+    assert get(agent.client, f"{path}/wrong")["closure"]["started_at"] == text(clock, -60)  # not before it was leased
+    times = {"waiting_seconds": 20.0, "run_seconds": 40.0, "total_seconds": 60.0}
+    assert explained(agent, "early")["status"]["times"] == times

@@ -494,6 +494,40 @@ def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
     assert set(other.holding) == {"moves", "ended"}
 
 
+def test_what_had_succeeded_before_a_drain_reached_its_silent_cluster_has_succeeded(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent = play("a")
+    add(agent, "done", "runs", "unwanted")
+    agent.start(3)
+    switch(agent.client, agent.cluster, "drain", deadline="10m", claimed_by="ana")
+    clock.advance(650)
+    judge_health(context)
+    end_drained(context)
+    path = f"executions/{agent.project}/{DOMAIN}"
+    for name in ("done", "runs", "unwanted"):
+        assert phase(agent, name) == ("ABORTING", "DRAINED")
+        message = get(agent.client, f"{path}/{name}/events")["events"][-1]["reason"]["message"]
+        assert "Nobody has confirmed that its job has ended. " in message
+        assert message.endswith("it is ended when the agent returns, unless it has succeeded by then.")
+        note = get(agent.client, f"{path}/{name}")["silence"]
+        assert note.startswith("Nobody has confirmed that its job has ended. ")
+    ok(agent.client.delete(f"{API}/{path}/unwanted", json={"cause": "mine"}))
+    ended = (clock() - timedelta(seconds=640)).isoformat()
+    agent.finish(["done", "unwanted"], finished_at=ended)  # before it hears of the drain
+    assert phase(agent, "done") == ("SUCCEEDED", "SUCCEEDED")
+    assert phase(agent, "unwanted") == ("ABORTED", "TERMINATED")
+    closure = get(agent.client, f"{path}/done")["closure"]
+    assert closure["reason"]["message"] == "It had succeeded before the drain of its cluster reached it."
+    assert "abort_metadata" not in closure
+    explanation = get(agent.client, f"{path}/done/explanation")
+    assert [attempt["phase"] for attempt in explanation["attempts"]] == ["SUCCEEDED"]
+    assert explanation["status"]["times"]["unreported_seconds"] == 640
+    assert names(agent.sync()["cancels"]) == ["runs"]
+    agent.finish(["runs"], "ABORTED")
+    assert phase(agent, "runs") == ("ABORTED", "DRAINED")
+
+
 def test_what_had_not_started_when_its_cluster_is_drained_goes_elsewhere(
     play: Play, context: Context, clock: Clock
 ) -> None:

@@ -16,6 +16,7 @@ from admin.services import decision_views
 from admin.services.context import Context
 from admin.services.evictions import end_drained, evict_from_lost
 from admin.services.fleet import find_cluster, view_clusters
+from admin.services.queueing_budgets import end_overdue
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.store import fleet
 from admin.store.cluster_events import ClusterEvent
@@ -150,6 +151,38 @@ def test_the_room_that_one_takes_is_gone_for_the_next(api: FlaskClient, context:
     switch(api, "east", "cordon")
     decide_waiting(context)
     assert [execution(api, name).get("cluster") for name in ("first", "second")] == ["west", None]
+
+
+@pytest.mark.usefixtures("west")
+def test_what_would_wait_beyond_its_queueing_budget_is_said_to_fail_and_when(
+    app: Flask, api: FlaskClient, context: Context, east: PlayedAgent, app_clock: Clock
+) -> None:
+    put_attribute(api, "domain", "quality_of_service", {"spec": {"queueing_budget": "90s"}})
+    add(api, "alone", "again", retry={"on_lost": "retry", "attempts": 2, "backoff": "30s"})
+    east.start()
+    add(api, "both", "moves")
+    add(api, "alone", "offered", "fails")
+    east.offered(2)
+    with nothing_stored(context):
+        answer = preview(api, "drain", deadline="10m")
+    over = (app_clock() + timedelta(seconds=90)).isoformat(timespec="seconds").replace("+00:00", "Z")
+    assert effects(answer) == {
+        "moves": ("MOVES", "west"),
+        "fails": ("TIMES_OUT", None),
+        "offered": ("TIMES_OUT", None),
+        "again": ("RUNS_AGAIN", None),
+    }
+    told = {effect["id"]["name"]: effect for effect in answer["effects"]}
+    for name in ("fails", "offered"):
+        start = f"Fails for its queueing budget at {over} (TIMED_OUT), unless a cluster takes it before. No cluster of "
+        assert told[name]["message"].startswith(start)
+        assert datetime.fromisoformat(told[name]["at"]) == app_clock() + timedelta(seconds=90)
+    later = (app_clock() + timedelta(seconds=720)).isoformat(timespec="seconds").replace("+00:00", "Z")
+    assert f"waits to run again. Fails for its queueing budget at {later} (TIMED_OUT)" in told["again"]["message"]
+    switch(api, "east", "drain", deadline="10m")
+    decide_waiting(context)
+    app_clock.advance(91)
+    assert "fails" in [ended.name for ended in end_overdue(context_of(app))]
 
 
 @pytest.mark.usefixtures("west")

@@ -137,7 +137,7 @@ def test_what_found_every_cluster_full_is_placed_when_a_report_frees_room(
     for name in ("f0", "f1", "f2"):
         answer = created(api, name, **pool("gpu"))
         assert ("cluster" in answer, answer["closure"]["reason"]["code"]) == (False, "CLUSTERS_FULL")
-    assert "'a' is full: 2 of 2 executions assigned" in answer["closure"]["reason"]["message"]
+    assert "'a' is full (2 of 2 executions taken)" in answer["closure"]["reason"]["message"]
     report(api, "b", capacity={"executions": 9}, free={"executions": 3})
     decide_waiting(context)
     assert [state(api, name) for name in ("f0", "f1", "f2")] == [
@@ -155,7 +155,7 @@ def test_a_node_is_shared_by_as_many_jobs_as_have_room_on_it(api: FlaskClient, c
     for number in range(4):
         assert created(api, f"e{number}", **pool("gpu"), job=job)["cluster"] == "a"
     reason = created(api, "fifth", **pool("gpu"), job=job)["closure"]["reason"]
-    assert reason["message"].endswith("'a' is full: 4 of 4 cpu assigned.")
+    assert reason["message"].endswith("'a' is full (4 of 4 cpu taken).")
     terminate(api, "e0")
     decide_waiting(context)
     assert state(api, "fifth") == ("a", "ASSIGNED")
@@ -174,7 +174,7 @@ def test_an_exclusive_job_needs_whole_nodes_and_leaves_them_to_nobody(api: Flask
     assert created(api, "second", **pool("gpu"), job=shared)["cluster"] == "b"
     assert created(api, "third", **pool("gpu"), job=alone)["cluster"] == "b"
     reason = created(api, "fourth", **pool("gpu"), job=alone)["closure"]["reason"]
-    assert "'b' is full: 5 of 8 cpu assigned, 4 wanted" in reason["message"]
+    assert "'b' is full (5 of 8 cpu taken, 4 wanted)" in reason["message"]
     terminate(api, "first")
     decide_waiting(context)
     assert state(api, "fourth") == ("a", "ASSIGNED")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
+from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     create,
@@ -25,6 +27,7 @@ from tests.support.placing import (
     register_plan,
     register_workflow,
 )
+from tests.support.statements import statements
 
 INPUTS = {
     "epochs": {"type": "integer"},
@@ -134,6 +137,50 @@ def test_a_workflow_beyond_the_limits_of_its_scope_is_registered_with_a_warning(
     assert f"limit of 2 set at launch-plan {place['project']}/development/wf/plan" in warning["message"]
     refused(create(shared, **launch("plan"), **place), 400, "above_limit")
     assert ok(register_plan(shared, "other", "wf", **place))["warnings"] == []
+
+
+def test_a_limit_that_refuses_every_run_of_a_workflow_is_warned_of(
+    shared_app: Flask, shared: FlaskClient, place: dict[str, str]
+) -> None:
+    def put(level: str, payload: Any, query: str = "", **names: str) -> list[Any]:
+        path = "/".join([f"{level.replace('-', '_')}_attributes", *place.values(), *names.values()])
+        body = {"attributes": {"matching_attributes": {"task_resource_attributes": payload}}}
+        warnings: list[Any] = ok(shared.put(f"{API}/{path}{query}", json=body))["warnings"]
+        return [warning for warning in warnings if warning["code"] == "above_limit"]
+
+    def stored() -> list[Any]:
+        listed = get(shared, "warnings")["warnings"]
+        return [warning for warning in listed if warning["code"] == "above_limit" and warning.get("project") in named]
+
+    named = {place["project"]}
+    small, large = ({"command": ["x"], "resources": {"requests": {"cpu": cpu}}} for cpu in ("1", "8"))
+    ok(register_workflow(shared, "small", job=small, **place))
+    ok(register_workflow(shared, "mended", version="v1", job=large, **place))
+    ok(register_workflow(shared, "mended", version="v2", job=small, **place))
+    for number in range(7):
+        ok(register_workflow(shared, f"large{number}", job=large, **place))
+    ok(register_workflow(shared, "exempt", job=large, **place))
+    assert put("workflow", {"limits": {"cpu": "16"}}, workflow="exempt") == []
+    assert put("project-domain", {"limits": {"cpu": "8", "memory": "1Gi"}}) == stored() == []
+    tried = put("project-domain", {"limits": {"cpu": "4"}}, "?dry_run=true")
+    assert stored() == []
+    [warning] = put("project-domain", {"limits": {"cpu": "4"}})
+    where = f"{place['project']}/{place['domain']}"
+    five = ", ".join(f"{where}/large{number} version v1 (requests.cpu 8)" for number in range(5))
+    assert warning["message"] == (
+        f"limits.cpu of 4 refuses every run of 7 registered workflows: {five} and 2 more. Raise it, or register "
+        "versions that ask for less."
+    )
+    assert warning["field"] == "limits.cpu"
+    assert [entry["message"] for entry in (*tried, *stored())] == [warning["message"]] * 2
+    ok(register_plan(shared, "plan", "large0", **place))
+    refused(create(shared, **launch("plan"), **place), 400, "above_limit")
+    [own] = put("workflow", {"limits": {"cpu": "2"}}, workflow="large1")
+    assert "of 1 registered workflow: " in own["message"]
+    assert len(stored()) == 2
+    with statements(context_of(shared_app)) as made:
+        put("project-domain", {"defaults": {"cpu": "1"}})
+    assert not [statement for statement in made if "workflows" in statement]
 
 
 def test_a_launch_plan_may_give_its_identity_in_the_older_form(shared: FlaskClient, place: dict[str, str]) -> None:

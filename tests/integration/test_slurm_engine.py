@@ -312,6 +312,23 @@ def test_capacity_and_what_is_free(engine: SlurmEngine) -> None:
     assert free == {"cpu": str(CPUS - 2), "memory": f"{MEMORY_MB - 512}Mi", "gpu": "0", "nodes": 0}
 
 
+def test_what_is_free_is_known_with_each_start_and_without_another_command(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert engine.room() is None
+    _, before = engine.capacity()
+    job = {"resources": {"requests": {"cpu": "2", "memory": "512Mi"}}}
+    handle = engine.submit(task_of(engine, "sleep 60", job=job))
+    running(engine, handle)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.commands, "run", None)
+        left = engine.room()
+    assert (before["cpu"], before["nodes"]) == (str(CPUS), 1)
+    assert left == {"cpu": str(CPUS - 2), "memory": f"{MEMORY_MB - 512}Mi", "gpu": "0", "nodes": 0}
+    assert engine.capacity()[1] == left
+    assert engine.room() == left  # what ran when the nodes were shown counts once
+
+
 def test_an_exclusive_job_has_its_node_to_itself(engine: SlurmEngine) -> None:
     handle = engine.submit(task_of(engine, "sleep 60", job={"resources": {"exclusive": True}}))
     running(engine, handle)

@@ -167,7 +167,7 @@ def test_the_rung_that_decided_is_named_with_the_one_that_it_outranks(agent: Pla
 def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Context) -> None:
     add(agent, "waits")
     report(agent.client, agent.cluster, capacity={"executions": 2}, free={"executions": 0})
-    assert ": birch is full (2 of 2 executions assigned); cluster" in message(agent, "waits")
+    assert ": birch is full (2 of 2 executions taken); cluster" in message(agent, "waits")
     switch(agent.client, agent.cluster, "cordon", reason="repair", claimed_by="otto")
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
     cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 s ago"
@@ -185,7 +185,7 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     created(agent.client, "unplaced", project=agent.project, **pool(f"full-{agent.project}"))
     clock.advance(61)
     text = message(agent, "unplaced")
-    assert text.startswith("QUEUED for 1 min 1 s: No cluster of pool 'full-p' is able: 'birch' is full: ")
+    assert text.startswith("QUEUED for 1 min 1 s: No cluster of pool 'full-p' is able: 'birch' is full (")
     assert (
         status(agent, "unplaced")["next"]
         == "It is decided again when something ends at one of these clusters, or the fleet changes."
@@ -294,7 +294,7 @@ def test_a_report_of_load_alone_counts(agent: PlayedAgent) -> None:
     add(agent, "waits")
     assert "is full" not in message(agent, "waits")
     agent.sync(report={"capacity": {"executions": 2}, "free": {"executions": 0}})
-    assert "birch is full (2 of 2 executions assigned)" in message(agent, "waits")
+    assert "birch is full (2 of 2 executions taken)" in message(agent, "waits")
 
 
 def test_an_end_in_the_queue_is_not_said_to_be_on_a_cluster(agent: PlayedAgent) -> None:

@@ -10,7 +10,7 @@ from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.json_text import JsonObject
 
-_TIMES = ("started_at", "ended_at")
+_TIMES = ("started_at", "ended_at", "silent_since")
 #: The outcomes of leases that never started.
 NOT_BEGUN = ("DECLINED", "RELEASED", "EVICTED")
 #: Reasons that say no more than the phase, or than the exit code or signal.
@@ -32,6 +32,7 @@ class AttemptRecord:
     started_at: datetime | None = None  #: by its agent's clock, else when its agent said so
     ended_at: datetime | None = None  #: by its agent's clock; None where it was not reported
     unconfirmed: bool | None = None  #: True where it was ended without its agent, so that its job may have gone on
+    silent_since: datetime | None = None  #: when its agent was last heard before the end, where it was silent then
 
     @property
     def shown_number(self) -> int | None:

@@ -142,6 +142,16 @@ class Outcome:
     started_at: datetime | None = None  #: of the native job, by the agent's clock
     ended_at: datetime | None = None
     is_confirmed: bool = True  #: False where it is not an agent that says so
+    silent_since: datetime | None = None  #: when its agent was last heard before this, where it was silent
+
+    def native_time(self, time: datetime | None, now: datetime) -> datetime | None:
+        """A time of the native job between the last sync and now; None unless its agent was silent.
+
+        Otherwise the admin has heard of it when it happened, and no agent's clock counts.
+        """
+        if time is None or self.silent_since is None:
+            return None
+        return min(max(time, self.silent_since), now)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -181,15 +191,18 @@ def phase_when_ended(execution: Endable, phase: Phase, reason: str) -> Phase | N
 
 
 def start(outcome: Outcome, now: datetime) -> Change:
-    """Mark an attempt as running."""
+    """Mark an attempt as running: since now, or since its job started while its agent was silent."""
+    started_at = outcome.native_time(outcome.started_at, now) or now
     values = {"phase": Phase.RUNNING.value, "reason": outcome.reason, "reason_message": outcome.message}
-    return Change(kind="RUNNING", values={**values, "started_at": now, **_native(outcome)})
+    return Change(kind="RUNNING", values={**values, "started_at": started_at, **_native(outcome)})
 
 
 def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: bool = True) -> Change:
     """End an attempt, and the execution with it unless another attempt follows; on the same cluster if it `stays`."""
     is_aborting = execution.phase == Phase.ABORTING.value
     is_drained = is_aborting and execution.reason == DRAINED
+    if is_drained and outcome.phase is Phase.SUCCEEDED:
+        return _succeed_before_drain(execution, outcome, now)
     if outcome.phase is not Phase.SUCCEEDED and (is_drained or not is_aborting):
         kind = CLUSTER_LOST if outcome.reason == CLUSTER_LOST or is_drained else outcome.phase.value
         wait = seconds_until_retry(execution, kind)
@@ -202,13 +215,27 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
         message = f"{message} It had succeeded by then."
     if is_aborting and outcome.reason == CLUSTER_LOST:
         message = f"{as_sentence(message)} {outcome.message}"
+    return _end(execution, replace(outcome, phase=phase, reason=reason, message=message), now)
+
+
+def _succeed_before_drain(execution: AttemptState, outcome: Outcome, now: datetime) -> Change:
+    """End an execution that had succeeded before its agent was told to end it for a drain."""
+    message = f"{as_sentence(outcome.message)} It had succeeded before the drain of its cluster reached it.".strip()
+    change = _end(execution, replace(outcome, message=message), now)
+    started_at = execution.started_at or outcome.native_time(outcome.started_at, now)
+    return replace(change, values={**change.values, **NOT_ABORTED, "started_at": started_at})
+
+
+def _end(execution: AttemptState, outcome: Outcome, now: datetime) -> Change:
+    """End an execution."""
     duration = outcome.duration
     if duration is None and execution.started_at is not None:
-        duration = (now - execution.started_at).total_seconds()
+        ended_at = outcome.native_time(outcome.ended_at, now) or now
+        duration = max(0.0, (ended_at - execution.started_at).total_seconds())
     values = {
-        "phase": phase.value,
-        "reason": reason,
-        "reason_message": message,
+        "phase": outcome.phase.value,
+        "reason": outcome.reason,
+        "reason_message": outcome.message,
         "finished_at": now,
         "duration": duration,
         "lease_expires_at": None,
@@ -216,8 +243,7 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
         **({} if outcome.is_confirmed else {"unconfirmed": True}),
         **_native(outcome),
     }
-    record = _record(execution, replace(outcome, phase=phase, reason=reason))
-    return Change(kind=phase.value, values=values, attempt=record)
+    return Change(kind=outcome.phase.value, values=values, attempt=_record(execution, outcome))
 
 
 def _record(execution: AttemptState, outcome: Outcome) -> AttemptRecord:
@@ -234,7 +260,12 @@ def _record(execution: AttemptState, outcome: Outcome) -> AttemptRecord:
         started_at=outcome.started_at or execution.started_at,
         ended_at=outcome.ended_at,
         unconfirmed=None if outcome.is_confirmed else True,
+        silent_since=outcome.silent_since,
     )
+
+
+#: The values of an execution that nobody ends any more.
+NOT_ABORTED = {"abort_cause": None, "abort_principal": None}
 
 
 def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
@@ -250,8 +281,7 @@ def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float
         "not_before": now + timedelta(seconds=wait) if wait else None,
         "queue_deadline": queue_deadline(execution.content["quality_of_service"], now + timedelta(seconds=wait)),
         "started_at": None,
-        "abort_cause": None,
-        "abort_principal": None,
+        **NOT_ABORTED,
         **({"reason": "RETRY"} if stays and not is_lost else {"cluster": None, "reason": UNDECIDED}),
         "reason_message": message,
     }
@@ -290,7 +320,8 @@ def wait_for_other(execution: AttemptState, since: datetime) -> Change:
 def _fall_silent(execution: AttemptState, since: datetime, *, is_taken_over: bool = False) -> Change:
     is_aborting = execution.phase == Phase.ABORTING.value
     silence = describe_silence(execution.cluster, since, is_taken_over=is_taken_over, is_aborting=is_aborting)
-    message = f"{silence} {may_still_run(is_aborting=is_aborting)}. `rainbowctl delete execution --giveUp` gives it up."
+    may_run = may_still_run(is_aborting=is_aborting, is_drained=execution.reason == DRAINED)
+    message = f"{silence} {may_run}. `rainbowctl delete execution --giveUp` gives it up."
     values: dict[str, Any] = {"silent_since": since}
     if not is_aborting:
         values |= {"reason": CLUSTER_SILENT, "reason_message": message}
@@ -313,7 +344,13 @@ def evict(execution: AttemptState, since: datetime, now: datetime) -> Change:
     if not may_have_started(execution):
         values = {**_next_attempt(execution), "cluster": None, "reason": UNDECIDED, "reason_message": message}
         return _give_back("EVICTED", execution, {**values, "unstarted": execution.unstarted + 1})
-    outcome = Outcome(phase=Phase.FAILED, reason=CLUSTER_LOST, message=f"{message} {UNCONFIRMED}", is_confirmed=False)
+    outcome = Outcome(
+        phase=Phase.FAILED,
+        reason=CLUSTER_LOST,
+        message=f"{message} {UNCONFIRMED}",
+        is_confirmed=False,
+        silent_since=since,
+    )
     return finish(execution, outcome, now)
 
 
@@ -322,10 +359,13 @@ def describe_drain(by: Provenance | None) -> str:
     return f"Its cluster was drained ({by.describe(None)})." if by is not None else "Its cluster was drained."
 
 
-def end_for_drain(execution: AttemptState, by: Provenance | None) -> Change | None:
+def end_for_drain(
+    execution: AttemptState, by: Provenance | None, silent_since: datetime | None = None
+) -> Change | None:
     """End an execution because the drain of its cluster is over: ask its agent, or queue what had not started.
 
-    None for one that is being ended already.
+    An agent that has been silent since some time is asked when it returns; nobody knows until then whether the job has
+    ended. None for one that is being ended already.
     """
     message = describe_drain(by)
     if not may_have_started(execution):
@@ -334,8 +374,15 @@ def end_for_drain(execution: AttemptState, by: Provenance | None) -> Change | No
         return None
     name = None if by is None else by.claimed_by or by.author
     values = {"phase": Phase.ABORTING.value, "reason": DRAINED, "reason_message": message}
+    told = None
+    if silent_since is not None:
+        silence = describe_silence(execution.cluster, silent_since, is_aborting=True)
+        told = f"{message} {silence} {may_still_run(is_aborting=True, is_drained=True)}."
     return Change(
-        kind=Phase.ABORTING.value, values={**values, "abort_cause": message, "abort_principal": name}, by=name
+        kind=Phase.ABORTING.value,
+        values={**values, "abort_cause": message, "abort_principal": name},
+        message=told,
+        by=name,
     )
 
 

@@ -31,7 +31,7 @@ _ENDS = {Phase.SUCCEEDED, Phase.FAILED, Phase.TIMED_OUT}
 _NEXT: dict[Phase, set[Phase]] = {
     Phase.QUEUED: {Phase.RUNNING, *_ENDS, Phase.ABORTING, Phase.ABORTED},
     Phase.RUNNING: {*_ENDS, Phase.ABORTING, Phase.ABORTED},
-    Phase.ABORTING: {Phase.ABORTED},
+    Phase.ABORTING: {Phase.SUCCEEDED, Phase.ABORTED},  # the first only where a drain came too late
     Phase.SUCCEEDED: set(),
     Phase.FAILED: set(),
     Phase.TIMED_OUT: set(),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from admin.core.executions.attempts import (
+    NOT_ABORTED,
     AttemptState,
     Change,
     Outcome,
@@ -97,7 +98,7 @@ def apply_report(
         return None
     if report == "RELEASED" and is_aborting and execution.reason == DRAINED:
         change = requeue(execution, outcome.message or "Its cluster was drained before it had started.", stays=False)
-        return replace(change, values={**change.values, "abort_cause": None, "abort_principal": None})
+        return replace(change, values={**change.values, **NOT_ABORTED})
     if phase is Phase.RUNNING:
         return None if is_aborting else start(outcome, now)
     if phase is not None:

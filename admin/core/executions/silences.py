@@ -24,6 +24,7 @@ class Silence:
     given_up_at: datetime  #: when the cluster is given up
     has_started: bool  #: or may have
     is_aborting: bool
+    is_drained: bool = False  #: it is being ended for a drain
     is_retried: bool  #: another attempt follows if its cluster is lost
     is_taken_over: bool = False  #: another agent serves the cluster now
     is_lost: bool = False  #: the cluster counts as lost already
@@ -66,7 +67,7 @@ class Silence:
     def _prospect(self, now: datetime) -> str:
         end = f"{self._end}{_when(self.next_at, now)}"
         if self.on_lost == "wait":
-            may_run = may_still_run(is_aborting=self.is_aborting)
+            may_run = may_still_run(is_aborting=self.is_aborting, is_drained=self.is_drained)
             return f"{may_run} (on_lost: wait); else {end} (agents.giveUpAfter)."
         return f"{self._job(now)} (on_lost: {self.on_lost}); {end}, when the cluster is lost."
 
@@ -114,10 +115,11 @@ def foresee_silence(on_lost: str, give_up_seconds: float, *, is_retried: bool) -
     return f"{job}; {end}{used_up} when the cluster is lost (on_lost: {on_lost})."
 
 
-def may_still_run(*, is_aborting: bool) -> str:
+def may_still_run(*, is_aborting: bool, is_drained: bool = False) -> str:
     """What becomes of a job at a silent cluster when its agent returns."""
     effect = "it is ended" if is_aborting else "its result counts"
-    return f"Its job may still run, and {effect} when the agent returns"
+    unless = ", unless it has succeeded by then" if is_aborting and is_drained else ""
+    return f"Its job may still run, and {effect} when the agent returns{unless}"
 
 
 def unconfirmed(cause: str) -> str:

@@ -9,6 +9,7 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
+from admin.core.executions.run_times import Times
 from admin.core.executions.silences import as_sentence
 from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
@@ -17,15 +18,6 @@ from admin.core.provenance import show_name, split_name
 from admin.core.times import show_due, show_duration
 
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Times:
-    """How the time since an execution was created was spent, in seconds."""
-
-    waiting: float  #: in the queue, in back-off and until its cluster started it
-    running: float  #: of all its attempts
-    total: float  #: until it ended, or until now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +68,7 @@ class Circumstances:
     times: Times | None = None
     has_started: bool = False
     duration: float | None = None
+    late: str = ""  #: that its end was reported late, because its agent was silent
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
@@ -129,10 +122,14 @@ class Circumstances:
             return f"ABORTING{self._where} for {age}{self._by}: {self._reason}"
         if self.phase is Phase.SUCCEEDED:
             took = f" after {show_duration(self.duration)}" if self.duration is not None else ""
-            return f"SUCCEEDED{self._where} {age} ago{took}{self._of}: {self.route}."
+            return f"SUCCEEDED{self._where} {age} ago{took}{self._of}{self._late}: {self.route}."
         if self.phase is Phase.ABORTED:
-            return f"ABORTED{self._where} {age} ago{self._by}: {self._end}"
-        return f"{self.phase.value}{self._where} {age} ago{self._of}: {self._end}"
+            return f"ABORTED{self._where} {age} ago{self._by}{self._late}: {self._end}"
+        return f"{self.phase.value}{self._where} {age} ago{self._of}{self._late}: {self._end}"
+
+    @property
+    def _late(self) -> str:
+        return f" ({self.late})" if self.late else ""
 
     @property
     def _end(self) -> str:

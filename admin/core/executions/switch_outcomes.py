@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from admin.core.executions.attempts import (
     waits_for_agent,
 )
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.silence import silent_since
@@ -27,6 +28,7 @@ class Outcome(Enum):
 
     MOVES = "MOVES"  # to another cluster
     WAITS = "WAITS"  # no cluster would take it
+    TIMES_OUT = "TIMES_OUT"  # the same until its queueing budget is over, which ends it
     RUNS_ON = "RUNS_ON"
     RUNS_AGAIN = "RUNS_AGAIN"  # it is ended at the deadline, and another attempt follows
     ENDS = "ENDS"  # it is ended at the deadline
@@ -69,6 +71,25 @@ def of_placement(cluster: str | None, reason: str) -> SwitchOutcome:
     if cluster is None:
         return SwitchOutcome(outcome=Outcome.WAITS, message=reason, cluster=None)
     return SwitchOutcome(outcome=Outcome.MOVES, message=f"Moves to {cluster}.", cluster=cluster)
+
+
+def within_budget(queued: SwitchOutcome, deadline: datetime | None, *, is_leased: bool = False) -> SwitchOutcome:
+    """The outcome for an execution in the queue whose queueing budget is over at a deadline, if it has one.
+
+    One that an agent has is not ended for it before the agent gives it back.
+    """
+    if deadline is None or queued.outcome not in (Outcome.WAITS, Outcome.MOVES):
+        return queued
+    decided_at = queued.at or deadline
+    if queued.outcome is Outcome.MOVES and (queued.at is None or decided_at < deadline):
+        return queued
+    at = max(deadline, decided_at) if is_leased else deadline
+    message = f"{_tell_budget(at)} {queued.message}"
+    return replace(queued, outcome=Outcome.TIMES_OUT, message=message, cluster=None, at=at)
+
+
+def _tell_budget(at: datetime) -> str:
+    return f"Fails for its queueing budget at {show_time(at)} (TIMED_OUT), unless a cluster takes it before."
 
 
 def of_settings(cluster: str | None, redecided: str | None, reason: str) -> SwitchOutcome:
@@ -211,6 +232,10 @@ def _ended(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None
         message = f"{ended}; its retry allows no further attempt."
         return SwitchOutcome(outcome=Outcome.ENDS, message=message, cluster=attempt.cluster, at=deadline)
     cluster = decision.cluster
-    then = f"runs again at {cluster}." if cluster is not None else f"waits to run again. {decision.message}"
+    then = f"runs again at {cluster}."
+    if cluster is None:
+        wait = timedelta(seconds=seconds_until_retry(attempt, CLUSTER_LOST) or 0)
+        over = queue_deadline(attempt.content.get("quality_of_service", {}), deadline + wait)
+        then = " ".join(["waits to run again.", *([] if over is None else [_tell_budget(over)]), decision.message])
     message = f"{ended}, and {then}"
     return SwitchOutcome(outcome=Outcome.RUNS_AGAIN, message=message, cluster=cluster, at=deadline)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section, read
@@ -92,6 +92,26 @@ def without_nulls(value: Any) -> Any:
     return {name: without_nulls(item) for name, item in value.items() if item is not None}
 
 
+class AboveLimit(NamedTuple):
+    """An amount that a job asks for, above the limit of its resource."""
+
+    part: str  #: `requests` or `limits`
+    resource: str
+    amount: str
+    limit: str
+
+
+def above_limits(job: Mapping[str, Any], limits: Mapping[str, str | None]) -> Iterator[AboveLimit]:
+    """What a job asks for beyond limits."""
+    resources = job.get("resources", {})
+    for resource in TASK_RESOURCES:
+        limit = limits.get(resource)
+        for part in ("requests", "limits"):
+            amount = resources.get(part, {}).get(resource)
+            if amount is not None and limit is not None and parse_quantity(amount) > parse_quantity(limit):
+                yield AboveLimit(part, resource, amount, limit)
+
+
 def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict[str, Any]:
     """A job with the defaults filled in and the limits enforced; Invalid for a request above a limit.
 
@@ -101,15 +121,13 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
     requests, limits = dict(resources.get("requests", {})), dict(resources.get("limits", {}))
     allowed_defaults, allowed_limits = allowed.value.get("defaults", {}), allowed.value.get("limits", {})
     problems: list[Problem] = []
+    for part, resource, amount, limit in above_limits(job, allowed_limits):
+        origin = allowed.origins["limits", resource]
+        reason = f"{amount} is above the limit of {limit} set {origin}: ask for less, or raise it."
+        setting = origin.setting(allowed.kind.name, f"limits.{resource}")
+        problems.append(Problem(field=f"{path}.resources.{part}.{resource}", reason=reason, setting=setting))
     for resource in TASK_RESOURCES:
         most = allowed_limits.get(resource)
-        for part, amount in (("requests", requests.get(resource)), ("limits", limits.get(resource))):
-            if amount is not None and most is not None and parse_quantity(amount) > parse_quantity(most):
-                origin = allowed.origins["limits", resource]
-                reason = f"{amount} is above the limit of {most} set {origin}: ask for less, or raise it."
-                field = f"{path}.resources.{part}.{resource}"
-                setting = origin.setting(allowed.kind.name, f"limits.{resource}")
-                problems.append(Problem(field=field, reason=reason, setting=setting))
         request = requests.get(resource) or limits.get(resource) or capped(allowed_defaults.get(resource), most)
         if request is None:
             continue

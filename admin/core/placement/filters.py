@@ -120,14 +120,14 @@ def _sizes(resources: Iterable[str], demand: Amounts, capacity: Amounts) -> str:
 
 def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     return {
-        candidate.position: f"is full: {_uses(short, taken, free, candidate.cluster.capacity or {})}"
+        candidate.position: f"is full ({_uses(short, taken, free, candidate.cluster.capacity or {})})"
         for candidate in candidates
         if (free := candidate.free) and (short := shortages(free, taken := workload.takes_of(candidate.cluster)))
     }
 
 
 def _uses(resources: Iterable[str], demand: Amounts, free: Amounts, capacity: Amounts) -> str:
-    """What is left of resources of which a job wants more: `8 of 8 cpu assigned`, `7 of 8 cpu assigned, 2 wanted`."""
+    """What is left of resources of which a job wants more: `8 of 8 cpu taken`, `7 of 8 cpu taken, 2 wanted`."""
     return ", ".join(_use(resource, demand[resource], free[resource], capacity.get(resource)) for resource in resources)
 
 
@@ -136,8 +136,8 @@ def _use(resource: str, demand: int, free: int, capacity: int | None) -> str:
     if capacity is None:
         return f"{format_amount(resource, free)} {resource} free, {wanted}"
     used, size = format_amount(resource, max(0, capacity - free)), format_amount(resource, capacity)
-    assigned = f"{used} of {size} {resource} assigned"
-    return f"{assigned}, {wanted}" if free > 0 else assigned
+    taken = f"{used} of {size} {resource} taken"
+    return f"{taken}, {wanted}" if free > 0 else taken
 
 
 def _missing_plugin(candidates: Sequence[Candidate], workload: Workload) -> Drops:

@@ -30,6 +30,7 @@ class WarningCode(StrEnum):
     OVERRIDES_DOMAIN = "overrides_domain"
     DEFAULT_CAPPED = "default_capped"
     ZERO_LIMIT = "zero_limit"
+    ABOVE_LIMIT = "above_limit"
     UNREAD_FIELD = "unread_field"
     OUTDATED_PAYLOAD = "outdated_payload"
     UNDECLARED_KIND = "undeclared_kind"

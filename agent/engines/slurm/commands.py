@@ -33,7 +33,7 @@ _PREFIX = re.compile(
 )
 #: The most ids in one command line.
 _MOST_IDS = 500
-_QUEUE_FIELDS = ("JobID", "Name", "State", "exit_code", "StartTime", "EndTime", "NodeList", "Reason")
+_QUEUE_FIELDS = ("JobID", "Name", "State", "exit_code", "StartTime", "EndTime", "NodeList", "Reason", "tres-alloc")
 _ACCOUNTING_FIELDS = "JobIDRaw,JobName,State,ExitCode,Start,End,NodeList"
 _COMPLETED_FIELDS = ("JobId", "Name", "JobState", "ExitCode", "StartTime", "EndTime", "NodeList")
 _COMPLETED_TAIL_BYTES = 4 << 20
@@ -56,6 +56,8 @@ class NativeJob:
     #: The node list, unexpanded: `n[1-3]`.
     nodes: str = ""
     reason: str = ""
+    #: What it has of its nodes: `cpu=4,mem=2G,node=1,billing=4,gres/gpu=1`.
+    allocated: str = ""
 
 
 class Refusal(EngineError):
@@ -223,8 +225,9 @@ def _reason(text: str) -> str:
 
 
 def _native_job(fields: Iterable[str], *, local: bool = False) -> NativeJob:
-    """A job from the texts that Slurm prints, in the order of `_QUEUE_FIELDS`; the reason may be missing."""
-    id, name, state, status, start, end, nodes, *reason = fields
+    """A job from the texts that Slurm prints, in the order of `_QUEUE_FIELDS`; the last two may be missing."""
+    id, name, state, status, start, end, nodes, *details = fields
+    reason, allocated = details or ("", "")
     code, signal = _split_status(status)
     return NativeJob(
         id,
@@ -236,7 +239,8 @@ def _native_job(fields: Iterable[str], *, local: bool = False) -> NativeJob:
         _moment(start, local=local),
         _moment(end, local=local),
         _value(nodes),
-        _value("".join(reason)),
+        _value(reason),
+        _value(allocated),
     )
 
 

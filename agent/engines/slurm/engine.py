@@ -32,7 +32,7 @@ from agent.engines.command_engine import TASK, CommandEngine, is_locked
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
-from agent.engines.slurm.nodes import Partitions, sum_capacity
+from agent.engines.slurm.nodes import Partitions, Room
 from agent.engines.slurm.script import arguments, batch_script, check_environment
 from agent.engines.slurm.states import phase_of, recorded_state, state_of
 from agent.files import rewrite_file, write_json
@@ -75,6 +75,7 @@ class SlurmEngine(CommandEngine):
             raise OptionError("engineOptions.arguments: must be a list of texts, each an argument of sbatch")
         self.commands = SlurmCommands(self.options["configuration"], timeout_seconds, clock)
         self.partitions = Partitions(self.commands, clock)
+        self._room = Room()
         #: Until when guarded jobs whose script has not begun yet may go on, by key.
         self._leases: dict[str, float] = {}
         #: When Slurm was first found not to know a job, by key.
@@ -86,7 +87,11 @@ class SlurmEngine(CommandEngine):
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All nodes, and what is not allocated on those that are up."""
-        return sum_capacity(self.commands.records("--details", "show", "nodes"))
+        return self._room.show(self.commands.records("--details", "show", "nodes"))
+
+    def room(self) -> dict[str, Any] | None:
+        """What is free after the jobs that have started since capacity()."""
+        return self._room.free()
 
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""
@@ -147,6 +152,7 @@ class SlurmEngine(CommandEngine):
             job = jobs.get(handle.native_id)
             # Slurm reuses ids.
             if job is None or job.name != handle.key:
+                self._room.forget(handle.native_id)
                 forgotten.append(handle)
                 continue
             with contextlib.suppress(OSError):  # asked for again; the others must not wait for it
@@ -201,6 +207,7 @@ class SlurmEngine(CommandEngine):
             nodes = self.commands.expand_nodes(job.nodes)
         except Refusal:
             nodes = (job.nodes,)
+        self._room.note(job, nodes, is_running=phase_of(job) is NativePhase.RUNNING)
         return state_of(job, nodes, self.directory / job.name)
 
     def cancel(self, handle: Handle) -> None:
@@ -277,6 +284,7 @@ class SlurmEngine(CommandEngine):
     def forget(self, handle: Handle) -> None:
         """Remove the job's directory after keepSeconds."""
         self._missing_since.pop(handle.key, None)
+        self._room.forget(handle.native_id)
         super().forget(handle)
 
 

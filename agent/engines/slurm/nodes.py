@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Task
-from agent.engines.slurm.commands import SlurmCommands
+from agent.engines.slurm.commands import NativeJob, SlurmCommands
 from agent.engines.slurm.script import minutes, shape
 from ctl.client.words import did_you_mean, listed
 
@@ -29,13 +30,71 @@ _NOT_USABLE = {
 }
 
 
-def sum_capacity(nodes: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The capacity of all nodes, and what is not allocated on those that are up.
+class Room:
+    """What is free on the nodes of a cluster: as they were last shown, less what jobs have that have started since.
 
-    A node that is down counts in the first, so that jobs which need it wait instead of being refused.
+    What starts is seen by a command that is run anyway. A job that started at about the time when the nodes were shown
+    may count twice until they are shown again, and one that has ended counts until then.
     """
+
+    def __init__(self) -> None:
+        self._free: Counter[str] | None = None  #: when the nodes were last shown
+        self._idle: set[str] = set()  #: nodes without a job then
+        self._counted: set[str] = set()  #: jobs that ran then
+        self._running: dict[str, tuple[Counter[str], Collection[str]]] = {}  #: what each job has, and its nodes, by id
+
+    def show(self, nodes: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The capacity of all nodes, and what is not allocated on those that are up.
+
+        A node that is down counts in the first, so that jobs which need it wait instead of being refused.
+        """
+        total, self._free, self._idle = _sum(nodes)
+        self._counted = set(self._running)
+        return _quantities(total), _quantities(self._free)
+
+    def note(self, job: NativeJob, nodes: Collection[str], *, is_running: bool) -> None:
+        """Note whether a job runs."""
+        if is_running:
+            self._running[job.id] = (_amounts(job.allocated), nodes)
+        else:
+            self.forget(job.id)
+
+    def forget(self, id: str) -> None:
+        """Note that a job does not run."""
+        self._running.pop(id, None)
+
+    def free(self) -> dict[str, Any] | None:
+        """What is free by now; None before the nodes were shown."""
+        if self._free is None:
+            return None
+        left, idle = self._free.copy(), self._idle
+        for id in self._running.keys() - self._counted:
+            amounts, nodes = self._running[id]
+            left.subtract(amounts)
+            idle = idle - set(nodes)
+        left["nodes"] = len(idle)
+        return _quantities(Counter({resource: max(0, amount) for resource, amount in left.items()}))
+
+
+def _amounts(tres: str) -> Counter[str]:
+    """The cores, MiB and gpus in `cpu=4,mem=2G,node=1,billing=4,gres/gpu=1`."""
+    values = dict(entry.split("=", 1) for entry in tres.split(",") if "=" in entry)
+    return Counter(
+        cpu=_number(values.get("cpu")), memory=_mebibytes(values.get("mem", "")), gpu=_number(values.get("gres/gpu"))
+    )
+
+
+def _mebibytes(text: str) -> int:
+    """`512M` or `1.50G` in MiB, which Slurm means where it names no unit."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text)
+    return math.ceil(float(match.group(1)) * 1024.0 ** ("KMGTP".find(match.group(2) or "M") - 1)) if match else 0
+
+
+def _sum(nodes: Sequence[Mapping[str, str]]) -> tuple[Counter[str], Counter[str], set[str]]:
+    """What all nodes have, what is not allocated on those that are up, and the names of those without a job."""
     total: Counter[str] = Counter()
     free: Counter[str] = Counter()
+    idle: set[str] = set()
     for node in nodes:
         state = node.get("State", "UNKNOWN")
         flags = set(re.findall(r"[A-Z_]+", state))
@@ -52,7 +111,9 @@ def sum_capacity(nodes: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any], di
                 gpu=max(0, gpu - _gpus(node.get("GresUsed", ""))),
                 nodes=int("IDLE" in flags),
             )
-    return _quantities(total), _quantities(free)
+            if "IDLE" in flags:
+                idle.add(node.get("NodeName", ""))
+    return total, free, idle
 
 
 def _quantities(sums: Counter[str]) -> dict[str, Any]:

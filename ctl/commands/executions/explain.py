@@ -194,9 +194,17 @@ def _times(explanation: Document) -> list[str]:
     times = (explanation.get("status") or {}).get("times")
     if not times:
         return []
-    run, total = int(times["run_seconds"]), int(times["total_seconds"])
-    waiting = total - run  # of whole seconds, so that what is shown adds up
-    return [f"times     waited {format_duration(waiting)}, ran {format_duration(run)}, {format_duration(total)} in all"]
+    names = ("run_seconds", "unreported_seconds", "unknown_seconds", "total_seconds")
+    run, late, unknown, total = (int(times.get(name) or 0) for name in names)
+    waiting = total - run - late - unknown  # of whole seconds, so that what is shown adds up
+    parts = [
+        f"waited {format_duration(waiting)}",
+        f"ran {format_duration(run)}",
+        f"end reported {format_duration(late)} late" if late else "",
+        f"{format_duration(unknown)} not known" if unknown else "",
+        f"{format_duration(total)} in all",
+    ]
+    return [f"times     {', '.join(part for part in parts if part)}"]
 
 
 def _attempts(printer: Printer, explanation: Document) -> list[str]:
@@ -222,8 +230,12 @@ def _attempt(printer: Printer, attempt: Document) -> str:
     where += _nodes(printer, attempt.get("nodes") or [])
     by = f": {_ended_by(printer, attempt)}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
     ended = f"ended {printer.when(attempt['ended_at'])}" if attempt.get("ended_at") else ""
+    is_late = attempt.get("silent_since") and attempt.get("reported_at") and not attempt.get("confirmed_at")
+    if ended and is_late:
+        ended += f", reported {printer.when(attempt['reported_at'])}"
     if attempt.get("reported_at") and not ended and attempt.get("started_at"):
-        ended = f"end reported {printer.when(attempt['reported_at'])}"
+        silent = f" (silent since {printer.when(attempt['silent_since'])})" if is_late else ""
+        ended = f"end reported {printer.when(attempt['reported_at'])}{silent}"
         # An older admin has no `unconfirmed`.
         if attempt.get("unconfirmed") or (reason_code(attempt) == "CLUSTER_LOST" and not attempt.get("confirmed_at")):
             ended = "end not confirmed"

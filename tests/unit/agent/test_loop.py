@@ -366,6 +366,46 @@ def test_what_is_free_is_reported_no_later_than_a_start(bench: Bench) -> None:
     assert [report["free"]["executions"] for report in (reports[0], reports[-1])] == [3, 2]
 
 
+class SharedEngine(FakeEngine):
+    """An engine that is asked every few seconds, and knows what is left in between."""
+
+    questions = 0
+    left: dict[str, Any] | None = None
+
+    def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.questions += 1
+        return super().capacity()
+
+    def room(self) -> dict[str, Any] | None:
+        return self.left
+
+
+def test_a_shared_engine_tells_what_is_free_after_a_start_without_being_asked_more_often(
+    bench: Bench, tmp_path: Path
+) -> None:
+    engine = SharedEngine(is_shared=True)
+    config = Config(cluster="alpha", endpoint=bench.script.url, state_directory=tmp_path, token_file=tmp_path, slots=2)
+    reporter = Reporter(config, SafeEngine(engine), bench.clock)
+    frees = []
+    for active, left in ((0, None), (1, None), (1, {"cpu": "1"}), (0, {"cpu": "2"})):
+        engine.left = left
+        work: Any = SimpleNamespace(intents=SimpleNamespace(active=active), problem=None)
+        reporter.measure(work)
+        assert reporter.report is not None
+        frees.append(reporter.report["free"])
+        bench.clock.advance(1)
+    assert frees == [
+        {"cpu": "2", "executions": 2},
+        {"cpu": "2", "executions": 1},
+        {"cpu": "1", "executions": 1},
+        {"cpu": "2", "executions": 2},
+    ]
+    assert engine.questions == 1
+    bench.clock.advance(5)
+    reporter.measure(work)
+    assert engine.questions == 2
+
+
 def test_a_replaced_agent_leaves_jobs_that_wait_for_it(bench: Bench) -> None:
     awaited = error("agent_replaced") | {"details": [{"field": "instance", "reason": "Executions wait for it."}]}
     names = {"project": "p", "domain": "d"}

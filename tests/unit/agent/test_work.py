@@ -661,6 +661,19 @@ def test_at_the_end_of_a_drain_what_had_not_started_is_handed_back(
     assert event_types(work)[-1] == expected
 
 
+@pytest.mark.parametrize(("code", "expected"), [("DRAINED", "SUCCEEDED"), ("TERMINATED", "ABORTED")])
+def test_what_succeeds_before_a_drain_ends_it_has_succeeded_unless_nobody_wants_it(
+    work: Work, engine: FakeEngine, clock: FakeClock, code: str, expected: str
+) -> None:
+    started(work, clock)
+    engine.jobs[KEY] = RUNNING
+    work.step()
+    work.cancel([{**REFERENCE, "reason": "Enough.", "code": code}])
+    engine.jobs[KEY] = SUCCEEDED
+    pass_time(work, clock, 2)
+    assert event_types(work)[-1] == expected
+
+
 def test_stopping_leaves_what_waits_in_the_queue_of_the_engine(
     work: Work, engine: FakeEngine, clock: FakeClock
 ) -> None:

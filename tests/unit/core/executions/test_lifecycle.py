@@ -20,6 +20,7 @@ LEGAL = {
     ("RUNNING", "TIMED_OUT"),
     ("RUNNING", "ABORTING"),
     ("RUNNING", "ABORTED"),
+    ("ABORTING", "SUCCEEDED"),
     ("ABORTING", "ABORTED"),
 }
 

@@ -28,7 +28,7 @@ WAITS = Circumstances(
     route="pool 'std' at domain d decides",
     position=3,
 )
-FULL = Verdict("room", False, "is full: 8 of 8 cpu assigned")
+FULL = Verdict("room", False, "is full (8 of 8 cpu taken)")
 NO_CLUSTER = replace(WAITS, cluster=None, position=None, reason="CLUSTERS_FULL", reason_message="None is able.")
 UNABLE = "No cluster of pool 'std' is able: 'birch' is draining, event 7, ana, 3 min ago."
 DRAIN = Drain(deadline=NOW + timedelta(minutes=2), by="event 7, ana, 3 min ago", is_retried=True)
@@ -52,7 +52,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (replace(WAITS, position=1), "QUEUED for 12 min, next at birch: pool 'std' at domain d decides."),
         (
             replace(WAITS, position=112, obstacle=FULL),
-            "QUEUED for 12 min, number 112 in line at birch: birch is full (8 of 8 cpu assigned); pool 'std' at "
+            "QUEUED for 12 min, number 112 in line at birch: birch is full (8 of 8 cpu taken); pool 'std' at "
             "domain d decides.",
         ),
         (

@@ -240,7 +240,7 @@ def test_room_is_reported_free_less_what_waits_and_never_below_zero() -> None:
     assert decide(pool("p"), fleet, needed, {"a": {"cpu": 500}}).cluster == "a"
     full = decide(pool("p"), fleet, needed, {"a": {"cpu": 9000}})
     assert full.code == "CLUSTERS_FULL"
-    assert "is full: 0 cpu free, 1500m wanted" in full.message
+    assert "is full (0 cpu free, 1500m wanted)" in full.message
 
 
 @pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
@@ -252,7 +252,7 @@ def test_nodes_are_shared_and_only_bound_how_many_a_job_may_ask_for(strategy: st
     full = decide(pool("p"), fleet, workload(cpu=1000, nodes=1), {"a": {"cpu": 1000, "executions": 1}})
     assert (full.code, full.message) == (
         "CLUSTERS_FULL",
-        "No cluster of pool 'p' is able: 'a' is full: 4 of 4 cpu assigned.",
+        "No cluster of pool 'p' is able: 'a' is full (4 of 4 cpu taken).",
     )
     too_small = decide(pool("p"), fleet, workload(cpu=1000, nodes=2), {})
     assert (too_small.code, too_small.evaluation.is_feasible) == ("CLUSTERS_TOO_SMALL", False)
@@ -269,9 +269,9 @@ def test_an_exclusive_job_takes_all_that_its_nodes_have_as_far_as_that_is_known(
     assert half.cluster == "a"
     spilled = decide(pool("p"), fleet, alone, {"a": {"cpu": 3501}})
     assert spilled.cluster == "b"
-    assert spilled.evaluation.verdicts[0][-1].reason == "is full: 3501m of 7 cpu assigned, 3500m wanted"
+    assert spilled.evaluation.verdicts[0][-1].reason == "is full (3501m of 7 cpu taken, 3500m wanted)"
     busy = pool_fleet("spill", {"a": capacity}, a=reports(free={"cpu": "6", "memory": "8Gi", "nodes": 0}))
-    assert "2 of 2 nodes assigned" in decide(pool("p"), busy, alone, {}).message
+    assert "2 of 2 nodes taken" in decide(pool("p"), busy, alone, {}).message
 
 
 def test_declared_capacity_is_room_until_a_cluster_has_reported() -> None:

@@ -134,7 +134,7 @@ def test_strategies_that_need_room_wait_when_every_cluster_is_full(strategy: str
     full = reports(capacity={"executions": 1}, free={"executions": 0})
     decision = decided(pool_fleet(strategy, {"a": {}, "b": {}}, a=full, b=full), pool("p"))
     assert (decision.cluster, decision.code) == (None, "CLUSTERS_FULL")
-    assert "'a' is full: 1 of 1 executions assigned" in decision.message
+    assert "'a' is full (1 of 1 executions taken)" in decision.message
     assert "'b' is full" in decision.message
 
 

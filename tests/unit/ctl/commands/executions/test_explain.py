@@ -133,3 +133,11 @@ def test_the_times_that_are_shown_add_up() -> None:
     times = {"waiting_seconds": 2.8, "run_seconds": 13.7, "total_seconds": 16.5}
     assert _times({"status": {"times": times}}) == ["times     waited 3 s, ran 13 s, 16 s in all"]
     assert _times({"status": {}}) == []
+    late = {"waiting_seconds": 2.9, "run_seconds": 600.2, "unreported_seconds": 3000.4, "total_seconds": 3603.5}
+    assert _times({"status": {"times": late}}) == [
+        "times     waited 3 s, ran 10 min, end reported 50 min late, 1 h in all"
+    ]
+    unknown = {"waiting_seconds": 0.0, "run_seconds": 5.0, "unknown_seconds": 60.0, "total_seconds": 65.0}
+    assert _times({"status": {"times": unknown}}) == [
+        "times     waited 0 s, ran 5 s, 1 min not known, 1 min 5 s in all"
+    ]

@@ -1,0 +1,91 @@
+"""Run times: how the time of an execution was spent, as far as its agents were heard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+_NONE = timedelta(0)
+
+
+class TimedAttempt(Protocol):
+    """The times of an attempt."""
+
+    @property
+    def started_at(self) -> datetime | None: ...
+
+    @property
+    def ended_at(self) -> datetime | None: ...  # of its native job
+
+    @property
+    def reported_at(self) -> datetime | None: ...  # when the admin heard of its end, or ended it
+
+    @property
+    def silent_since(self) -> datetime | None: ...  # when its agent was last heard before, where it was silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """How the time of one attempt was spent, from its start."""
+
+    running: timedelta
+    unreported: timedelta = _NONE  #: after its job had ended, until its agent was heard again
+    unknown: timedelta = _NONE  #: while its agent was silent, and nobody knows whether it ran
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How the time since an execution was created was spent, in seconds."""
+
+    waiting: float  #: in the queue, in back-off and until its cluster started it
+    running: float  #: of all its attempts
+    unreported: float  #: after a job had ended, until its agent was heard again
+    unknown: float  #: while an agent was silent, and nobody knows whether the job ran
+    total: float  #: until it ended, or until now
+
+
+def spend(attempt: TimedAttempt, now: datetime, silent_since: datetime | None, measured: float | None) -> Spent:
+    """How the time of an attempt was spent.
+
+    Of one that is not over `silent_since` says since when its agent is silent. `measured` is how many seconds it ran by
+    its agent.
+    """
+    over_at, since = attempt.reported_at or now, attempt.silent_since or silent_since
+    started_at, ended_at = attempt.started_at, attempt.ended_at
+    if since is not None and ended_at is None:
+        heard_until = min(since, over_at)
+        running = _NONE if started_at is None else max(_NONE, heard_until - started_at)
+        return Spent(running=running, unknown=over_at - max(heard_until, min(started_at or heard_until, over_at)))
+    running = _NONE if started_at is None else max(_NONE, (ended_at or over_at) - started_at)
+    if measured is not None:
+        running = timedelta(seconds=measured)
+    if since is None:
+        return Spent(running=running)
+    if started_at is not None:  # a job may go on after its attempt was ended without its agent
+        running = min(running, max(_NONE, over_at - started_at))
+    return Spent(running=running, unreported=late_by(attempt) or _NONE)
+
+
+def late_by(attempt: TimedAttempt) -> timedelta | None:
+    """How long before the admin heard of its end an attempt had ended, whose agent was silent; None of any other."""
+    if attempt.ended_at is None or attempt.silent_since is None or attempt.reported_at is None:
+        return None
+    ended_at = max(attempt.ended_at, attempt.silent_since)
+    return max(_NONE, attempt.reported_at - ended_at)
+
+
+def add_up(attempts: Iterable[Spent], total: timedelta) -> Times:
+    """How the time of an execution was spent: what its attempts did not spend, it waited."""
+    spent = list(attempts)
+    unreported = min(total, sum((attempt.unreported for attempt in spent), _NONE))
+    unknown = min(total - unreported, sum((attempt.unknown for attempt in spent), _NONE))
+    running = min(total - unreported - unknown, sum((attempt.running for attempt in spent), _NONE))
+    return Times(
+        waiting=(total - running - unreported - unknown).total_seconds(),
+        running=running.total_seconds(),
+        unreported=unreported.total_seconds(),
+        unknown=unknown.total_seconds(),
+        total=total.total_seconds(),
+    )
