@@ -207,7 +207,7 @@ def test_a_run_whose_clusters_are_unable_for_several_reasons_says_who_is_behind_
     closure = execution(agent.client, "unplaced", agent.project)["closure"]
     assert closure["reason"]["code"] == "CLUSTERS_UNABLE"
     assert message(agent, "unplaced") == (
-        "QUEUED for 0 s: No cluster of pool 'mixed-p' is able: 'birch' is full: 1 of 1 executions assigned; "
+        "QUEUED for 0 s: No cluster of pool 'mixed-p' is able: 'birch' is full (1 of 1 executions taken); "
         f"'oak-p' is cordoned (new disks), event {events[cordoned]}, anonymous (says otto), 0 s ago; "
         f"'elm-p' is disabled, event {events[off]}, anonymous (says ana), 0 s ago."
     )
