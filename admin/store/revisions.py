@@ -16,25 +16,30 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    Select,
     Table,
     Text,
     and_,
     bindparam,
+    cast,
     exists,
     func,
     or_,
     select,
     text,
     tuple_,
+    union,
 )
 
 from admin.core.changes import Authorship, LastChange, RowChange, RowKey
+from admin.core.fleet.definitions import FleetKind
+from admin.core.json_text import json_string
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
 from admin.store.database import UtcDateTime, head_table, metadata
-from admin.store.keys import KeyedQuery, scope_columns, scope_of
+from admin.store.keys import KeyedQuery, first_since, scope_columns, scope_of, within
 from admin.store.sql_types import AnyColumn, AnyRow, build
 
 #: Every writer locks it first, so that numbers have no gaps and follow the order of commits.
@@ -119,6 +124,7 @@ class RevisionFilter:
 
     kind: str | None = None
     name: str | None = None
+    member: str | None = None  #: beside those of a name: pools and labels whose members changed, this one among them
     domain: str | None = None
     project: str | None = None
     workflow: str | None = None
@@ -235,30 +241,30 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
             yield column == getattr(filters, column.name)
     if filters.actor is not None:
         yield or_(revisions.c.author == filters.actor, revisions.c.claimed_by == filters.actor)
-    yield from _within(filters.after, filters.before)
+    yield from within(revisions.c.number, revisions.c.created_at, filters.after, filters.before)
     named = [column == getattr(filters, column.name) for column in _KEY if getattr(filters, column.name) is not None]
     if filters.name and filters.kind:
-        yield revisions.c.number.in_(select(_changes.revision).where(*named, _IS_NAMED))
+        numbers = select(_changes.revision).where(*named, _IS_NAMED)
+        if filters.member is None:
+            yield revisions.c.number.in_(numbers)
+        else:
+            yield revisions.c.number.in_(union(numbers, _select_regrouped(filters.member)))
     elif filters.project:  # which the index of scopes leads with
         yield revisions.c.number.in_(select(_changes.revision).where(*named))
     elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
 
 
-def _within(after: datetime | None, before: datetime | None) -> Iterator[ColumnElement[bool]]:
-    """Revisions of a window of time.
+def _select_regrouped(cluster: str) -> Select[tuple[int]]:
+    """The revisions that changed the members of a pool or label, of which a cluster was or is one.
 
-    They come by number, and the index of times tells the first and last numbers that the window may have: by a sum, so
-    that this index is read and not the key. A clock that was set back makes that more than the window has, so the times
-    are compared as well.
+    Pools and labels are found by the index of names. In the text of their members only clusters are values in quotes.
     """
-    timed = revisions.alias("timed").c
-    if after is not None:
-        first = select(func.min(timed.number + 0)).where(timed.created_at >= after)
-        yield and_(revisions.c.created_at >= after, revisions.c.number >= first.scalar_subquery())
-    if before is not None:
-        last = select(func.max(timed.number + 0)).where(timed.created_at < before)
-        yield and_(revisions.c.created_at < before, revisions.c.number <= last.scalar_subquery())
+    before, after = (cast(column["members"], Text) for column in (_changes.before, _changes.after))
+    values = [f"{separator}{json_string(cluster)}" for separator in (":", ": ")]
+    names_it = or_(*(members.contains(value, autoescape=True) for members in (before, after) for value in values))
+    is_group = _changes.kind.in_((FleetKind.POOL.value, FleetKind.LABEL.value))
+    return select(_changes.revision).where(is_group, _IS_NAMED, before.is_distinct_from(after), names_it)
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:
@@ -317,6 +323,18 @@ def definition_changes_above(connection: Connection, kind: str, number: int, nam
     if name is not None:
         query = query.where(_changes.name == name)
     return [_change(row) for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal))]
+
+
+def definition_changes_since(
+    connection: Connection, kind: str, name: str, time: datetime, limit: int
+) -> list[tuple[RowChange, Provenance]]:
+    """The newest changes of a named definition since a time, oldest first, each with its revision."""
+    first = first_since(revisions.c.number, revisions.c.created_at, time)
+    query = select(revision_changes).where(_changes.kind == kind, _changes.name == name, _IS_NAMED)
+    newest = query.where(_changes.revision >= first).order_by(_changes.revision.desc()).limit(limit)
+    changes = [_change(row) for row in connection.execute(newest)]
+    made_by = provenance_of(connection, (change.revision for change in changes))
+    return [(change, made_by[change.revision]) for change in reversed(changes) if made_by[change.revision].at >= time]
 
 
 def first_change(connection: Connection, kind: str, name: str, number: int) -> int | None:
