@@ -170,7 +170,8 @@ def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, *
         problem = None if dry_run else follow_clock(context, now, 0)
         if problem is not None:
             raise CannotStart(problem)
-        deleted = _total(prune(context, settings.retention, now=now, dry_run=dry_run))
+        steps = prune(context, settings.retention, now=now, dry_run=dry_run, claimed_by=_local_user())
+        deleted = _total(steps)
     except SQLAlchemyError as error:
         raise CannotStart(
             f"The database failed: {driver_reason(error)}. What is deleted stays so; run it again for the rest."
@@ -212,12 +213,12 @@ def reconcile_command(config_file: str | None, database: str | None, clusters: t
         click.echo(f"nothing to reconcile: {name}", err=True)
 
 
-def _local_user() -> str | None:
-    """The user who runs the command; None if the system has no name for it."""
+def _local_user() -> str:
+    """The user who runs the command: the name, or the number where the system has no name for it."""
     try:
         return getuser()
     except (OSError, KeyError):
-        return None
+        return f"uid {os.getuid()}"
 
 
 def _total(steps: Iterable[Mapping[str, int]]) -> Counter[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from admin.api.current import context
 from admin.api.operations import Operations
+from admin.api.writes import authorship
 from admin.core.registrations import ACTIVE, Identifier
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import (
@@ -30,7 +31,9 @@ MOST_BYTES = 4 * 1024 * 1024
 @operations.add("POST", "/workflows", query=WriteQuery, body=RegisterBody, most_bytes=MOST_BYTES)
 def register_workflow(query: Fields, body: Fields) -> WorkflowRegistered:
     """Register a version of a workflow."""
-    workflow, is_new = registrations.register_workflow(context(), body["id"], body["spec"], dry_run=query["dry_run"])
+    workflow, is_new = registrations.register_workflow(
+        context(), body["id"], body["spec"], authorship=authorship(body), dry_run=query["dry_run"]
+    )
     return WorkflowRegistered(
         workflow=WorkflowAnswer.from_registered(workflow),
         created=is_new,
@@ -42,7 +45,12 @@ def register_workflow(query: Fields, body: Fields) -> WorkflowRegistered:
 def register_launch_plan(query: Fields, body: Fields) -> LaunchPlanRegistered:
     """Register a version of a launch plan."""
     launch_plan, is_new = registrations.register_launch_plan(
-        context(), body["id"], body["spec"], active=body["state"] == ACTIVE, dry_run=query["dry_run"]
+        context(),
+        body["id"],
+        body["spec"],
+        authorship=authorship(body),
+        active=body["state"] == ACTIVE,
+        dry_run=query["dry_run"],
     )
     return LaunchPlanRegistered(
         launch_plan=LaunchPlanAnswer.from_registered(launch_plan),

@@ -45,7 +45,7 @@ def list_revisions(query: Fields) -> RevisionsAnswer:
 
 @operations.add("GET", "/timeline", query=TimelineQuery)
 def list_timeline(query: Fields) -> TimelineAnswer:
-    """List revisions and what happened to clusters, newest first."""
+    """List revisions, registrations and what happened to clusters, newest first."""
     conditions = timeline_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
     page = timeline.list_entries(context(), conditions, position_of(query.get("token")), query["limit"])
     return TimelineAnswer.from_page(page)

@@ -15,6 +15,8 @@ from admin.core.settings.scopes import Scope
 
 #: The author of a change by an unidentified caller.
 ANONYMOUS = "anonymous"
+#: The author of what was registered before authors were recorded.
+UNKNOWN = "unknown"
 #: The version of a row that is not stored yet.
 UNSTORED = 0
 

@@ -49,6 +49,7 @@ class ExecutionCountsAnswer(Answer):
     counts: list[ExecutionCountAnswer]
     total: int
     unknown_names: UnknownNames = None
+    not_counted: Annotated[str | None, Meta(description="What was pruned, and might have been among them.")] = None
     token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
 
     @classmethod
@@ -59,5 +60,6 @@ class ExecutionCountsAnswer(Answer):
             counts=[ExecutionCountAnswer.from_group(group) for group in groups],
             total=sum(group.count for group in groups),
             unknown_names=UnknownNameAnswer.from_unknown(counted.unknown),
+            not_counted=counted.not_counted,
             token=token,
         )

@@ -23,8 +23,8 @@ def number_token(number: int | None) -> str | None:
     return None if number is None else token_of((number,))
 
 
-def key_of(token: str | None, length: int) -> tuple[str, ...] | None:
-    """The key in a token, None for the first page; Invalid for a token that no list gave."""
+def key_of(token: str | None, *lengths: int) -> tuple[str, ...] | None:
+    """The key in a token, of one of some lengths; None for the first page. Invalid for a token that no list gave."""
     if not token:
         return None
     try:
@@ -32,7 +32,7 @@ def key_of(token: str | None, length: int) -> tuple[str, ...] | None:
     except (ValueError, binascii.Error, RecursionError):
         key = None
     parts = key if isinstance(key, list) else []
-    if len(parts) != length or not all(isinstance(part, str) and part.isprintable() for part in parts):
+    if len(parts) not in lengths or not all(isinstance(part, str) and part.isprintable() for part in parts):
         raise wrong_token()
     return tuple(parts)
 

@@ -8,7 +8,7 @@ from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.registrations import ACTIVE, INACTIVE
-from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema, Word
+from admin.messages.requests import NAME, AuthorshipFields, Fields, PageQuery, PayloadField, RequestSchema, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.store.registrations import Registered, RegisteredFilter
 
@@ -21,13 +21,15 @@ class IdentifierBody(RequestSchema):
     resource_type = fields.Raw(metadata={"description": "As Flyte's clients send it; the path tells."})
 
 
-class RegisterBody(RequestSchema):
+class RegisterBody(AuthorshipFields):
     example: ClassVar[Fields] = {
         "id": {"project": "flytesnacks", "domain": "development", "name": "core.training.train", "version": "v1"},
         "spec": {
             "inputs": {"data": {"type": "string"}, "epochs": {"type": "integer", "default": 3}},
             "job": {"command": ["python", "train.py", "{{ inputs.data }}", "--epochs", "{{ inputs.epochs }}"]},
         },
+        "message": "A first version.",
+        "claimed_by": "ada",
     }
 
     id = fields.Nested(IdentifierBody, required=True)
@@ -69,10 +71,19 @@ class IdentifierAnswer(Answer):
     version: str
 
 
+#: Who registered something.
+Author = Annotated[str, Meta(description="`unknown` for what was registered before authors were recorded.")]
+ClaimedBy = Annotated[str | None, Meta(description="The name that the caller gave, unverified.")]
+Why = Annotated[str | None, Meta(description="Why, as who registered it says.")]
+
+
 class WorkflowAnswer(Answer):
     id: IdentifierAnswer
     spec: Json
     created_at: Time
+    author: Author
+    claimed_by: ClaimedBy = None
+    message: Why = None
 
     @classmethod
     def from_registered(cls, workflow: Registered) -> WorkflowAnswer:
@@ -83,6 +94,9 @@ class LaunchPlanAnswer(Answer):
     id: IdentifierAnswer
     spec: Json
     created_at: Time
+    author: Author
+    claimed_by: ClaimedBy = None
+    message: Why = None
     state: Annotated[str, one_of(ACTIVE, INACTIVE)]
     updated_at: Time
     expected_inputs: Annotated[

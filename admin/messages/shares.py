@@ -10,7 +10,7 @@ from admin.core.placement.routes import RouteKind
 from admin.core.placement.shares import REASONS
 from admin.messages.requests import RequestSchema
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Time, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
 from admin.services.shares import ClusterShare, PoolShares
 
 #: Pairs of a cluster that was passed over and the reason, of one cluster; the counts by reason are of all.
@@ -63,7 +63,13 @@ class ClusterShareAnswer(Answer):
     expected: Annotated[
         RangeAnswer | None, Meta(description="What chance makes of the promised share in 95 of 100 cases.")
     ] = None
-    why: Annotated[str, Meta(description="Why so many came there.")]
+    why: Annotated[str, Meta(description="Why so many came there, and that it joined or left the pool.")]
+    joined: Annotated[
+        ProvenanceAnswer | None, Meta(description="The revision by which it joined the pool since the window began.")
+    ] = None
+    left: Annotated[
+        ProvenanceAnswer | None, Meta(description="The revision by which it left the pool since the window began.")
+    ] = None
 
     @classmethod
     def from_share(cls, share: ClusterShare, placed: int) -> ClusterShareAnswer:
@@ -77,6 +83,8 @@ class ClusterShareAnswer(Answer):
             ],
             otherwise=dict(share.otherwise),
             expected=share.expected and RangeAnswer.from_attributes(share.expected),
+            joined=share.joined and ProvenanceAnswer.from_attributes(share.joined),
+            left=share.left and ProvenanceAnswer.from_attributes(share.left),
         )
 
 

@@ -1,4 +1,4 @@
-"""The timeline: revisions and events of clusters in one list."""
+"""The timeline: revisions, registrations and events of clusters in one list."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind
 from admin.core.settings.scopes import Scope
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
+from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
+from admin.store.registrations import launch_plans, workflows
 
+_OF_CLUSTER = (
+    "The definition and the events of this one, rounds that moved executions from or to it, and revisions that changed "
+    "the members of pools and labels which had or have it."
+)
 _FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "actor", "source", "after", "before")
 
 
@@ -25,7 +31,7 @@ class TimelineQuery(ScopeQuery, PageQuery):
     name = fields.String(
         validate=NAME, metadata={"description": "With resource_type cluster, pool or label: the one of this name."}
     )
-    cluster = fields.String(validate=NAME, metadata={"description": "The definition and the events of this one."})
+    cluster = fields.String(validate=NAME, metadata={"description": _OF_CLUSTER})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
     source = fields.String(validate=validate.OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
     after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
@@ -63,15 +69,17 @@ def timeline_filter(query: Fields, kind: str | None) -> TimelineFilter:
 
 def position_of(token: str | None) -> Position:
     """Where the page of a token starts."""
-    key = key_of(token, 2)
-    if key is None:
-        return Position()
-    revision, event = (parse_number(part, wrong_token()) if part else None for part in key)
-    return Position(revision, event)
+    # A token of an earlier version has no place for registrations.
+    key = key_of(token, 2, len(Position._fields)) or ()
+    return Position(*(parse_number(part, wrong_token()) if part else None for part in key))
+
+
+#: What is registered, in the words of events.
+_REGISTERED = {workflows.name: "WORKFLOW_REGISTERED", launch_plans.name: "LAUNCH_PLAN_REGISTERED"}
 
 
 class EntryAnswer(Answer):
-    """A revision, something that happened to a cluster, or a round in which much was decided again or deleted."""
+    """A revision, a registration, what happened to a cluster, or a round that decided again or deleted much."""
 
     at: Time
     source: Annotated[str, one_of(*SOURCES)]
@@ -79,10 +87,19 @@ class EntryAnswer(Answer):
     undone: Undone = None
     restored: Restored = None
     cluster: str | None = None
-    type: Annotated[str | None, Meta(description="Of an event.")] = None
-    number: Annotated[int | None, Meta(description="Of an event; of a revision the same as `revision`.")] = None
+    type: Annotated[
+        str | None, Meta(description="Of an event, or whether a workflow or launch plan was registered.")
+    ] = None
+    number: Annotated[
+        int | None,
+        Meta(description="Of an event, or of a registration of its type; of a revision the same as `revision`."),
+    ] = None
+    id: Annotated[IdentifierAnswer | None, Meta(description="Of what was registered.")] = None
+    workflow: Annotated[str | None, Meta(description="Of a launch plan that was registered.")] = None
     created_at: Annotated[Time | None, Meta(description="Of a revision, the same as `at`.")] = None
-    author: str | None = None
+    author: Annotated[
+        str | None, Meta(description="`unknown` for what was registered before authors were recorded.")
+    ] = None
     claimed_by: str | None = None
     message: Annotated[
         str | None, Meta(description="Why, as who did it says; of a round what it did, with counts.")
@@ -96,7 +113,7 @@ class EntryAnswer(Answer):
 
     @classmethod
     def from_entry(cls, entry: Entry) -> EntryAnswer:
-        revision, event = entry.revision, entry.event
+        revision, event, registration = entry.revision, entry.event, entry.registration
         if revision is not None:
             return cls(
                 at=revision.created_at,
@@ -108,7 +125,19 @@ class EntryAnswer(Answer):
                 change_count=revision.change_count,
                 changes=[RowDifference.from_change(change) for change in entry.changes] or None,
             )
-        assert event is not None, "an entry is one of the two"
+        if registration is not None:
+            return cls(
+                at=registration.at,
+                source=entry.source,
+                type=_REGISTERED[registration.table],
+                number=registration.number,
+                id=IdentifierAnswer.from_attributes(registration.id),
+                workflow=registration.workflow,
+                author=registration.author,
+                claimed_by=registration.claimed_by,
+                message=registration.message,
+            )
+        assert event is not None, "an entry is one of the three"
         return cls(
             at=event.at,
             source=entry.source,
@@ -126,6 +155,9 @@ class TimelineAnswer(Answer):
     entries: list[EntryAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
     unknown_names: UnknownNames = None
+    not_listed: Annotated[
+        str | None, Meta(description="On the last page: what was pruned, and is not among the entries for that.")
+    ] = None
 
     @classmethod
     def from_page(cls, page: TimelinePage) -> TimelineAnswer:
@@ -135,4 +167,5 @@ class TimelineAnswer(Answer):
             entries=[EntryAnswer.from_entry(entry) for entry in page.entries],
             token=token_of(key),
             unknown_names=UnknownNameAnswer.from_unknown(page.unknown_names),
+            not_listed=page.not_listed,
         )

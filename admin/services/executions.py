@@ -14,9 +14,8 @@ from admin.core import names
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import phase_when_ended
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.selectors import Condition, equals, group_field
+from admin.core.executions.selectors import Condition, equals, group_field, may_select_ended_before
 from admin.core.executions.spec import EXECUTION_NAME
-from admin.core.fleet.clusters import PRUNED
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
@@ -25,20 +24,20 @@ from admin.core.times import show_time
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.retention import not_counted
 from admin.services.run_requests import CreationRequest, check_name, run_request_of
 from admin.services.scopes import check_readable
 from admin.services.silences import note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
 from admin.store import (
-    cluster_events,
     decisions,
     execution_counts,
     execution_events,
     execution_lists,
     executions,
+    retention,
 )
-from admin.store.cluster_events import ClusterEventFilter
 from admin.store.execution_counts import CountPage
 from admin.store.execution_events import Event
 from admin.store.execution_lists import OLDEST_FIRST, Item, Order, Page, Place, TooManyToSort
@@ -47,8 +46,6 @@ from admin.store.executions import Execution, ExecutionId, ListedExecution
 #: The reason of an execution that somebody ended.
 TERMINATED = "TERMINATED"
 _PAGE_SIZE = 1000
-#: Rounds of pruning among which the last one is looked for that deleted executions.
-_MOST_ROUNDS = 100
 #: The longest wait for an event without a look at the execution: ids of two transactions may come out of order.
 _RECHECK_SECONDS = 1.0
 
@@ -99,17 +96,13 @@ def find_execution(context: Context, connection: Connection, key: ExecutionId, *
 
 
 def _retention(context: Context, connection: Connection) -> str:
-    """Which executions are gone, as far as events tell; else how long they are kept."""
-    kept = context.settings.retention
-    filters = ClusterEventFilter(cluster="", types=(PRUNED,))
-    rounds = cluster_events.events(connection, filters, None, _MOST_ROUNDS)
-    pruned_at = next((event.at for event in rounds if "executions: " in (event.reason or "")), None)
-    if pruned_at is None:
-        return f" They are kept for {kept.executions} after their end." if kept.executions else ""
-    limit = kept.cutoffs(pruned_at).executions
-    if limit is None:
-        return f" Executions that had ended were pruned, last at {show_time(pruned_at)}."
-    return f" Executions that ended before {show_time(limit)} were pruned (retention.executions: {kept.executions})."
+    """Which executions are gone; else how long they are kept."""
+    age = context.settings.retention.executions
+    cutoff = retention.cutoffs(connection).executions
+    if cutoff is None:
+        return f" They are kept for {age} after their end." if age else ""
+    configured = f" (retention.executions: {age})" if age else ""
+    return f" Executions that ended before {show_time(cutoff)} were pruned{configured}."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +121,7 @@ class CountedPage:
 
     page: CountPage
     unknown: list[UnknownName]  #: as in lists
+    not_counted: str | None  #: what was pruned and might have been among them, in a sentence
 
 
 def list_executions(
@@ -196,7 +190,9 @@ def count_executions(
         )
         is_empty = not page.groups and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
-    return CountedPage(page=page, unknown=unknown)
+        cutoff = retention.cutoffs(connection).executions
+    is_pruned = cutoff is not None and may_select_ended_before(conditions, cutoff)
+    return CountedPage(page=page, unknown=unknown, not_counted=not_counted(cutoff) if cutoff and is_pruned else None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ class Redecided:
     reason: str
     message: str
     is_change: bool
+    given_back_by: str | None = None  #: the cluster that it was at before it was given back or taken away
 
     @property
     def domain(self) -> str:
@@ -46,6 +47,13 @@ class Redecided:
     def is_move(self) -> bool:
         """Whether it has another cluster than before, or none any more."""
         return self.is_change and self.cluster != self.previous_cluster
+
+    @property
+    def moved_clusters(self) -> set[str]:
+        """The clusters that it left and came to."""
+        has_left = self.is_move or self.given_back_by is not None
+        clusters = (self.previous_cluster, self.given_back_by, self.cluster) if has_left else ()
+        return {cluster for cluster in clusters if cluster}
 
     @property
     def is_noted(self) -> bool:
@@ -70,7 +78,7 @@ class Round:
         if noted:
             reason = f"{_describe(noted)} {self.find_cause(connection, noted)}"
             event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
-            cluster_events.add_event(connection, event)
+            _note_clusters(connection, cluster_events.add_numbered_event(connection, event), noted)
 
     def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
         """What the executions that are given back say themselves, unless a cause is given."""
@@ -96,6 +104,7 @@ class RequestedRound(Round):
             reason = f"Waiting executions are decided again, {outcome.id} first. {self.cause}"
             event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
             self._event = cluster_events.add_numbered_event(connection, event)
+            _note_clusters(connection, self._event, [outcome])
 
     def complete(self, outcomes: Iterable[Redecided]) -> None:
         """Have the event name what became of the executions."""
@@ -103,6 +112,7 @@ class RequestedRound(Round):
         if self._event is not None and noted:
             with self.context.database.writing() as connection:
                 cluster_events.complete_event(connection, self._event, f"{_describe(noted)} {self.cause}")
+                _note_clusters(connection, self._event, noted)
 
 
 @dataclass(kw_only=True)
@@ -133,6 +143,11 @@ class FleetRound(Round):
         """Store what was examined, for the next round."""
         if self._newest is not None:
             self.context.seen_changes.remember(self._newest)
+
+
+def _note_clusters(connection: Connection, event: int, noted: Iterable[Redecided]) -> None:
+    """Store which clusters the event of a round is about, so that their histories have it."""
+    cluster_events.add_moved_clusters(connection, event, {name for outcome in noted for name in outcome.moved_clusters})
 
 
 def _describe(noted: list[Redecided]) -> str:

@@ -7,6 +7,7 @@ moves to one that has been seen, as soon as that has room.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
@@ -91,7 +93,12 @@ def _decide_batch(
         taken = taken_of(connection, loaded, fleet_now) if loaded else {}
         changes = decider.changes(unsettled, taken)
         _store(connection, changes, context.clock())
-        changed = [_changed(execution, decision) for execution, decision in changes]
+        given_back = [execution for execution, _ in changes if execution.reason == UNDECIDED]
+        left = decisions.clusters(connection, [(execution.id, execution.decisions) for execution in given_back])
+        changed = [
+            replace(_changed(execution, decision), given_back_by=left.get(execution.id))
+            for execution, decision in changes
+        ]
         round_.note(connection, changed)
     count_redecided(changed)
     return waiting, changed

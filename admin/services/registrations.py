@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypedDict
 
 from sqlalchemy import Connection, Table
 
+from admin.core.changes import Authorship
 from admin.core.jobs.job import with_resources
 from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
 from admin.core.registrations import (
@@ -33,24 +35,41 @@ from admin.services.scopes import check_active, check_domain, check_readable, fi
 from admin.store import registrations, revisions
 from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
 
+
+class _Author(TypedDict):
+    """What a registration keeps of who made it."""
+
+    author: str
+    claimed_by: str | None
+    message: str | None
+
+
 #: Fields that a message names; the details name more.
 _MOST_NAMED = 5
 
 
 def register_workflow(
-    context: Context, id: Mapping[str, object], spec: object, *, dry_run: bool
+    context: Context, id: Mapping[str, object], spec: object, *, authorship: Authorship, dry_run: bool
 ) -> tuple[Registered, bool]:
     """Register a version of a workflow; the second value says whether it is new."""
     identifier = read_identifier(id, "workflow")
     normal = read_workflow(spec)
-    new = Registered(id=identifier, spec=normal, digest=digest(normal), created_at=context.clock())
+    new = Registered(
+        id=identifier, spec=normal, digest=digest(normal), created_at=context.clock(), **_author(authorship)
+    )
     with context.database.transaction(dry_run=dry_run) as connection:
         _check_open(context, connection, identifier)
         return _register(connection, workflows, new, dry_run=dry_run)
 
 
 def register_launch_plan(
-    context: Context, id: Mapping[str, object], spec: object, *, active: bool, dry_run: bool
+    context: Context,
+    id: Mapping[str, object],
+    spec: object,
+    *,
+    authorship: Authorship,
+    active: bool,
+    dry_run: bool,
 ) -> tuple[Registered, bool]:
     """Register a version of a launch plan for a registered workflow; the second value says whether it is new."""
     identifier = read_identifier(id, "launch plan")
@@ -66,6 +85,7 @@ def register_launch_plan(
             spec=normal,
             digest=digest(normal),
             created_at=now,
+            **_author(authorship),
             workflow=workflow.id.name,
             state=ACTIVE if active else INACTIVE,
             updated_at=now,
@@ -101,6 +121,10 @@ def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict
             message = f"No {noun} is called '{name}' yet.{did_you_mean(closest(name, defined))} Until it is defined, "
             warnings.append({"code": f"unknown_{noun}", "message": f"{message}executions that need it are refused."})
     return warnings
+
+
+def _author(authorship: Authorship) -> _Author:
+    return {"author": authorship.author, "claimed_by": authorship.claimed_by, "message": authorship.message}
 
 
 def _place(identifier: Identifier) -> dict[str, str]:

@@ -10,6 +10,7 @@ from itertools import islice
 
 from admin.core.fleet.clusters import PRUNED
 from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Lifespan, Retention, batches
+from admin.core.times import show_time
 from admin.metrics import count_pruned
 from admin.services.context import Context
 from admin.store import cluster_events, execution_events, fleet, retention
@@ -39,8 +40,11 @@ def prune(
     dry_run: bool = False,
     is_thorough: bool = True,
     sizes: PruningSizes = _SIZES,
+    claimed_by: str | None = None,
 ) -> Iterator[Counts]:
     """Delete what is due, one small step after another; each yields what it deleted, or would have.
+
+    `claimed_by` is who asked for it, if somebody did.
 
     Whether the clock, or the time that is given, can be trusted is for the caller to check.
     A run may stop at any step and begin again, and several may run at once. Only a thorough run looks for trails that
@@ -54,15 +58,16 @@ def prune(
             pruned.update(counts)
         yield counts
     if pruned.total():
-        _note_round(context, pruned)
+        _note_round(context, pruned, claimed_by)
 
 
-def _note_round(context: Context, pruned: Mapping[str, int]) -> None:
+def _note_round(context: Context, pruned: Mapping[str, int], claimed_by: str | None) -> None:
     """Store one event for all that a run has deleted."""
     counts = ", ".join(f"{table}: {count}" for table, count in pruned.items() if count)
     with context.database.writing() as connection:
         cluster_events.add_event(
-            connection, ClusterEvent(at=context.clock(), type=PRUNED, reason=f"rows deleted: {counts}")
+            connection,
+            ClusterEvent(at=context.clock(), type=PRUNED, reason=f"rows deleted: {counts}", claimed_by=claimed_by),
         )
 
 
@@ -87,6 +92,11 @@ def _prune(
         yield from _walk(context, retention.Revisions(), limits.revisions, sizes, dry_run=dry_run)
 
 
+def not_counted(cutoff: datetime) -> str:
+    """What a count of executions leaves out that were pruned by a cutoff."""
+    return f"Executions that ended before {show_time(cutoff)} are pruned, so they are not counted."
+
+
 def is_log_past(context: Context, execution: Execution) -> bool:
     """Whether an execution ended longer ago than logs and output files are kept by configuration."""
     limit = context.settings.retention.cutoffs(context.clock()).logs
@@ -98,12 +108,16 @@ def _walk(
     context: Context, pruned: PrunedRows, limit: datetime, sizes: PruningSizes, *, dry_run: bool
 ) -> Iterator[Counts]:
     last = None
+    is_recorded = dry_run
     while True:
         with context.database.reading() as connection:
             step = pruned.find(connection, last, limit, sizes.page)
         for keys in batches(step.due, sizes.batch):
             with context.database.transaction(dry_run=dry_run) as connection:
                 counts = (pruned.count if dry_run else pruned.delete)(connection, keys, limit)
+                if not is_recorded and any(counts.values()):
+                    retention.record_cutoff(connection, pruned.name, limit)
+                    is_recorded = True
             yield counts
         last = step.last
         if last is None:

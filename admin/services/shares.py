@@ -7,14 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import Connection
+
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
-from admin.core.placement.shares import PassedOver, Placing, Range, expected_range, explain_share, promised_shares
+from admin.core.placement.shares import (
+    MemberChanges,
+    PassedOver,
+    Placing,
+    Range,
+    expected_range,
+    explain_share,
+    member_changes,
+    promised_shares,
+)
 from admin.core.problems import invalid
+from admin.core.provenance import Provenance
+from admin.core.times import show_time
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.fleet import not_found
-from admin.store import shares
+from admin.services.retention import not_counted
+from admin.store import retention, row_changes, shares
 from admin.store.shares import PlacedExecution, Window
 
 #: Clusters that a summary names.
@@ -29,6 +43,7 @@ class ShareLimits:
     compared: int = 100_000  #: clusters, over all executions
     counted: int = 100_000
     otherwise: int = 50_000  #: executions of the pool's clusters, all together
+    definition_changes: int = 1000  #: of the pool, the newest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +59,8 @@ class ClusterShare:
     drawn: int | None  #: what would have been placed there with all clusters able; None where no share is promised
     expected: Range | None  #: what chance makes of the promised share
     why: str
+    joined: Provenance | None = None  #: the revision by which it joined the pool within the window
+    left: Provenance | None = None  #: the revision by which it left it within the window
 
     @property
     def by_strategy(self) -> int:
@@ -76,6 +93,20 @@ class PoolShares:
     @property
     def summary(self) -> str:
         """What was placed, and why some clusters got more or less than their share."""
+        return f"{self._placed_summary}{self._member_summary}"
+
+    @property
+    def _member_summary(self) -> str:
+        """Which clusters joined or left the pool."""
+        changes = {
+            "joined it": [share.cluster for share in self.clusters if share.joined],
+            "left it": [share.cluster for share in self.clusters if share.left],
+        }
+        parts = [f"{_first_names(names)} {verb}" for verb, names in changes.items() if names]
+        return f" Since the window began, {' and '.join(parts)}." if parts else ""
+
+    @property
+    def _placed_summary(self) -> str:
         start = f"Pool '{self.group.name}' ({self.group.strategy}) placed {self.placed} executions"
         if not self.placed:
             return f"{start} in this window."
@@ -86,6 +117,11 @@ class PoolShares:
         if self.clusters[0].expected is not None:
             return f"{start}, and each cluster got what its weight promises, as far as chance allows."
         return f"{start}, each where its strategy prefers."
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def pool_shares(
@@ -111,7 +147,12 @@ def pool_shares(
         each = max(100, most.otherwise // len(group.members))
         members = [member.cluster for member in group.members]
         otherwise = shares.placed_otherwise(connection, name, members, window, each)
-    clusters = _clusters(group, examined, placings, otherwise)
+        # No revision keeps a pool of configuration.
+        is_managed = group.definition.version is not None
+        kept = most.definition_changes if is_managed else 0
+        changes = row_changes.definition_changes_since(connection, FleetKind.POOL.value, name, window.after, kept)
+        pruned = list(_pruned(connection, window, is_managed=is_managed))
+    clusters = _clusters(group, examined, placings, otherwise, member_changes(changes))
     return PoolShares(
         group=group,
         window=window,
@@ -120,8 +161,18 @@ def pool_shares(
         examined_since=examined[-1].created_at if examined else None,
         total=total,
         unplaced=sum(execution.cluster is None for execution in examined),
-        not_counted=list(_not_counted(len(examined), total, most, clusters, each)),
+        not_counted=[*_not_counted(len(examined), total, most, clusters, each), *pruned],
     )
+
+
+def _pruned(connection: Connection, window: Window, *, is_managed: bool) -> Iterator[str]:
+    """What pruning has removed from the window."""
+    cutoffs = retention.cutoffs(connection)
+    if cutoffs.executions is not None and cutoffs.executions > window.after:
+        yield not_counted(cutoffs.executions)
+    if cutoffs.revisions is not None and cutoffs.revisions > window.after and is_managed:
+        time = show_time(cutoffs.revisions)
+        yield f"Revisions made before {time} are pruned, so who joined or left the pool before is not known."
 
 
 def _not_counted(
@@ -151,6 +202,7 @@ def _clusters(
     examined: Sequence[PlacedExecution],
     placings: Mapping[str, Placing],
     otherwise: Mapping[str, Mapping[str, int]],
+    members: MemberChanges,
 ) -> list[ClusterShare]:
     placed = Counter[str]()
     passed_over: dict[str, Counter[PassedOver]] = {}
@@ -168,10 +220,18 @@ def _clusters(
             lost.setdefault(other.cluster, Counter())[other.reason] += count
     weights_changed = any(placing.weights != weights for placing in placings.values())
     shares_of_clusters = []
-    for name in [*weights, *sorted(placed.keys() - weights.keys())]:
+    for name in [*weights, *sorted((placed.keys() | members.left.keys()) - weights.keys())]:
         gained, lost_there = passed_over.get(name, Counter()), lost.get(name, Counter())
         expected = expected_range(promised[name], draws, len(promised)) if name in promised and draws else None
         drawn = placed[name] - gained.total() + lost_there.total() if expected else None
+        why = explain_share(
+            placed=placed[name],
+            drawn=drawn,
+            expected=expected,
+            lost=lost_there if expected else {},
+            gained=gained,
+            weights_changed=weights_changed,
+        )
         shares_of_clusters.append(
             ClusterShare(
                 cluster=name,
@@ -182,14 +242,9 @@ def _clusters(
                 otherwise=otherwise.get(name, {}),
                 drawn=drawn,
                 expected=expected,
-                why=explain_share(
-                    placed=placed[name],
-                    drawn=drawn,
-                    expected=expected,
-                    lost=lost_there if expected else {},
-                    gained=gained,
-                    weights_changed=weights_changed,
-                ),
+                why="; ".join([why, *members.describe(name)]),
+                joined=members.joined.get(name),
+                left=members.left.get(name),
             )
         )
     return shares_of_clusters

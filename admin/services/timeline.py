@@ -1,9 +1,9 @@
-"""The timeline: what was changed, what happened to clusters, what was decided again and deleted, newest first."""
+"""The timeline: what was changed and registered, what happened to clusters, what was decided again and deleted."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -14,53 +14,65 @@ from admin.core.changes import RowChange
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
+from admin.core.times import show_time
 from admin.services.cluster_provenance import drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.store import cluster_events, revisions, row_changes
+from admin.store import cluster_events, registrations, retention, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
+from admin.store.registrations import Registration, RegistrationFilter, launch_plans, workflows
 from admin.store.revisions import Revision, RevisionFilter
 
-_Item = Revision | ClusterEvent
+_Item = Revision | ClusterEvent | Registration
 
-#: The newest revisions and the newest events whose names a wrong one is compared with.
+#: The newest revisions, events and registrations whose names a wrong one is compared with.
 _NEWEST = 1000
 #: So many changes of a revision are shown, the first ones; the revision itself has all.
 MOST_CHANGES = 5
 
 
-REVISION, CLUSTER_EVENT = "revision", "cluster-event"
+REVISION, CLUSTER_EVENT, REGISTRATION = "revision", "cluster-event", "registration"
 #: The sources of events that belong to no cluster, by their types.
 _EVENT_SOURCES = {REDECIDED: "redecision", PRUNED: "pruning"}
-SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values())
+SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values(), REGISTRATION)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineFilter(RevisionFilter):
     """Which entries the timeline contains; None for any. `name` is that of a pool or label."""
 
-    cluster: str | None = None  #: its definition and its events
+    cluster: str | None = None  #: its definition and events, what moved from or to it, and the groups that name it
     source: str | None = None  #: one of `SOURCES`
 
     @property
     def has_events(self) -> bool:
         """Whether events may be among them: they belong to no scope and are of no other kind."""
         is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
-        return self.source != REVISION and not is_scoped and self.kind in (None, FleetKind.CLUSTER.value)
+        is_of_events = self.source not in (REVISION, REGISTRATION)
+        return is_of_events and not is_scoped and self.kind in (None, FleetKind.CLUSTER.value)
 
     @property
     def has_revisions(self) -> bool:
         return self.source in (None, REVISION)
 
-    def revisions(self) -> RevisionFilter:
-        return self if self.cluster is None else replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster)
+    @property
+    def has_registrations(self) -> bool:
+        """Whether registrations may be among them: they are of no kind and about no cluster."""
+        return self.source in (None, REGISTRATION) and self.kind is None and self.cluster is None
 
-    def events(self) -> ClusterEventFilter:
+    def revisions(self) -> RevisionFilter:
+        if self.cluster is None:
+            return self
+        return replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster, member=self.cluster)
+
+    def events(self) -> Iterator[ClusterEventFilter]:
+        """What selects the events: those of one cluster, and apart from them the rounds that moved from or to it."""
         types = [type_ for type_, source in _EVENT_SOURCES.items() if source == self.source]
-        return ClusterEventFilter(
+        own = ClusterEventFilter(
             cluster=self.cluster,
             types=types or None,
             of_clusters=self.kind is not None or self.source == CLUSTER_EVENT,
@@ -69,26 +81,38 @@ class TimelineFilter(RevisionFilter):
             before=self.before,
             without_reports=True,
         )
+        yield own
+        if self.cluster is not None and self.source != CLUSTER_EVENT:
+            yield replace(own, cluster=None, moved=self.cluster, of_clusters=False, without_reports=False)
+
+    def registrations(self) -> RegistrationFilter:
+        names = ("domain", "project", "workflow", "launch_plan", "actor", "after", "before")
+        return RegistrationFilter(**{name: getattr(self, name) for name in names})
 
 
 class Position(NamedTuple):
-    """Where a page starts: below a revision and below an event; None for the newest of each."""
+    """Where a page starts: below a number of each source; None for its newest."""
 
     revision: int | None = None
     event: int | None = None
+    workflow: int | None = None
+    launch_plan: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A revision with the first of its changes, or an event."""
+    """A revision with the first of its changes, an event, or a registration."""
 
     revision: Revision | None = None
     changes: Sequence[RowChange] = ()
     event: ClusterEvent | None = None
     deadline: datetime | None = None  #: of a drain that still goes on
+    registration: Registration | None = None
 
     @property
     def source(self) -> str:
+        if self.registration is not None:
+            return REGISTRATION
         return REVISION if self.event is None else _EVENT_SOURCES.get(self.event.type, CLUSTER_EVENT)
 
 
@@ -99,24 +123,16 @@ class TimelinePage:
     entries: Sequence[Entry]
     next_position: Position | None
     unknown_names: Sequence[UnknownName] = ()  #: of an empty one
+    not_listed: str | None = None  #: what was pruned and would stand after the last page, in a sentence
 
 
 def list_entries(context: Context, conditions: TimelineFilter, position: Position, limit: int) -> TimelinePage:
     """What was changed and what happened, newest first; of each source in the order in which it was stored."""
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
-        changed: Sequence[_Item] = (
-            revisions.page(connection, conditions.revisions(), position.revision, limit + 1)
-            if conditions.has_revisions
-            else []
-        )
-        events: Sequence[_Item] = (
-            cluster_events.events(connection, conditions.events(), position.event, limit + 1)
-            if conditions.has_events
-            else []
-        )
-        # Each in its own order: a clock that was set back reorders neither.
-        merged = list(heapq.merge(changed, events, key=_time, reverse=True))
+        # Each in its own order: a clock that was set back reorders none.
+        sources = _find(connection, conditions, position, limit + 1)
+        merged = list(heapq.merge(*sources, key=_time, reverse=True))
         page = merged[:limit]
         numbers = [item.number for item in page if isinstance(item, Revision)]
         changes = row_changes.changes_of_many(connection, numbers, MOST_CHANGES)
@@ -124,14 +140,52 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         deadlines = drain_deadlines(context, connection, shown)
         is_empty = not page and position == Position()
         unknown = list(_find_unknown(context, connection, conditions)) if is_empty else []
-    entries = [
-        Entry(revision=item, changes=changes.get(item.number, ()))
-        if isinstance(item, Revision)
-        else Entry(event=item, deadline=deadlines.get(item.number))
-        for item in page
+        is_last = len(merged) <= limit
+        not_listed = _not_listed(retention.cutoffs(connection), conditions) if is_last else None
+    return TimelinePage(
+        entries=[_entry(item, changes, deadlines) for item in page],
+        next_position=None if is_last else _position_after(page, position),
+        unknown_names=unknown,
+        not_listed=not_listed,
+    )
+
+
+def _find(
+    connection: Connection, conditions: TimelineFilter, position: Position, limit: int
+) -> Iterator[Sequence[_Item]]:
+    """The first entries of each source."""
+    if conditions.has_revisions:
+        yield revisions.page(connection, conditions.revisions(), position.revision, limit)
+    if conditions.has_events:
+        events = (cluster_events.events(connection, filters, position.event, limit) for filters in conditions.events())
+        yield sorted((event for some in events for event in some), key=lambda event: event.number, reverse=True)[:limit]
+    if conditions.has_registrations:
+        filters = conditions.registrations()
+        yield registrations.registered(connection, workflows, filters, position.workflow, limit)
+        yield registrations.registered(connection, launch_plans, filters, position.launch_plan, limit)
+
+
+def _entry(item: _Item, changes: Mapping[int, Sequence[RowChange]], deadlines: Mapping[int, datetime]) -> Entry:
+    if isinstance(item, Revision):
+        return Entry(revision=item, changes=changes.get(item.number, ()))
+    if isinstance(item, Registration):
+        return Entry(registration=item)
+    return Entry(event=item, deadline=deadlines.get(item.number))
+
+
+def _not_listed(cutoffs: Cutoffs, conditions: TimelineFilter) -> str | None:
+    """That revisions or events were pruned which might be among the entries, in a sentence."""
+    sources = [
+        (conditions.has_revisions, "revisions made before", cutoffs.revisions),
+        (conditions.has_events, "events from before", cutoffs.cluster_events),
     ]
-    following = _position_after(page, position) if len(merged) > limit else None
-    return TimelinePage(entries=entries, next_position=following, unknown_names=unknown)
+    parts = [
+        f"{words} {show_time(cutoff)}"
+        for is_asked, words, cutoff in sources
+        if is_asked and cutoff is not None and (conditions.after is None or conditions.after < cutoff)
+    ]
+    pruned = " and ".join(parts)
+    return f"{pruned[0].upper()}{pruned[1:]} are pruned, so they are not listed." if pruned else None
 
 
 def _find_unknown(context: Context, connection: Connection, conditions: TimelineFilter) -> Iterator[UnknownName]:
@@ -149,9 +203,11 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
                 yield UnknownName("cluster" if conditions.cluster else "name", name, message, near)
     if conditions.actor is not None:
         names = revisions.newest_names(connection, _NEWEST) | cluster_events.newest_names(connection, _NEWEST)
+        names |= registrations.newest_names(connection, _NEWEST)
         if conditions.actor not in names:
             near = closest(conditions.actor, names)
-            start = f"None of the newest {_NEWEST:,} revisions and events is by '{shorten(conditions.actor)}'."
+            who = shorten(conditions.actor)
+            start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{who}'."
             yield UnknownName("actor", conditions.actor, f"{start}{did_you_mean(near)}", near)
 
 
@@ -160,6 +216,14 @@ def _time(item: _Item) -> datetime:
 
 
 def _position_after(page: Sequence[_Item], before: Position) -> Position:
-    numbers = [item.number for item in page if isinstance(item, Revision)]
-    events = [item.number for item in page if isinstance(item, ClusterEvent)]
-    return Position(numbers[-1] if numbers else before.revision, events[-1] if events else before.event)
+    position = before
+    for item in page:
+        position = position._replace(**{_source(item): item.number})
+    return position
+
+
+def _source(item: _Item) -> str:
+    """The field of a position that an entry moves."""
+    if isinstance(item, Registration):
+        return "workflow" if item.table == workflows.name else "launch_plan"
+    return "revision" if isinstance(item, Revision) else "event"

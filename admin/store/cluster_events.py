@@ -11,7 +11,8 @@ from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, u
 from admin.core.changes import ANONYMOUS
 from admin.core.fleet.clusters import END_EVENTS, REPORTED, STATE_EVENTS, SWITCHES
 from admin.core.provenance import Provenance
-from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states
+from admin.store.database import insert_new
+from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,11 @@ def add_events(connection: Connection, events: Iterable[ClusterEvent]) -> None:
         connection.execute(insert(cluster_events), rows)
 
 
+def add_moved_clusters(connection: Connection, number: int, clusters: Iterable[str]) -> None:
+    """Store which clusters executions left or came to in the round that an event tells of."""
+    insert_new(connection, moved_clusters, [{"event": number, "cluster": cluster} for cluster in sorted(clusters)])
+
+
 def add_numbered_event(connection: Connection, event: ClusterEvent) -> int:
     """Store something that happened; returns its number."""
     values = {name: value for name, value in vars(event).items() if name != "number"}
@@ -72,6 +78,7 @@ class ClusterEventFilter:
     """Which events of clusters a list contains; None for any."""
 
     cluster: str | None = None
+    moved: str | None = None  #: a cluster that executions left or came to
     types: Sequence[str] | None = None
     of_clusters: bool = False  #: without those of no cluster
     actor: str | None = None  #: the author, verified or claimed
@@ -85,6 +92,9 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
     query, number = select(cluster_events), cluster_events.c.number.expression
     if filters.cluster is not None:
         query = query.where(cluster_events.c.cluster == filters.cluster)
+    if filters.moved is not None:
+        number = moved_clusters.c.event.expression
+        query = query.where(moved_clusters.c.cluster == filters.moved, cluster_events.c.number == number)
     if filters.actor == ANONYMOUS:
         query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(SWITCHES)))
     elif filters.actor is not None:

@@ -98,22 +98,29 @@ def of_last(table: FromClause, column: Column[Value]) -> ScalarSelect[Value]:
 
 def settings_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> dict[int, str]:
     """The digests of the settings trails of some decisions, by the ids of their executions."""
-    return _digests(connection, keys, decisions.c.settings_trail)
+    return _of_decisions(connection, keys, decisions.c.settings_trail)
 
 
 def placement_trails(connection: Connection, keys: Iterable[tuple[int, int]]) -> dict[int, str]:
     """The digests of the placement trails of some decisions, by the ids of their executions."""
-    return _digests(connection, keys, decisions.c.placement_trail)
+    return _of_decisions(connection, keys, decisions.c.placement_trail)
 
 
-def _digests(connection: Connection, keys: Iterable[tuple[int, int]], column: Column[str]) -> dict[int, str]:
+def clusters(connection: Connection, keys: Iterable[tuple[int, int]]) -> dict[int, str | None]:
+    """The clusters that some decisions chose, by the ids of their executions."""
+    return _of_decisions(connection, keys, decisions.c.cluster)
+
+
+def _of_decisions(connection: Connection, keys: Iterable[tuple[int, int]], column: Column[Value]) -> dict[int, Value]:
     numbers = dict(keys)
+    if not numbers:
+        return {}
     query = select(decisions.c.execution_id, decisions.c.number, column).where(
         decisions.c.execution_id.in_(list(numbers))
     )
     return {
-        execution_id: digest
-        for execution_id, number, digest in connection.execute(query)
+        execution_id: value
+        for execution_id, number, value in connection.execute(query)
         if numbers[execution_id] == number
     }
 

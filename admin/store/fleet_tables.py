@@ -58,6 +58,16 @@ cluster_events = Table(
 )
 
 
+#: The clusters that executions left or came to in a round of new decisions, by the event that tells of it.
+moved_clusters = Table(
+    "moved_clusters",
+    metadata,
+    Column("event", RowId, primary_key=True, autoincrement=False),
+    Column("cluster", Text, primary_key=True),
+    Index("ix_moved_clusters_cluster", "cluster", "event"),
+)
+
+
 #: What the timeline shows is found among the many reports by this index.
 NO_REPORT = f"type <> '{REPORTED}'"
 

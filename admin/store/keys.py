@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Delete, FromClause, bindparam, cast, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Delete, FromClause, and_, bindparam, cast, func, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.dialects import is_sqlite
-from admin.store.sql_types import AnyColumn, AnyResult, AnyRow, AnySelect
+from admin.store.sql_types import AnyColumn, AnyResult, AnyRow, AnySelect, TableColumn
 
 _KEYS = "keys"
 #: Up to so many keys are parameters of their own on PostgreSQL.
@@ -25,6 +26,28 @@ def scope_columns(table: FromClause) -> tuple[ColumnElement[str], ...]:
 def scope_of(row: AnyRow) -> Scope:
     """The scope of a row with these columns."""
     return Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan)
+
+
+def within(
+    number: TableColumn, time: TableColumn, after: datetime | None, before: datetime | None
+) -> Iterator[ColumnElement[bool]]:
+    """Rows of a window of time, of a table that is read by number and has an index of times and numbers.
+
+    The index of times tells the first and last numbers that the window may have: by a sum, so that this index is read
+    and not the key. A clock that was set back makes that more than the window has, so the times are compared as well.
+    """
+    if after is not None:
+        yield and_(time >= after, number >= first_since(number, time, after))
+    if before is not None:
+        timed = number.table.alias("timed").c
+        last = select(func.max(timed[number.name] + 0)).where(timed[time.name] < before)
+        yield and_(time < before, number <= last.scalar_subquery())
+
+
+def first_since(number: TableColumn, time: TableColumn, after: datetime) -> AnyColumn:
+    """The first number of a table from a time on, by its index of times and numbers."""
+    timed = number.table.alias("timed").c
+    return select(func.min(timed[number.name] + 0)).where(timed[time.name] >= after).scalar_subquery()
 
 
 class KeyedQuery:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,11 +27,12 @@ from sqlalchemy import (
     update,
 )
 
+from admin.core.changes import UNKNOWN
 from admin.core.json_text import JsonObject
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.core.settings.scopes import Scope
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
-from admin.store.keys import KeyedQuery
+from admin.store.keys import KeyedQuery, within
 from admin.store.sql_types import AnyRow, TableColumn, build
 
 _KEY = ("project", "domain", "name", "version")
@@ -44,13 +45,19 @@ def _columns() -> list[TableColumn]:
         Column("spec", JSON, nullable=False),
         Column("digest", Text, nullable=False),
         Column("created_at", UtcDateTime, nullable=False),
+        # Of what was registered before authors were recorded the author is unknown.
+        Column("author", Text, nullable=False, server_default=UNKNOWN),
+        Column("claimed_by", Text),
+        Column("message", Text),
     ]
 
 
 #: Every registration and activation increments it, so that caches know when they are outdated.
 registration_head = head_table("registration_head")
 
-workflows = Table("workflows", metadata, *_columns(), UniqueConstraint(*_KEY))
+workflows = Table(
+    "workflows", metadata, *_columns(), UniqueConstraint(*_KEY), Index("ix_workflows_created_at", "created_at", "id")
+)
 launch_plans = Table(
     "launch_plans",
     metadata,
@@ -59,6 +66,7 @@ launch_plans = Table(
     Column("state", Text, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     UniqueConstraint(*_KEY),
+    Index("ix_launch_plans_created_at", "created_at", "id"),
 )
 #: The condition of the indexes of active launch plans; no parameter, for a database must know that it is the same.
 IS_ACTIVE = launch_plans.c.state == literal_column(f"'{ACTIVE}'")
@@ -107,6 +115,9 @@ class Registered:
     spec: JsonObject
     digest: str
     created_at: datetime
+    author: str  #: `unknown` for what was registered before authors were recorded
+    claimed_by: str | None = None  #: unverified
+    message: str | None = None
     workflow: str = ""  #: the name of a launch plan's workflow
     state: str = ""  #: of a launch plan
     updated_at: datetime | None = None
@@ -127,7 +138,8 @@ class RegisteredFilter:
 
 def add(connection: Connection, table: Table, new: Registered) -> bool:
     """Store a version unless it exists; returns whether it was new."""
-    values = {**vars(new.id), "spec": new.spec, "digest": new.digest, "created_at": new.created_at}
+    names = ("spec", "digest", "created_at", "author", "claimed_by", "message")
+    values = {**vars(new.id), **{name: getattr(new, name) for name in names}}
     if table is launch_plans:
         values |= {"workflow": new.workflow, "state": new.state, "updated_at": new.updated_at}
     is_new = insert_new(connection, table, [values]) == 1
@@ -172,6 +184,79 @@ def page(
         if after is not None:
             query = query.where(table.c.name > after[0])
     return [_registered(row) for row in connection.execute(query)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """That a version was registered: by whom, when and why."""
+
+    table: str  #: the name of its table
+    number: int  #: of its row
+    id: Identifier
+    workflow: str | None  #: the name of a launch plan's workflow
+    at: datetime
+    author: str
+    claimed_by: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegistrationFilter:
+    """Which registrations a list contains; None for any."""
+
+    domain: str | None = None
+    project: str | None = None
+    workflow: str | None = None  #: of a workflow, and of its launch plans
+    launch_plan: str | None = None
+    actor: str | None = None  #: the author, verified or claimed
+    after: datetime | None = None
+    before: datetime | None = None
+
+
+def registered(
+    connection: Connection, table: Table, filters: RegistrationFilter, below: int | None, limit: int
+) -> list[Registration]:
+    """The registrations of workflows or launch plans, newest first, below a number if one is given."""
+    is_plan = table is launch_plans
+    if filters.launch_plan is not None and not is_plan:
+        return []
+    columns = (table.c[name] for name in (*_KEY, "id", "created_at", "author", "claimed_by", "message"))
+    query = select(*columns, *([table.c.workflow] if is_plan else [])).where(*_timeline_conditions(table, filters))
+    if below is not None:
+        query = query.where(table.c.id < below)
+    rows = connection.execute(query.order_by(table.c.id.desc()).limit(limit))
+    return [
+        Registration(
+            table=table.name,
+            number=row.id,
+            id=build(Identifier, row),
+            workflow=row.workflow if is_plan else None,
+            at=row.created_at,
+            author=row.author,
+            claimed_by=row.claimed_by,
+            message=row.message,
+        )
+        for row in rows
+    ]
+
+
+def _timeline_conditions(table: Table, filters: RegistrationFilter) -> Iterator[ColumnElement[bool]]:
+    names = {"project": filters.project, "domain": filters.domain, "name": filters.workflow}
+    if table is launch_plans:
+        names |= {"name": filters.launch_plan, "workflow": filters.workflow}
+    yield from (table.c[column] == name for column, name in names.items() if name is not None)
+    if filters.actor is not None:
+        yield or_(table.c.author == filters.actor, table.c.claimed_by == filters.actor)
+    yield from within(table.c.id, table.c.created_at, filters.after, filters.before)
+
+
+def newest_names(connection: Connection, limit: int) -> set[str]:
+    """Who made the newest registrations: the authors and the names that callers gave."""
+    queries = (
+        select(table.c.author, table.c.claimed_by).order_by(table.c.id.desc()).limit(limit)
+        for table in (workflows, launch_plans)
+    )
+    return {name for query in queries for names in connection.execute(query) for name in names if name}
 
 
 def workflow_specs(connection: Connection, identifiers: Iterable[Identifier]) -> dict[Identifier, JsonObject]:

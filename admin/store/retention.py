@@ -12,17 +12,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, literal, select, tuple_
+from sqlalchemy import Column, ColumnElement, Connection, Table, Text, delete, func, literal, select, tuple_, update
 
-from admin.core.retention import Lifespan
+from admin.core.retention import Cutoffs, Lifespan
+from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import bump_generation
-from admin.store.fleet_tables import cluster_events
+from admin.store.fleet_tables import cluster_events, moved_clusters
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revision_tables import revision_changes, revisions
 from admin.store.revisions import lock_head
 from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
+
+#: The latest of each of the `Cutoffs` by which anything was pruned.
+retention_cutoffs = Table(
+    "retention_cutoffs",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("cutoff", UtcDateTime, nullable=False),
+)
 
 Key = Any  #: a number, or several values where a table's key has several columns
 Counts = dict[str, int]  #: rows, by the names of their tables
@@ -43,6 +52,7 @@ class Step:
 class ExecutionRows:
     """Rows that belong to executions, and may be deleted before them."""
 
+    name: str
     table: Table
     size: ColumnElement[int]  #: in bytes
     is_numbered: bool = False
@@ -69,13 +79,15 @@ class ExecutionRows:
 
 
 #: In the order in which they are deleted.
-LOGS = ExecutionRows(table=execution_logs, size=execution_logs.c.end - execution_logs.c.start)
-OUTPUTS = ExecutionRows(table=execution_outputs, size=func.length(execution_outputs.c.content))
-EVENTS = ExecutionRows(table=execution_events, size=literal(0), is_numbered=True)
+LOGS = ExecutionRows(name="logs", table=execution_logs, size=execution_logs.c.end - execution_logs.c.start)
+OUTPUTS = ExecutionRows(name="logs", table=execution_outputs, size=func.length(execution_outputs.c.content))
+EVENTS = ExecutionRows(name="execution_events", table=execution_events, size=literal(0), is_numbered=True)
 
 
 class Executions:
     """Executions, with all that belongs to them."""
+
+    name = "executions"
 
     def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
         columns = [executions.c[name] for name in ("created_at", "phase", "finished_at", "decisions")]
@@ -102,6 +114,8 @@ class Executions:
 class ClusterEvents:
     """What happened to clusters."""
 
+    name = "cluster_events"
+
     def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
         newest = _newest(connection, cluster_events)
         query = _next(cluster_events, after, page, cluster_events.c.at)
@@ -110,14 +124,19 @@ class ClusterEvents:
         return Step(due=due, last=rows[-1].number if due else None)
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        return {cluster_events.name: len(keys)}
+        query = select(func.count()).where(moved_clusters.c.event.in_(keys))
+        return {cluster_events.name: len(keys), moved_clusters.name: connection.execute(query).scalar_one()}
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        return {cluster_events.name: _delete(connection, cluster_events, cluster_events.c.number.in_(keys))}
+        moved = _delete(connection, moved_clusters, moved_clusters.c.event.in_(keys))
+        events = _delete(connection, cluster_events, cluster_events.c.number.in_(keys))
+        return {cluster_events.name: events, moved_clusters.name: moved}
 
 
 class Revisions:
     """Revisions from the first one on without a gap, so that all later states can still be reached."""
+
+    name = "revisions"
 
     def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
         newest = _newest(connection, revisions)
@@ -145,8 +164,21 @@ class Revisions:
 
 
 #: Rows with a retention of their own. `find` is the next step of a walk, which looks at up to `page` rows; `count` is
-#: what `delete` would delete of some keys and what belongs to them, without those that are already gone.
+#: what `delete` would delete of some keys and what belongs to them, without those that are already gone. `name` is
+#: that of their cutoff.
 PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions
+
+
+def record_cutoff(connection: Connection, name: str, cutoff: datetime) -> None:
+    """Store that something was pruned which ended or was made before a time."""
+    insert_new(connection, retention_cutoffs, [{"name": name, "cutoff": cutoff}])
+    is_earlier = (retention_cutoffs.c.name == name, retention_cutoffs.c.cutoff < cutoff)
+    connection.execute(update(retention_cutoffs).where(*is_earlier).values(cutoff=cutoff))
+
+
+def cutoffs(connection: Connection) -> Cutoffs:
+    """The latest cutoffs by which anything was pruned."""
+    return Cutoffs(**{row.name: row.cutoff for row in connection.execute(select(retention_cutoffs))})
 
 
 def _place(table: Table) -> AnyColumn:

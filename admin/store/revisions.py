@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, cast, exists, func, or_, select, union
 
 from admin.core.changes import Authorship, LastChange, MadeChange, RowChange
+from admin.core.fleet.definitions import FleetKind
+from admin.core.json_text import json_string
 from admin.core.provenance import Provenance
 from admin.store.batches import Insertion
+from admin.store.keys import within
 from admin.store.revision_tables import IS_NAMED, ROW_KEY, revision_changes, revision_head, revisions
 from admin.store.sql_types import AnyRow, build
 
@@ -55,6 +58,7 @@ class RevisionFilter:
 
     kind: str | None = None
     name: str | None = None
+    member: str | None = None  #: beside those of a name: pools and labels whose members changed, this one among them
     domain: str | None = None
     project: str | None = None
     workflow: str | None = None
@@ -144,30 +148,30 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
             yield column == getattr(filters, column.name)
     if filters.actor is not None:
         yield or_(revisions.c.author == filters.actor, revisions.c.claimed_by == filters.actor)
-    yield from _within(filters.after, filters.before)
+    yield from within(revisions.c.number, revisions.c.created_at, filters.after, filters.before)
     named = [column == getattr(filters, column.name) for column in ROW_KEY if getattr(filters, column.name) is not None]
     if filters.name and filters.kind:
-        yield revisions.c.number.in_(select(_changes.revision).where(*named, IS_NAMED))
+        numbers = select(_changes.revision).where(*named, IS_NAMED)
+        if filters.member is None:
+            yield revisions.c.number.in_(numbers)
+        else:
+            yield revisions.c.number.in_(union(numbers, _select_regrouped(filters.member)))
     elif filters.project:  # which the index of scopes leads with
         yield revisions.c.number.in_(select(_changes.revision).where(*named))
     elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
 
 
-def _within(after: datetime | None, before: datetime | None) -> Iterator[ColumnElement[bool]]:
-    """Revisions of a window of time.
+def _select_regrouped(cluster: str) -> Select[tuple[int]]:
+    """The revisions that changed the members of a pool or label, of which a cluster was or is one.
 
-    They come by number, and the index of times tells the first and last numbers that the window may have: by a sum, so
-    that this index is read and not the key. A clock that was set back makes that more than the window has, so the times
-    are compared as well.
+    Pools and labels are found by the index of names. In the text of their members only clusters are values in quotes.
     """
-    timed = revisions.alias("timed").c
-    if after is not None:
-        first = select(func.min(timed.number + 0)).where(timed.created_at >= after)
-        yield and_(revisions.c.created_at >= after, revisions.c.number >= first.scalar_subquery())
-    if before is not None:
-        last = select(func.max(timed.number + 0)).where(timed.created_at < before)
-        yield and_(revisions.c.created_at < before, revisions.c.number <= last.scalar_subquery())
+    before, after = (cast(column["members"], Text) for column in (_changes.before, _changes.after))
+    values = [f"{separator}{json_string(cluster)}" for separator in (":", ": ")]
+    names_it = or_(*(members.contains(value, autoescape=True) for members in (before, after) for value in values))
+    is_group = _changes.kind.in_((FleetKind.POOL.value, FleetKind.LABEL.value))
+    return select(_changes.revision).where(is_group, IS_NAMED, before.is_distinct_from(after), names_it)
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:

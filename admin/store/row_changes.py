@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_
 from admin.core.changes import LastChange, MadeChange, RowChange, RowKey
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
-from admin.store.keys import KeyedQuery, scope_of
+from admin.store.keys import KeyedQuery, first_since, scope_of
 from admin.store.revision_tables import IS_NAMED, ROW_KEY, ROW_SCOPE, revision_changes, revision_head, revisions
 from admin.store.revisions import MADE_AT, head, provenance_of
 from admin.store.sql_types import AnyColumn, AnyRow, build
@@ -33,6 +33,18 @@ def definition_changes_above(connection: Connection, kind: str, number: int, nam
     if name is not None:
         query = query.where(_changes.name == name)
     return [_change(row) for row in connection.execute(query.order_by(_changes.revision, _changes.ordinal))]
+
+
+def definition_changes_since(
+    connection: Connection, kind: str, name: str, time: datetime, limit: int
+) -> list[tuple[RowChange, Provenance]]:
+    """The newest changes of a named definition since a time, oldest first, each with its revision."""
+    first = first_since(revisions.c.number, revisions.c.created_at, time)
+    query = select(revision_changes).where(_changes.kind == kind, _changes.name == name, IS_NAMED)
+    newest = query.where(_changes.revision >= first).order_by(_changes.revision.desc()).limit(limit)
+    changes = [_change(row) for row in connection.execute(newest)]
+    made_by = provenance_of(connection, (change.revision for change in changes))
+    return [(change, made_by[change.revision]) for change in reversed(changes) if made_by[change.revision].at >= time]
 
 
 def first_change(connection: Connection, kind: str, name: str, number: int) -> int | None:

@@ -83,6 +83,14 @@ def test_history_of_everything_shows_clusters_too_and_values_before_and_after(sh
     assert "new disks" in text[1]
     assert "create cluster eager: " in text[2]
     assert len(text) == len(listed) == 3
+    shell.ok("rainbowctl create pool gpu --member eager -m 'all of them'")
+    with_pool = shell.ok("rainbowctl history --cluster eager --no-headers").splitlines()
+    assert re.search("create pool gpu: .* all of them", with_pool[0])
+    assert with_pool[0].startswith("3 ")
+    assert len(with_pool) == 4
+    assert json.loads(shell.ok("rainbowctl history cluster eager -o json")) == json.loads(
+        shell.ok("rainbowctl history --cluster eager -o json")
+    )
     for everything in (shell.ok("rainbowctl history --all"), shell.ok("rainbowctl history")):
         assert "update cluster eager: capacity.cpu: 8 → 16" in everything
         assert "cluster eager: cordoned" in everything

@@ -185,16 +185,63 @@ def test_workflows_are_listed_and_shown(shell: Shell) -> None:
         [project, "development", "train", "v2", "Learns something"],
     ]
     rows = cells(shell.ok("rainbowctl get task train"))
-    assert rows[0] == ["VERSION", "NAME", "CREATED AT"]
+    assert rows[0] == ["VERSION", "NAME", "CREATED AT", "CREATED BY", "WHY"]
     assert [row[0] for row in rows[1:]] == ["v2", "v1"]
     rows = cells(shell.ok("rainbowctl get workflow train --version v1"))
-    assert rows[0] == ["VERSION", "NAME", "INPUTS", "OUTPUTS", "CREATED AT"]
+    assert rows[0] == ["VERSION", "NAME", "INPUTS", "OUTPUTS", "CREATED AT", "CREATED BY", "WHY"]
     assert rows[1][:4] == ["v1", "train", "epochs (integer), rate (float), mode (enum)", "model.bin"]
     latest = yaml.safe_load(shell.ok("rainbowctl get workflow train --latest -o yaml"))
     assert latest == shell.rest("GET", f"workflows/{path(shell, 'train', 'latest')}")
     assert shell.ok("rainbowctl get workflow -o name") == f"workflow/{path(shell, 'train', 'v2')}\n"
     assert "Did you mean" in shell.refused(3, "rainbowctl get workflow trian")
     assert "has no version 'v9'" in shell.refused(3, "rainbowctl get workflow train --version v9")
+
+
+def test_versions_and_the_history_tell_who_registered_them_and_why(shell: Shell) -> None:
+    project = shell.environment["RAINBOW_PROJECT"]
+    register = "rainbowctl create workflow --file - --version v1 -m 'larger batches'"
+    shell.ok(f"{register} --dryRun", stdin=TRAIN, LOGNAME="otto")
+    shell.ok(register, stdin=TRAIN, LOGNAME="rita")
+    shell.ok("rainbowctl create launchplan --file - --version v1", stdin=NIGHTLY, LOGNAME="otto")
+    shell.file("other.yaml", TRAIN.replace("name: train", "name: other"))
+    shell.ok("rainbowctl register files other.yaml --version v2 --message 'a second one'", LOGNAME="rita")
+    by = ["anonymous (says rita)", "larger batches"]
+    assert cells(shell.ok("rainbowctl get workflow train"))[1][3:] == by
+    assert cells(shell.ok("rainbowctl get workflow train --latest"))[1][5:] == by
+    wide = cells(shell.ok("rainbowctl get workflow -o wide"))
+    assert wide[0][5:] == ["CREATED AT", "CREATED BY", "WHY"]
+    assert [row[6:] for row in wide[1:]] == [["anonymous (says rita)", "a second one"], by]
+    assert cells(shell.ok("rainbowctl get launchplan nightly"))[1][6:] == ["anonymous (says otto)", "-"]
+    assert cells(shell.ok("rainbowctl get launchplan -o wide"))[1][6:] == ["anonymous (says otto)", "-"]
+    document = json.loads(shell.ok("rainbowctl get workflow train --latest -o json"))
+    assert (document["author"], document["claimed_by"], document["message"]) == ("anonymous", "rita", "larger batches")
+    selected = shell.ok(
+        "rainbowctl get workflow --filter.fieldSelector 'claimed_by=rita,message contains second' -o name"
+    )
+    assert selected == f"workflow/{path(shell, 'other', 'v2')}\n"
+
+    history = f"rainbowctl history --source registration -p {project} -d development"
+    rows = cells(shell.ok(history))
+    assert rows[0] == ["REVISION", "WHEN", "WHO", "WHAT", "WHY"]
+    place = f"{project}/development"
+    assert [[row[0], *row[2:]] for row in rows[1:]] == [
+        ["-", "anonymous (says rita)", f"registered workflow {place}/other version v2", "a second one"],
+        ["-", "anonymous (says otto)", f"registered launch plan {place}/nightly version v1 of workflow train", "-"],
+        ["-", "anonymous (says rita)", f"registered workflow {place}/train version v1", "larger batches"],
+    ]
+    assert "3 registrations, the oldest " in shell.run(history).err
+    listed = json.loads(shell.ok(f"{history} -o json"))
+    assert listed == shell.rest("GET", f"timeline?source=registration&project={project}&domain=development")["entries"]
+    assert [entry["id"]["name"] for entry in listed] == ["other", "nightly", "train"]
+    assert shell.ok(f"{history} -o name").splitlines() == [
+        f"workflow/{path(shell, 'other', 'v2')}",
+        f"launchplan/{path(shell, 'nightly', 'v1')}",
+        f"workflow/{path(shell, 'train', 'v1')}",
+    ]
+    of_otto = json.loads(shell.ok(f"rainbowctl history --author otto -p {project} --since 1h -o json"))
+    assert of_otto == [listed[1]]
+    of_train = json.loads(shell.ok(f"rainbowctl history all train -p {project} -d development -o json"))
+    assert of_train == listed[1:]
 
 
 def test_launch_plans_are_listed_shown_and_activated(shell: Shell) -> None:

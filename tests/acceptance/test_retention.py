@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import json
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -54,6 +56,12 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
     assert done.pop("deleted") == would.pop("would be deleted")
     assert done == would
     assert names(admin) == {"waits", "c", "last"}  # of c is the last event
+    [pruning] = admin.get("/api/v1/timeline?source=pruning").json()["entries"]
+    assert (pruning["author"], pruning["claimed_by"]) == ("anonymous", getpass.getuser())
+    counted = run("rainbowctl", "get", "execution", "-A", "--by", "phase", "--endpoint", admin.url)
+    assert b" are pruned, so they are not counted." in counted.stderr
+    document = run("rainbowctl", "get", "execution", "-A", "--by", "phase", "--endpoint", admin.url, "-o", "json")
+    assert json.loads(document.stdout)["not_counted"].endswith("Z are pruned, so they are not counted.")
     answer = admin.get(f"{HERE}/waits/explanation")
     assert (answer.status_code, answer.json()["reason"]["code"]) == (200, "CLUSTER_EXPECTED")
     assert admin.get(f"{HERE}/a").status_code == 404
@@ -89,7 +97,6 @@ def test_an_admin_prunes_by_itself_if_it_is_told_to(tmp_path: Path) -> None:
         end(admin, "a", "b")
         wait_until(lambda: names(admin) == {"waits", "b", "last"})
         assert 'rainbow_pruned_rows_total{table="executions"} 1.0' in admin.get("/metrics").text
-        # The round that deleted it is stored at its end; until then only the configuration is known.
         wait_until(lambda: "were pruned (retention.executions: 1s)" in admin.get(f"{HERE}/a").json()["message"])
         last = ("flytesnacks/development/b", "--endpoint", admin.url)
         wait_until(lambda: b"its stdout was deleted" in run("rainbowctl", "logs", *last).stderr)

@@ -598,7 +598,7 @@ def make(*writes: Callable[[Context], RowWrite]) -> Callable[[Context], None]:
 
 def register(context: Context) -> None:
     place = {"project": PROJECT, "domain": DOMAIN, "name": "wf", "version": "v1"}
-    register_workflow(context, place, {"job": JOB}, dry_run=False)
+    register_workflow(context, place, {"job": JOB}, authorship=Authorship(), dry_run=False)
 
 
 def lose_and_reload(context: Context) -> None:

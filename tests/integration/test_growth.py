@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, create_engine, event, insert, text, update
+from sqlalchemy import Connection, Table, create_engine, event, insert, text, update
 
 from admin.core.changes import RowKey
 from admin.core.executions.selectors import Condition, equals, parse_filters
@@ -46,7 +46,9 @@ from admin.store.dialects.postgresql import unlimited
 from admin.store.execution_lists import ListLimits, Order
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
+from admin.store.fleet_tables import moved_clusters
 from admin.store.leases import SilentClusters
+from admin.store.registrations import RegistrationFilter, launch_plans, workflows
 from admin.store.revisions import RevisionFilter
 from admin.store.shares import Window
 from bench.finished import add_finished
@@ -515,6 +517,9 @@ NAMED: dict[str, Call] = {
     "last-change": lambda c: row_changes.last_changes(c, "POOL", "pool-3", 1),
     "page": lambda c: revisions.page(c, RevisionFilter(kind="POOL", name="pool-3"), None, 20),
     "changed-since": lambda c: row_changes.changed_since(c, RowKey("POOL", "pool-3", PLATFORM), 100, 10),
+    "of-a-cluster": lambda c: revisions.page(
+        c, RevisionFilter(kind="CLUSTER", name="cluster-1", member="cluster-1"), None, 20
+    ),
 }
 
 
@@ -534,6 +539,10 @@ HISTORY: dict[str, tuple[Call, str]] = {
     ),
     "of-a-row": (lambda c: row_changes.changes_of_row(c, "EXECUTION_QUEUE", PLACE, REVISIONS, 10), "_changes_scope"),
     "of-the-fleet": (lambda c: row_changes.last_of_fleet(c, 1000), "_changes_name"),
+    "of-a-name-since-a-time": (
+        lambda c: row_changes.definition_changes_since(c, "POOL", "pool-3", NOW - 5 * MINUTE, 100),
+        "_changes_name",
+    ),
     "since-a-time": (lambda c: revisions.page(c, RevisionFilter(after=NOW - 5 * MINUTE), None, 20), "s_created_at"),
     "before-a-time": (
         lambda c: revisions.page(c, RevisionFilter(before=NOW - (REVISIONS - 5) * MINUTE), None, 20),
@@ -601,3 +610,51 @@ def test_the_events_of_a_cluster_are_found_without_walking_over_its_reports(cont
         plan = Plans(context.database).of(partial(cluster_events.events, filters=chosen, below=below, limit=21))
         assert re.search("ix_cluster_events_(no_report|cluster_type_number)", plan), plan
         assert not re.search("ix_cluster_events_cluster_number|SCAN cluster_events|Seq Scan", plan), plan
+
+
+def test_what_moved_from_or_to_a_cluster_is_found_without_other_events(context: Context) -> None:
+    with context.database.writing() as connection:
+        rounds = [ClusterEvent(at=context.clock(), type="REDECIDED") for _ in range(4000)]
+        cluster_events.add_events(connection, rounds)
+        rows = [{"event": number, "cluster": f"c{number % 400}"} for number in range(1, 4001)]
+        connection.execute(insert(moved_clusters), rows)
+        connection.execute(text("ANALYZE"))
+    for below in (None, 3000):
+        filters = ClusterEventFilter(moved="c1")
+        plan = Plans(context.database).of(partial(cluster_events.events, filters=filters, below=below, limit=5))
+        assert "ix_moved_clusters_cluster" in plan, plan
+        assert not re.search("SCAN (cluster_events|moved_clusters)(?! USING)|Seq Scan", plan), plan
+
+
+REGISTRATIONS = {
+    "of-a-name": (RegistrationFilter(project="p3", domain="d", workflow="w"), "_project_domain_name|autoindex"),
+    "of-a-project": (RegistrationFilter(project="p3"), "_project_domain_name|autoindex"),
+    "since-a-time": (RegistrationFilter(after=NOW - 5 * MINUTE), "_created_at"),
+    "before-a-time": (RegistrationFilter(before=NOW - 3995 * MINUTE), "_created_at"),
+}
+
+
+@pytest.fixture
+def registered(context: Context) -> Context:
+    """An admin with many workflows and launch plans, each of a project of its own."""
+    with context.database.writing() as connection:
+        values = {"domain": "d", "name": "w", "version": "v", "spec": {}, "digest": ""}
+        rows: list[dict[str, Any]] = [
+            {**values, "project": f"p{number}", "created_at": NOW - (4000 - number) * MINUTE} for number in range(4000)
+        ]
+        connection.execute(insert(workflows), rows)
+        more = {"workflow": "w", "state": "ACTIVE", "updated_at": NOW}
+        connection.execute(insert(launch_plans), [{**row, **more} for row in rows])
+        connection.execute(text("ANALYZE"))
+    return context
+
+
+@pytest.mark.parametrize("table", [workflows, launch_plans], ids=str)
+@pytest.mark.parametrize("name", REGISTRATIONS)
+def test_registrations_of_a_scope_and_of_a_time_are_found_by_an_index(
+    registered: Context, table: Table, name: str
+) -> None:
+    filters, index = REGISTRATIONS[name]
+    plan = Plans(registered.database).of(lambda c: registrations.registered(c, table, filters, None, 20))
+    assert re.search(index, plan), plan
+    assert not re.search(f"SCAN {table.name}(?! USING)|Seq Scan", plan), plan

@@ -71,6 +71,30 @@ def test_a_version_is_registered_once_and_never_edited(shared: FlaskClient, plac
     assert get(shared, f"{path}/wf?limit=5&token={versions['token']}")["workflows"][0]["id"]["version"] == "v1"
 
 
+def test_a_version_has_who_registered_it_and_why(shared: FlaskClient, place: dict[str, str]) -> None:
+    id, spec = identifier("wf", **place), {"job": {"command": ["true"]}}
+    body = {"id": id, "spec": spec, "claimed_by": "rita", "message": "larger batches"}
+    by = {"author": "anonymous", "claimed_by": "rita", "message": "larger batches"}
+    tried = ok(shared.post(f"{API}/workflows?dry_run=true", json=body))["workflow"]
+    registered = ok(shared.post(f"{API}/workflows", json=body))["workflow"]
+    again = ok(shared.post(f"{API}/workflows", json={**body, "claimed_by": "otto", "message": "again"}))
+    listed = get(shared, f"workflows/{place['project']}/development")["workflows"]
+    read = get(shared, f"workflows/{place['project']}/development/wf/v1")
+    for workflow in (tried, registered, again["workflow"], read, *listed):
+        assert {key: workflow[key] for key in by} == by
+    assert again["created"] is False
+    plan = {"id": identifier("plan", **place), "spec": {"workflow_id": {"name": "wf", "version": "v1"}}}
+    ok(shared.post(f"{API}/launch_plans", json=plan))
+    path = f"launch_plans/{place['project']}/development/plan"
+    [listed_plan] = get(shared, path)["launch_plans"]
+    for launch_plan in (listed_plan, get(shared, f"{path}/v1")):
+        assert (launch_plan["author"], launch_plan.keys() & {"claimed_by", "message"}) == ("anonymous", set())
+    other = {**body, "id": identifier("other", **place)}
+    for field, value in (("claimed_by", "a\0b"), ("message", "x" * 1001), ("by", "rita")):
+        refused(shared.post(f"{API}/workflows", json={**other, field: value}), 400, "invalid_request", field)
+    refused(shared.get(f"{API}/workflows/{place['project']}/development/other/v1"), 404, "workflow_not_found")
+
+
 def test_other_content_under_a_version_is_refused_with_the_difference(
     shared: FlaskClient, place: dict[str, str]
 ) -> None:

@@ -189,7 +189,26 @@ def test_executions_that_were_pruned_by_hand_are_said_to_be(api: FlaskClient, co
     clock.advance(2 * DAY)
     pruned(context, executions="1d")
     message = refused(api.get(f"{API}/{path('gone', 'logs')}"), 404, "execution_not_found")["message"]
-    assert message.endswith(f" Executions that had ended were pruned, last at {show_time(clock())}.")
+    limit = show_time(clock() - timedelta(days=1))
+    assert message.endswith(f" Executions that ended before {limit} were pruned.")
+
+
+def test_counts_say_which_executions_were_pruned(api: FlaskClient, context: Context, clock: Clock) -> None:
+    for name in ("gone", "last"):
+        created(api, name)
+        end(api, name)
+    clock.advance(2 * DAY)
+    assert pruned(context, executions="1d", dry_run=True)
+    assert "not_counted" not in get(api, "execution_counts?by=phase")
+    pruned(context, executions="1d")
+    limit = show_time(clock() - timedelta(days=1))
+    sentence = f"Executions that ended before {limit} are pruned, so they are not counted."
+    for query in ("", "&created_after=3d", "&phase=ABORTED,QUEUED", "&created_by=anonymous"):
+        assert get(api, f"execution_counts?by=phase{query}")["not_counted"] == sentence, query
+    for query in ("&created_after=12h", "&phase=QUEUED,RUNNING", "&filters=gte(finished_at,12h)"):
+        assert "not_counted" not in get(api, f"execution_counts?by=phase{query}"), query
+    pruned(context, executions="3d")
+    assert get(api, "execution_counts?by=phase")["not_counted"] == sentence, "the latest time counts"
 
 
 def test_every_table_that_belongs_to_executions_is_emptied_with_them() -> None:
@@ -332,7 +351,8 @@ def test_a_dry_run_changes_nothing(api: FlaskClient, context: Context, clock: Cl
     after = row_counts(context)
     after["cluster_events"] -= 1  # the event of the pruning itself
     assert {table: before[table] - count for table, count in would.items()} == {table: after[table] for table in would}
-    assert {table for table in before if before[table] != after[table]} == set(would)
+    changed = {table for table in before if before[table] != after[table]}
+    assert changed == {*would, stocks.retention_cutoffs.name}  # where it says what is gone
 
 
 def test_a_dry_run_knows_what_the_newest_execution_keeps(

@@ -16,9 +16,20 @@ from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, i
 
 import admin.store
 from admin.core.clock_checks import ClockCheck
+from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.server import startup
-from admin.store import clock_checks, decisions, execution_tables, fleet, fleet_tables, revision_tables, row_changes
+from admin.store import (
+    clock_checks,
+    decisions,
+    execution_tables,
+    fleet,
+    fleet_tables,
+    registrations,
+    retention,
+    revision_tables,
+    row_changes,
+)
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
 from admin.store.dialects.sqlite import WRITES
@@ -406,3 +417,73 @@ def test_executions_that_ended_without_their_agent_are_marked_by_their_messages(
         "confirmed": False,
         "printed": False,
     }
+
+
+def test_registrations_from_before_authors_were_recorded_have_an_unknown_one(engine: Engine) -> None:
+    migrate(engine, "0027")
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    values: dict[str, Any] = {"project": "p", "domain": "d", "name": "n", "version": "v", "spec": {}, "digest": ""}
+    values["created_at"] = now
+    more: dict[str, Any] = {"workflow": "w", "state": "ACTIVE", "updated_at": now}
+    before = {
+        registrations.workflows: values,
+        registrations.launch_plans: {**values, **more},
+    }
+    with engine.begin() as connection:
+        for table, row in before.items():
+            connection.execute(insert(table).values(row))
+    migrate(engine)
+    with engine.begin() as connection:
+        for table in before:
+            [stored] = connection.execute(select(table)).all()
+            assert (stored.author, stored.claimed_by, stored.message, stored.name) == ("unknown", None, None, "n")
+            new = {**before[table], "version": "v2", "author": "anonymous", "claimed_by": "ana"}
+            connection.execute(insert(table).values(new))
+    migrate(engine, "0027")
+    migrate(engine)
+    with engine.connect() as connection:
+        for table in before:
+            rows = connection.execute(select(table.c.version, table.c.author).order_by(table.c.id)).all()
+            assert [tuple(row) for row in rows] == [("v", "unknown"), ("v2", "unknown")]
+
+
+def test_rounds_of_before_belong_to_the_clusters_that_they_name(engine: Engine) -> None:
+    migrate(engine, "0027")
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    reasons = (
+        "3 decided again: east -> west: 2, north -> none (CLUSTERS_FULL): 1 (p/d/a, p/d/b and 1 more). It -> said: so.",
+        "1 decided again: stays without a cluster (CLUSTERS_FULL): 1 (p/d/c). After revision 4 by ana.",
+    )
+    event: dict[str, Any] = {"cluster": "", "at": now, "type": "REDECIDED"}
+    with engine.begin() as connection:
+        for number, reason in enumerate(reasons, 1):
+            connection.execute(
+                insert(fleet_tables.cluster_events).values({**event, "number": number, "reason": reason})
+            )
+    migrate(engine)
+    table = fleet_tables.moved_clusters
+    with engine.connect() as connection:
+        rows = connection.execute(select(table).order_by(table.c.event, table.c.cluster)).all()
+        assert retention.cutoffs(connection) == Cutoffs(), "nothing was pruned"
+    assert [tuple(row) for row in rows] == [(1, "east"), (1, "north"), (1, "west")]
+
+
+def test_what_was_pruned_before_that_was_recorded_is_older_than_the_oldest_that_is_kept(engine: Engine) -> None:
+    migrate(engine, "0027")
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    table = execution_tables.executions
+    columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+    values = {column.name: _anything(column, noon) for column in columns if column.name != "id"}
+    event: dict[str, Any] = {"number": 7, "cluster": "", "at": noon + timedelta(hours=1), "type": "PRUNED"}
+    with engine.begin() as connection:
+        connection.execute(insert(revision_tables.revisions).values(number=4, created_at=noon, author="ann"))
+        event["reason"] = "rows deleted: execution_events: 3, executions: 1"
+        connection.execute(insert(fleet_tables.cluster_events).values(event))
+        for hours in (3, 2):
+            row = {**values, "name": f"e{hours}", "finished_at": noon + timedelta(hours=hours)}
+            connection.execute(insert(table).values(row))
+    migrate(engine)
+    with engine.connect() as connection:
+        assert retention.cutoffs(connection) == Cutoffs(
+            revisions=noon, cluster_events=noon + timedelta(hours=1), executions=noon + timedelta(hours=2)
+        )

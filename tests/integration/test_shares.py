@@ -7,11 +7,14 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
+from admin.core.retention import Retention
+from admin.core.times import show_time
 from admin.services.context import Context
+from admin.services.retention import prune
 from admin.services.shares import ShareLimits, pool_shares
 from tests.support.agents import Clock
 from tests.support.copies import copy_execution
-from tests.support.placing import API, created, get, label, pool, put_pool, refused, report, switch
+from tests.support.placing import API, created, get, label, ok, pool, put_pool, refused, report, switch
 
 NAMES = [f"e{number}" for number in range(40)]
 
@@ -113,3 +116,46 @@ def test_the_window_and_what_is_looked_at_are_limited(api: FlaskClient, context:
     refused(api.get(f"{API}/pools/one/shares?after=2999-01-01T00:00:00Z"), 400, "invalid_request", "after")
     answer = refused(api.get(f"{API}/pools/oen/shares"), 404, "pool_not_found")
     assert "'one'" in answer["message"]
+
+
+def test_members_that_joined_and_left_within_the_window_are_named(api: FlaskClient, app_clock: Clock) -> None:
+    put_pool(api, "two", ["local", "old"])
+    app_clock.advance(7200)
+    assert not {"joined", "left"} & {key for cluster in get(api, "pools/two/shares")["clusters"] for key in cluster}
+    body = {"pool": {"members": [{"id": "local"}, {"id": "new"}]}, "claimed_by": "ana", "message": "old is sold"}
+    revision = ok(api.put(f"{API}/pools/two", json=body))["revision"]
+    put_pool(api, "two", {"local": 2, "new": 1})
+    add(api, "two", "a")
+    app_clock.advance(60)
+    answer = get(api, "pools/two/shares")
+    assert answer["summary"].endswith(" Since the window began, new joined it and old left it.")
+    clusters = by_cluster(answer)
+    assert list(clusters) == ["local", "new", "old"]
+    made_by = {"revision": revision, "author": "anonymous", "claimed_by": "ana", "message": "old is sold"}
+    at = show_time(app_clock() - timedelta(seconds=60))
+    words = f"by revision {revision}, anonymous (says ana), at {at}, 'old is sold'"
+    for name, verb in (("new", "joined"), ("old", "left")):
+        provenance = clusters[name][verb]
+        assert {key: provenance[key] for key in made_by} == made_by
+        assert clusters[name]["why"].endswith(f"; {verb} the pool {words}")
+    assert ("weight" in clusters["old"], clusters["old"]["placed"]) == (False, 0)
+    assert not {"joined", "left"} & clusters["local"].keys()
+    app_clock.advance(7200)
+    assert list(by_cluster(get(api, "pools/two/shares"))) == ["local", "new"], "that was before the window"
+
+
+def test_a_window_of_which_a_part_was_pruned_says_so(api: FlaskClient, context: Context, app_clock: Clock) -> None:
+    put_pool(api, "one", ["local"])
+    add(api, "one", "gone", "last")
+    for name in ("gone", "last"):
+        ok(api.delete(f"{API}/executions/flytesnacks/development/{name}"))
+    app_clock.advance(2 * 86400)
+    put_pool(api, "one", ["local", "west"])
+    list(prune(context, Retention(executions="1d", revisions="1d"), now=app_clock()))
+    cutoff = show_time(app_clock() - timedelta(days=1))
+    answer = get(api, "pools/one/shares?after=3d")
+    assert answer["not_counted"] == [
+        f"Executions that ended before {cutoff} are pruned, so they are not counted.",
+        f"Revisions made before {cutoff} are pruned, so who joined or left the pool before is not known.",
+    ]
+    assert get(api, "pools/one/shares?after=23h")["not_counted"] == []

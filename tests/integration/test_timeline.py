@@ -9,22 +9,30 @@ from urllib.parse import quote
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import update
 
+from admin.core.changes import UNKNOWN
 from admin.core.retention import Retention
-from admin.services.redecisions import decide_waiting
+from admin.core.times import show_time
+from admin.messages.pages import token_of
+from admin.services.context import Context
+from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
 from admin.store import cluster_events, decisions
-from tests.support.agents import Clock
+from admin.store.registrations import workflows
+from tests.support.agents import Clock, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     asked,
     created,
     get,
+    identifier,
     ok,
     pool,
     put_attribute,
     put_cluster,
+    put_label,
     put_pool,
     refused,
     report,
@@ -95,7 +103,7 @@ def test_pages_join_without_gaps_whatever_their_size(eventful: FlaskClient) -> N
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("&cluster=east", ["UNCORDONED", "CORDONED", "CLUSTER"]),
+        ("&cluster=east", ["UNCORDONED", "POOL", "CORDONED", "CLUSTER"]),
         ("&actor=otto", ["UNCORDONED", "CORDONED"]),
         ("&actor=ana", ["WORKFLOW_PRIORITY"]),
         ("&actor=anonymous", ["WORKFLOW_PRIORITY", "UNCORDONED", "POOL", "CORDONED", "CLUSTER"]),
@@ -232,6 +240,201 @@ def test_a_round_of_pruning_is_one_entry_with_counts(app: Flask, api: FlaskClien
     assert "executions: 1" in entry["message"]
 
 
+def test_pruning_by_hand_names_who_asked_for_it(app: Flask, api: FlaskClient, app_clock: Clock) -> None:
+    for name in ("old", "newest"):
+        created(api, name)
+        ok(api.delete(f"{API}/executions/flytesnacks/development/{name}"))
+    app_clock.advance(2 * 86400)
+    list(prune(context_of(app), Retention(executions="1d"), claimed_by="otto"))
+    [entry] = entries(api, "&source=pruning&actor=otto")
+    assert (entry["author"], entry["claimed_by"]) == ("anonymous", "otto")
+
+
+def test_a_timeline_says_which_revisions_and_events_were_pruned(app: Flask, api: FlaskClient, app_clock: Clock) -> None:
+    for name in ("east", "west"):
+        put_cluster(api, name)
+        switch(api, name, "cordon", claimed_by="otto")
+    assert "not_listed" not in get(api, "timeline?actor=otto")
+    begin = app_clock()
+    app_clock.advance(2 * 86400)
+    put_cluster(api, "north")
+    list(prune(context_of(app), Retention(revisions="1d", events="1h")))
+    revisions, events = (show_time(app_clock() - timedelta(hours=hours)) for hours in (24, 1))
+    sentence = f"Revisions made before {revisions} and events from before {events} are pruned, so they are not listed."
+    for query in ("", "?actor=otto", "?actor=nobody", "?cluster=east", f"?after={quote(begin.isoformat())}"):
+        assert get(api, f"timeline{query}")["not_listed"] == sentence, query
+    alone = f"Revisions made before {revisions} are pruned, so they are not listed."
+    assert get(api, "timeline?domain=staging")["not_listed"] == alone, "events belong to no scope"
+    alone = f"Events from before {events} are pruned, so they are not listed."
+    assert get(api, "timeline?after=2h")["not_listed"] == alone
+    for query in ("?after=30m", "?source=registration", "?limit=1"):
+        assert "not_listed" not in get(api, f"timeline{query}"), query
+
+
+def register(api: FlaskClient, path: str, name: str, project: str = "flytesnacks", **more: Any) -> None:
+    id = {"project": project, "domain": "development", "name": name, "version": "v1"}
+    spec = (
+        {"job": {"command": ["true"]}} if path == "workflows" else {"workflow_id": {"name": "train", "version": "v1"}}
+    )
+    ok(api.post(f"{API}/{path}", json={"id": id, "spec": spec, **more}))
+
+
+@pytest.fixture
+def registered(eventful: FlaskClient, app_clock: Clock) -> FlaskClient:
+    """The same, and then four registrations a minute apart."""
+    for path, name, more in (
+        ("workflows", "train", {"claimed_by": "rita", "message": "a first version"}),
+        ("launch_plans", "nightly", {"claimed_by": "otto", "state": "ACTIVE"}),
+        ("workflows", "nightly", {}),
+        ("workflows", "train", {"project": "flyteexamples", "claimed_by": "rita"}),
+    ):
+        app_clock.advance(60)
+        register(eventful, path, name, **more)
+    return eventful
+
+
+def test_registrations_stand_in_the_timeline_with_who_made_them_and_why(registered: FlaskClient) -> None:
+    newest, _, plan, workflow, *others = entries(registered)
+    assert [entry["source"] for entry in (newest, plan, workflow)] == ["registration"] * 3
+    assert [entry["source"] for entry in others] == ["revision", "cluster-event"] * 2 + ["revision"]
+    assert workflow == {
+        "at": workflow["at"],
+        "source": "registration",
+        "type": "WORKFLOW_REGISTERED",
+        "number": 1,
+        "id": identifier("train"),
+        "author": "anonymous",
+        "claimed_by": "rita",
+        "message": "a first version",
+    }
+    assert (plan["type"], plan["id"]["name"], plan["workflow"]) == ("LAUNCH_PLAN_REGISTERED", "nightly", "train")
+    register(registered, "workflows", "train", claimed_by="otto")
+    assert entries(registered)[0] == newest, "the same again is no registration"
+    stored = get(registered, "workflows/flytesnacks/development/train/v1")
+    assert stored["created_at"] == workflow["at"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("&source=registration", ["train", "nightly", "nightly", "train"]),
+        ("&project=flyteexamples", ["train"]),
+        ("&domain=development", ["train", "nightly", "nightly", "train"]),
+        ("&domain=staging&source=registration", []),
+        ("&project=flytesnacks&domain=development&workflow=train", ["nightly", "train"]),
+        ("&project=flytesnacks&domain=development&workflow=train&launch_plan=nightly", ["nightly"]),
+        ("&launch_plan=train", []),
+        ("&actor=rita", ["train", "train"]),
+        ("&source=registration&actor=otto", ["nightly"]),
+        ("&source=registration&actor=anonymous", ["train", "nightly", "nightly", "train"]),
+        ("&source=registration&actor=unknown", []),
+        ("&resource_type=pool&source=registration", []),
+        ("&cluster=east&source=registration", []),
+        ("&source=registration&after=90s", ["train", "nightly"]),
+        ("&source=registration&before=90s", ["nightly", "train"]),
+    ],
+)
+def test_registrations_are_selected(registered: FlaskClient, app_clock: Clock, query: str, expected: list[str]) -> None:
+    if "before=90s" in query:
+        query = query.replace("90s", quote((app_clock() - timedelta(seconds=90)).isoformat()))
+    assert [entry["id"]["name"] for entry in entries(registered, query)] == expected
+
+
+def test_pages_of_every_source_join_without_gaps(registered: FlaskClient) -> None:
+    complete = entries(registered)
+    assert len(complete) == 9
+    for size in (1, 2, 4):
+        paged, token = [], ""
+        while True:
+            answer = get(registered, f"timeline?limit={size}{token}")
+            paged += answer["entries"]
+            if "token" not in answer:
+                break
+            token = f"&token={answer['token']}"
+        assert paged == complete
+    last_event = next(entry for entry in complete if entry["source"] == "cluster-event")
+    older = token_of([complete[4]["number"], last_event["number"]])
+    below = get(registered, f"timeline?source=revision&token={older}")["entries"]
+    assert below == [entry for entry in complete[5:] if entry["source"] == "revision"], "a token of an earlier version"
+
+
+def test_a_registration_before_authors_were_recorded_says_that_its_author_is_unknown(
+    app: Flask, registered: FlaskClient
+) -> None:
+    with context_of(app).database.writing() as connection:
+        connection.execute(update(workflows).where(workflows.c.name == "nightly").values(author=UNKNOWN))
+    [entry] = entries(registered, "&source=registration&actor=unknown")
+    assert (entry["id"]["name"], entry["author"]) == ("nightly", "unknown")
+    assert get(registered, "workflows/flytesnacks/development/nightly/v1")["author"] == "unknown"
+
+
+def test_the_history_of_a_cluster_has_what_moved_from_and_to_it(app: Flask, api: FlaskClient) -> None:
+    put_pool(api, "both", ["east", "west"], strategy="spill")
+    put_pool(api, "other", ["north"])
+    for cluster in ("east", "west", "north"):
+        report(api, cluster, capacity={"executions": 100})
+    created(api, "first", **pool("both"))
+    switch(api, "east", "cordon")
+    decide_waiting(context_of(app))
+    [moved] = entries(api, "&source=redecision")
+    for query in ("", "&source=redecision"):
+        assert moved in entries(api, f"&cluster=east{query}")
+        assert moved in entries(api, f"&cluster=west{query}")
+        assert moved not in entries(api, f"&cluster=north{query}")
+    assert moved not in entries(api, "&cluster=west&source=cluster-event")
+    switch(api, "west", "cordon")
+    switch(api, "east", "uncordon")
+    ok(api.post(f"{API}/executions/redecide", json={"selector": {"phase": "QUEUED"}, "claimed_by": "ada"}))
+    [requested, first] = entries(api, "&cluster=east&source=redecision")
+    assert (requested["claimed_by"], first) == ("ada", moved)
+    assert entries(api, "&cluster=west&actor=ada") == [requested]
+    complete = entries(api, "&cluster=west")
+    paged, token = [], ""
+    for _ in complete:
+        answer = get(api, f"timeline?cluster=west&limit=1{token}")
+        paged += answer["entries"]
+        token = f"&token={answer.get('token')}"
+    assert paged == complete
+    assert "token" not in answer
+
+
+def test_what_a_cluster_gave_back_is_in_its_history(app: Flask, api: FlaskClient, context: Context) -> None:
+    agent = played_agent(api, context, "east")
+    put_pool(api, "both", ["east", "west"], strategy="spill")
+    report(api, "west", capacity={"executions": 100})
+    created(api, "first", **pool("both"))
+    assert agent.take() == ["first"]
+    agent.report("first", "DECLINED", message="no gpu")
+    decide_undecided(context)
+    assert get(api, "executions/flytesnacks/development/first")["cluster"] == "west"
+    [round_] = entries(api, "&source=redecision")
+    assert round_["message"].startswith("1 decided again: none -> west: 1 (")
+    assert entries(api, "&source=redecision&cluster=east") == [round_]
+
+
+def test_the_history_of_a_cluster_has_the_pools_and_labels_whose_members_changed(api: FlaskClient) -> None:
+    put_cluster(api, "id")
+    first = put_pool(api, "gpu", ["east", "west"])["revision"]
+    put_pool(api, "gpu", ["east", "west"], description="no change of members")
+    weights = put_pool(api, "gpu", {"east": 3, "west": 1}, description="no change of members")["revision"]
+    left = put_pool(api, "gpu", ["west"])["revision"]
+    without = put_pool(api, "gpu", ["west", "north-east"])["revision"]
+    labelled = put_label(api, "near", ["east"])["revision"]
+    gone = ok(api.delete(f"{API}/labels/near"))["revision"]
+
+    def numbers(query: str) -> list[int]:
+        return [entry["revision"] for entry in entries(api, f"&source=revision&{query}")]
+
+    assert numbers("cluster=east") == [gone, labelled, left, weights, first]
+    assert numbers("cluster=west") == [without, left, weights, first]
+    assert numbers("cluster=north-east") == [without]
+    assert numbers("cluster=id") == [1], "each member has a key of this name"
+    assert numbers("cluster=weight") == numbers("cluster=north") == []
+    page = get(api, "timeline?cluster=east&limit=2")
+    rest = get(api, f"timeline?cluster=east&token={page['token']}")
+    assert [entry["revision"] for entry in page["entries"] + rest["entries"]] == numbers("cluster=east")
+
+
 def test_a_rollback_says_what_it_rolled_back(api: FlaskClient) -> None:
     number = put_attribute(api, "domain", "workflow_priority", {"priority": 7}, domain="staging")["revision"]
     undoing = ok(api.post(f"{API}/rollbacks", json={"revision": number, "message": "no"}))["revision"]
@@ -289,7 +492,7 @@ def test_the_event_of_a_round_is_stored_with_its_decisions_or_not_at_all(
     def fail(*_: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("admin.store.cluster_events.add_event", fail)
+    monkeypatch.setattr("admin.store.cluster_events.add_numbered_event", fail)
     with pytest.raises(RuntimeError):
         decide_waiting(context_of(app))
     assert get(api, "executions/flytesnacks/development/first")["cluster"] == "east"
@@ -352,7 +555,7 @@ def test_an_empty_timeline_names_what_is_close_to_an_unknown_name(eventful: Flas
         names = get(eventful, f"timeline?{query}").get("unknown_names", [])
         return [(name["field"], name["message"], name["closest"]) for name in names]
 
-    start = "None of the newest 1,000 revisions and events is by"
+    start = "None of the newest 1,000 revisions, events and registrations is by"
     assert unknown("actor=anna") == [("actor", f"{start} 'anna'. Did you mean 'ana'?", ["ana"])]
     assert unknown("actor=oto") == [("actor", f"{start} 'oto'. Did you mean 'otto'?", ["otto"])]
     assert unknown("actor=ana&domain=production") == [], "she did something else"

@@ -79,11 +79,12 @@ BODIES: dict[str, dict[str, Any]] = {
         **AUTHOR,
     },
     "UpdateBody": {"name": "n", "description": "d", "labels": {"values": {"k": "v"}}, **AUTHOR},
-    "RegisterBody": {"id": VERSIONED, "spec": {"job": JOB, "description": "d"}},
+    "RegisterBody": {"id": VERSIONED, "spec": {"job": JOB, "description": "d"}, **AUTHOR},
     "RegisterPlanBody": {
         "id": VERSIONED,
         "spec": {"workflow_id": {"name": "flow", "version": "v1"}},
         "state": "ACTIVE",
+        **AUTHOR,
     },
     "LaunchPlanStateBody": {"state": "ACTIVE"},
     "RollbackBody": {"to": 0, "project": PROJECT, "domain": DOMAIN, "workflow": "w", **AUTHOR},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -143,6 +143,22 @@ class Condition:
 def equals(field: str, *values: Any, asked_at: datetime | None = None) -> Condition:
     """The condition that a field has one of these values."""
     return Condition(field=field, function="value_in", values=values, asked_at=asked_at)
+
+
+#: Times that are not after the end of an execution.
+_UP_TO_THE_END = ("created_at", "decided_at", "started_at", "finished_at")
+
+
+def may_select_ended_before(conditions: Iterable[Condition], time: datetime) -> bool:
+    """Whether conditions may select an execution that ended before a time."""
+    return not any(
+        condition.values[0] >= time
+        if condition.field in _UP_TO_THE_END and condition.function in ("eq", "gt", "gte")
+        else condition.field == "phase"
+        and condition.function in ("eq", "value_in")
+        and not any(Phase(phase).is_finished for phase in condition.values if phase)
+        for condition in conditions
+    )
 
 
 def check_sort_field(field: str) -> str:

@@ -103,13 +103,17 @@ class ChangeCalls(KindCalls):
 
     def timeline(self, **filters: Any) -> Iterator[Document]:
         """
-        Revisions and what happened to clusters, newest first, page by page.
+        Revisions, registrations and what happened to clusters, newest first, page by page.
 
         Filters are `project`, `domain`, `workflow`, `launch_plan`, `resource_type`, `name` (of a cluster, pool or
-        label), `cluster`, `actor` (an author, verified or claimed), `after` and `before` (RFC 3339), and `limit`, the
-        size of a page.
+        label), `cluster`, `actor` (an author, verified or claimed), `source`, `after` and `before` (RFC 3339), and
+        `limit`, the size of a page.
         """
         yield from self._pages("timeline", "entries", filters)
+
+    def timeline_pages(self, **filters: Any) -> Iterator[Document]:
+        """The same as answers: each has its `entries`, and the last what was pruned and is `not_listed`."""
+        yield from self._answers("timeline", "entries", non_empty(filters))
 
     def unknown_timeline_names(self, **filters: Any) -> list[Document]:
         """The names among the filters of an empty timeline that nothing has, each with similar ones."""

@@ -140,13 +140,13 @@ class ExecutionCalls(Calls):
         The admin counts a limited number of executions in one answer; this asks until all of them are counted.
         """
         groups: dict[str, Document] = {}
-        unknown: Document = {}
+        remarks: Document = {}
         for page in self._answers("execution_counts", "counts", {"by": by, **non_empty(query)}):
-            unknown = non_empty({"unknown_names": page.get("unknown_names")})
+            remarks = non_empty({name: page.get(name) for name in ("unknown_names", "not_counted")})
             for group in page["counts"]:
                 _add_group(groups, group)
         counts = sorted(groups.values(), key=lambda group: (-group["count"], group["value"]))
-        return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **unknown}
+        return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **remarks}
 
     def unknown_execution_names(self, **query: Any) -> list[Document]:
         """The names among the filters of an empty list of executions that nothing has, each with similar ones."""

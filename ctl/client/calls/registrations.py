@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, resource_path
+from ctl.client.calls.base import Calls, WriteOptions, resource_path, without_refused
+from ctl.client.errors import InvalidRequest
 from ctl.client.nouns import collection
 from ctl.client.scopes import check_name
 
@@ -68,18 +69,29 @@ class RegistrationCalls(Calls):
         return self._read(resource_path("active_launch_plans", project=project, domain=domain, name=name))
 
     def register(
-        self, noun: str, id: Identifier, spec: Mapping[str, Any], *, is_active: bool = False, dry_run: bool = False
+        self,
+        noun: str,
+        id: Identifier,
+        spec: Mapping[str, Any],
+        *,
+        is_active: bool = False,
+        **options: Unpack[WriteOptions],
     ) -> Document:
         """
         Register one version, which can never be changed afterwards.
 
         `created` tells whether it is new; Conflict if that version is registered with another content. With
-        `is_active` a launch plan is activated too.
+        `is_active` a launch plan is activated too. `message` and `claimed_by` are the reason and the author, kept with
+        the version; an older admin keeps no author, and refuses a message.
         """
         for key, word in id.document().items():
             check_name(key, word)
         body = {"id": id.document(), "spec": dict(spec), **({"state": "ACTIVE"} if is_active else {})}
-        return self._write("POST", collection(noun), body, dry_run=dry_run)
+        try:
+            return self._change("POST", collection(noun), body, **options)
+        except InvalidRequest as error:
+            known = without_refused({**options}, ["claimed_by"], error)
+            return self._change("POST", collection(noun), body, **known)
 
     def set_launch_plan_state(self, id: Identifier, state: str) -> Document:
         """Make a version of a launch plan ACTIVE, and every other one inactive; or make it INACTIVE."""

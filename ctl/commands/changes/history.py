@@ -19,6 +19,7 @@ from ctl.cli.provenance import describe_rollback, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
+from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import DEFINED, FLEET, find_noun, row_kind
 from ctl.client.times import distance, parse_time
@@ -26,7 +27,10 @@ from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
 #: The kinds of entries of the timeline.
-_SOURCES = ("revision", "cluster-event", "redecision", "pruning")
+_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration")
+
+#: The type of a registration; the other one is that of launch plans.
+_WORKFLOW_REGISTERED = "WORKFLOW_REGISTERED"
 
 _LARGEST_PAGE = 1000
 _FIELDS = (
@@ -44,10 +48,12 @@ new; a rollback says which revision it undid, or went back to. -p, -d, WORKFLOW 
 that changed a row with that key: -p X selects everything at and below project X. NOUN selects one kind, or `project`,
 `cluster`, `pool` or `label`; these last three with a NAME the changes of that one. Times are UTC.
 
-Between the revisions stands what happened to clusters: who cordoned or drained one, when an agent joined, fell silent
-or came back; and each round in which waiting executions were decided again, or retention deleted what was over, with
-its cause and counts. --cluster shows one cluster's part of that, --source one kind of entries. What happens to clusters
-belongs to no scope and to no other noun.
+Between the revisions stand the registrations of workflows and launch plans, and what happened to clusters: who cordoned
+or drained one, when an agent joined, fell silent or came back; and each round in which waiting executions were decided
+again, or retention deleted what was over, with its cause and counts. --source shows one kind of entries. --cluster
+shows one cluster's part: what happened to it, rounds that moved executions from or to it, and changes of its definition
+or of the members of pools and labels that had or have it. What happens to clusters belongs to no scope and to no other
+noun.
 
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 """
@@ -72,7 +78,7 @@ The author is anonymous while the admin does not know its users; the name that t
             metavar="|".join(_SOURCES),
             help="Only entries of this kind.",
         ),
-        Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, and what happened to it."),
+        Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, happened to it or moved there."),
         *_LISTING.options(),
     ],
     examples=[
@@ -85,6 +91,7 @@ The author is anonymous while the admin does not know its users; the name that t
         "rainbowctl history pool gpu",
         "rainbowctl history --cluster east",
         "rainbowctl history --source redecision --since 24h",
+        "rainbowctl history --source registration -p flytesnacks -d development",
     ],
 )
 def history(session: Session, word: str | None, **flags: Any) -> None:
@@ -95,13 +102,16 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
         _refuse_filters(session, word, flags)
         _show_difference(session, int(between[1]), int(between[2]))
     else:
-        chosen = choose_page(session, _find_entries(session, word, flags), flags, _LISTING)
+        pruned: list[str] = []
+        chosen = choose_page(session, _find_entries(session, word, flags, pruned), flags, _LISTING)
         entries = list(chosen.rows)
         is_newest_first = not flags["sort_by"] and not flags["is_ascending"]
         _show_entries(session, entries, _place(chosen, len(entries), is_newest_first), is_newest_first=is_newest_first)
         if not entries and flags["author"]:
             for unknown in session.client.unknown_timeline_names(actor=flags["author"]):
                 session.printer.note(str(unknown["message"]))
+        for sentence in pruned:
+            session.printer.note(sentence)
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
@@ -130,13 +140,23 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
     return filters
 
 
-def _find_entries(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Iterator[Document]:
-    """Revisions and events of clusters."""
+def _find_entries(
+    session: Session, noun: str | None, flags: Mapping[str, Any], pruned: list[str]
+) -> Iterator[Document]:
+    """The entries of the timeline; once all of them are read, `pruned` says what is missing after the last."""
     filters = _filters(session, noun, flags)
     if flags["cluster"]:
         _check_definition(session, "cluster", flags["cluster"])
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
-    return session.client.timeline(**filters, **{name: value for name, value in selected.items() if value})
+    pages = session.client.timeline_pages(**filters, **{name: value for name, value in selected.items() if value})
+    return _read_entries(pages, pruned)
+
+
+def _read_entries(pages: Iterator[Document], pruned: list[str]) -> Iterator[Document]:
+    for page in pages:
+        yield from page["entries"]
+        if page.get("not_listed"):
+            pruned.append(str(page["not_listed"]))
 
 
 def _check_definition(session: Session, noun: str, name: str) -> None:
@@ -176,6 +196,7 @@ _NAMES = {
     "cluster-event": ("event of clusters", "events of clusters"),
     "redecision": ("round of new decisions", "rounds of new decisions"),
     "pruning": ("round of pruning", "rounds of pruning"),
+    "registration": ("registration", "registrations"),
 }
 
 
@@ -197,12 +218,20 @@ def _lines(session: Session, entry: Document) -> Iterator[Document]:
 
 
 def _name(entry: Document) -> str:
-    """An entry as `-o name` prints it."""
+    """An entry as `-o name` prints it; what was registered as `get` does."""
+    if entry["source"] == "registration":
+        word = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launchplan"
+        return "/".join([word, *Identifier.from_document(entry["id"]).document().values()])
     return f"{entry['source']}/{entry['revision'] if entry['source'] == 'revision' else entry['number']}"
 
 
 def _what(session: Session, entry: Document) -> list[str]:
     """What happened: of a revision each row with its values, old and new, or how many more there are."""
+    if entry["source"] == "registration":
+        id = Identifier.from_document(entry["id"])
+        what = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launch plan"
+        of = f" of workflow {entry['workflow']}" if entry.get("workflow") else ""
+        return [f"registered {what} {id.project}/{id.domain}/{id.name} version {id.version}{of}"]
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         if entry.get("deadline"):

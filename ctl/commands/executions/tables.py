@@ -213,6 +213,8 @@ def show_counts(session: Session, answer: Document) -> None:
         printer.note(str(unknown["message"]))
     if answer["counts"] and printer.is_table:
         printer.note(f"{count(answer['total'], 'execution')}.")
+    if answer.get("not_counted"):
+        printer.note(str(answer["not_counted"]))
 
 
 def show_events(session: Session, events: Sequence[Document]) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.options import Option, domain_option, dry_run_option, project_option
+from ctl.cli.options import MESSAGE, Option, domain_option, dry_run_option, project_option
 from ctl.cli.scopes import default_scope
-from ctl.cli.session import Session
+from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document, warning_text
+from ctl.client.calls.base import WriteOptions
 from ctl.client.calls.registrations import LATEST, LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import Conflict, InvalidRequest, NotFound
 from ctl.files.registrations import TITLES, Registration, read_registrations
@@ -59,10 +60,11 @@ class Registered:
 class Registrar:
     """Registers documents, workflows before the launch plans that launch them."""
 
-    def __init__(self, session: Session, *, dry_run: bool) -> None:
+    def __init__(self, session: Session, *, message: str | None, dry_run: bool) -> None:
         self.client = session.client
         self.printer = session.printer
         self.dry_run = dry_run
+        self._options: WriteOptions = {"message": message, "claimed_by": local_user(), "dry_run": dry_run}
         self._planned: list[Identifier] = []  #: workflows that a dry run has only looked at
 
     def register(self, item: Registration) -> Registered:
@@ -76,7 +78,7 @@ class Registrar:
         return done
 
     def _workflow(self, item: Registration) -> Registered:
-        answer = self.client.register(WORKFLOW, item.id, item.spec, dry_run=self.dry_run)
+        answer = self.client.register(WORKFLOW, item.id, item.spec, **self._options)
         if self.dry_run:
             self._planned.append(item.id)
         return Registered(item=item, answer=answer, was_new=bool(answer.get("created")), is_trial=self.dry_run)
@@ -85,7 +87,7 @@ class Registrar:
         workflow = self._workflow_id(item)
         spec = {"workflow_id": workflow.document(), **item.spec}
         try:
-            answer = self.client.register(LAUNCH_PLAN, item.id, spec, is_active=bool(item.active), dry_run=self.dry_run)
+            answer = self.client.register(LAUNCH_PLAN, item.id, spec, is_active=bool(item.active), **self._options)
         except NotFound:
             if workflow not in self._planned:
                 raise
@@ -120,7 +122,7 @@ def complete(session: Session, items: Sequence[Registration], flags: Mapping[str
 def _create(noun: str, word: str, examples: Sequence[str], *more: click.Parameter) -> Command:
     def run(session: Session, **flags: Any) -> None:
         items = complete(session, read_registrations([flags["file"]], noun), flags)
-        registrar = Registrar(session, dry_run=flags["dry_run"])
+        registrar = Registrar(session, message=flags["message"], dry_run=flags["dry_run"])
         outcomes = []
         for item in items:
             outcomes.append(registrar.register(activated(item, flags.get("activate", False))))
@@ -138,6 +140,7 @@ def _create(noun: str, word: str, examples: Sequence[str], *more: click.Paramete
             domain_option(),
             VERSION,
             *more,
+            MESSAGE,
             dry_run_option(),
         ],
         examples=examples,
@@ -174,6 +177,7 @@ create_workflow = _create(
     [
         "rainbowctl create workflow --file train.yaml -p flytesnacks -d development",
         "rainbowctl create workflow --file train.yaml -p flytesnacks -d development --version v2 --dryRun",
+        "rainbowctl create workflow --file train.yaml -p flytesnacks -d development -m 'larger batches'",
     ],
 )
 create_launchplan = _create(

@@ -16,7 +16,7 @@ from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.schemas import show
-from ctl.commands.registrations.versions import Reading, read_parameters, version_listing
+from ctl.commands.registrations.versions import REGISTERED, Reading, read_parameters, version_listing
 from ctl.files.execution_samples import Sample
 
 _GET_HELP = """Show the launch plans of a project and domain, each with its newest version; with NAME, all versions of
@@ -79,7 +79,7 @@ def _inputs(launch_plan: Document) -> str:
 
 
 _COLUMNS: Columns = {"VERSION": id_part("version"), "NAME": id_part("name"), "WORKFLOW": _workflow, "STATE": "state"}
-_VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, "CREATED AT": Time("created_at")}
+_VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, **REGISTERED}
 _LISTING = version_listing(
     "launch_plan",
     workflow=lambda launch_plan: _workflow_id(launch_plan).get("name"),
@@ -97,7 +97,7 @@ _READING = Reading(
     read=_read,
     sample=_sample,
     listing=_LISTING,
-    wide_columns={"INPUTS": _inputs},
+    wide_columns={"INPUTS": _inputs, "CREATED BY": REGISTERED["CREATED BY"], "WHY": REGISTERED["WHY"]},
 )
 
 

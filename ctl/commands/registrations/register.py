@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import Argument, domain_option, dry_run_option, option, project_option
+from ctl.cli.options import MESSAGE, Argument, domain_option, dry_run_option, option, project_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN
@@ -75,6 +75,7 @@ def _refused_option(word: str, reason: str) -> click.Option:
         VERSION,
         ACTIVATE,
         option("continueOnError", is_flag=True, help="Continue after a refusal."),
+        MESSAGE,
         dry_run_option("Let the admin check them, and register nothing."),
         option(
             "assumableIamRole",
@@ -160,7 +161,7 @@ class _Result:
 
 def _register_all(session: Session, items: list[Registration], flags: Mapping[str, Any]) -> list[_Result]:
     """The result of each document."""
-    registrar = Registrar(session, dry_run=flags["dry_run"])
+    registrar = Registrar(session, message=flags["message"], dry_run=flags["dry_run"])
     results: list[_Result] = []
     failure: ClientError | None = None
     for item in items:

@@ -11,7 +11,8 @@ import click
 
 from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, domain_option, force_option, option, project_option
-from ctl.cli.output import Columns, Field, id_part
+from ctl.cli.output import Columns, Field, Sentence, Time, id_part
+from ctl.cli.provenance import show_author
 from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -104,10 +105,15 @@ class Reading:
         session.printer.show(names, rows, document, columns, wide, empty=empty)
 
 
+#: When a version was registered, by whom and why.
+REGISTERED: Columns = {"CREATED AT": Time("created_at"), "CREATED BY": show_author, "WHY": Sentence("message")}
+
+
 def version_listing(*nouns: str, **fields: Field) -> Listing:
     """What versions can be selected by, and what `fields` adds; the nouns may stand before a field."""
     own: dict[str, Field] = {name: id_part(name) for name in ("project", "domain", "name", "version")}
     own |= {"description": lambda row: row["spec"].get("description"), "created_at": "created_at", **fields}
+    own |= {name: name for name in ("author", "claimed_by", "message")}
     return Listing(fields=own, prefixes=nouns, states=("INACTIVE", "ACTIVE"))
 
 

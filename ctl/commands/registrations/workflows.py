@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import Command
-from ctl.cli.output import Time, id_part
+from ctl.cli.output import id_part
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import WORKFLOW, Identifier
-from ctl.commands.registrations.versions import Reading, read_parameters, version_listing
+from ctl.commands.registrations.versions import REGISTERED, Reading, read_parameters, version_listing
 from ctl.files.execution_samples import Sample
 
 _HELP = """Show the {noun}s of a project and domain, each with its newest version; with NAME, all versions of one; with
@@ -58,16 +58,17 @@ def _get(noun: str, about: str) -> Command:
             "VERSION": id_part("version"),
             "DESCRIPTION": lambda workflow: workflow["spec"].get("description"),
         },
-        version_columns={**_NAMES, "CREATED AT": Time("created_at")},
+        version_columns={**_NAMES, **REGISTERED},
         single_columns={
             **_NAMES,
             "INPUTS": lambda workflow: show_inputs(_inputs(workflow)),
             "OUTPUTS": _outputs,
-            "CREATED AT": Time("created_at"),
+            **REGISTERED,
         },
         read=_read,
         sample=_sample,
         listing=_LISTING,
+        wide_columns=REGISTERED,
     )
 
     def run(session: Session, name: str | None, **flags: Any) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.selectors import GROUPS, check_group, check_sort_field, parse_filters
+from admin.core.executions.selectors import (
+    GROUPS,
+    check_group,
+    check_sort_field,
+    may_select_ended_before,
+    parse_filters,
+)
 from admin.core.problems import Invalid
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -133,3 +139,23 @@ def test_an_unknown_cause_is_refused_with_the_closest_one() -> None:
         parse_filters("eq(cause,LIMITS)", NOW)
     [problem] = caught.value.problems
     assert (problem.field, problem.closest) == ("cause", ("LIMIT",))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ne(cluster,a)", True),
+        ("gte(created_at,2026-02-01)", True),
+        ("gte(created_at,2026-03-01)", False),
+        ("gt(finished_at,2026-03-02)", False),
+        ("lt(created_at,2026-03-02)", True),
+        ("gte(updated_at,2026-03-02)", True),
+        ("value_in(phase,QUEUED;FAILED)", True),
+        ("value_in(phase,QUEUED;RUNNING)", False),
+        ("ne(phase,QUEUED)", True),
+        ("eq(phase,SUCCEEDED)+gte(started_at,2026-03-01)", False),
+    ],
+)
+def test_what_cannot_have_ended_before_a_time_is_known(text: str, expected: bool) -> None:
+    time = datetime(2026, 3, 1, tzinfo=UTC)
+    assert may_select_ended_before(parse_filters(text, NOW), time) is expected
