@@ -7,7 +7,7 @@ from typing import Annotated
 from marshmallow import fields
 from msgspec import Meta
 
-from admin.core.executions.selectors import GROUPS
+from admin.core.executions.selectors import DAY, GROUPS
 from admin.messages.execution_lists import StateSelector
 from admin.messages.shared import Answer, Time
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
@@ -35,6 +35,8 @@ class ExecutionCountsAnswer(Answer):
     @classmethod
     def from_counted(cls, by: str, counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
         groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
+        if by == DAY:
+            groups.sort(key=lambda group: group.value, reverse=True)
         return cls(
             by=by,
             counts=[ExecutionCountAnswer.from_attributes(group) for group in groups],

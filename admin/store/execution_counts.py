@@ -68,7 +68,8 @@ def count_page(
     counted = check.fitting(connection, connection.execute(query).all())
     values = None if field is None else derived_fields.read(connection, by, (row[0] for row in counted))
     groups = [
-        Group(value=row[0] if values is None else values[row[0]], count=row[1], not_before=row[2]) for row in counted
+        Group(value=row[0] if values is None else str(values[row[0]]), count=row[1], not_before=row[2])
+        for row in counted
     ]
     return CountPage(groups=_merged(groups), last=walk.end(after, limits.counted))
 
