@@ -83,10 +83,10 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
                 for execution in planned
             ],
         )
+        session.printer.note("Dry run: nothing was ended.")
         for execution in planned:
             effect = _effect(execution, is_given_up=flags["give_up"])
             session.printer.note(f"Execution {execution.id} is {execution.phase}: it {effect}.")
-        session.printer.note("Dry run: nothing was ended.")
         raise_failures(errors, len(ids), "given up")
         return
     if is_terminal() and not flags["force"]:
@@ -168,8 +168,8 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     summary = f"{count(matched, 'unfinished execution')} {'matches' if matched == 1 else 'match'}."
     if flags["dry_run"] or not matched:
         _answer(session, trial["executions"], trial)
-        _list(session, trial)
         session.printer.note(f"{summary} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
+        _list(session, trial)
         return
     confirm_many(flags, summary, "End them?", "ended", lambda: _list(session, trial))
     outcome = session.client.terminate_executions(selector, **options)

@@ -22,7 +22,7 @@ def dry_run(phase: str, *, give_up: bool = False, matched: int = 1, **fields: An
     printer = SimpleNamespace(note=notes.append, machine_output=lambda *_: None)
     session: Any = SimpleNamespace(client=client, printer=printer)
     _delete_named(session, [Execution.from_document(document).id], {"dry_run": True, "give_up": give_up})
-    assert notes.pop() == "Dry run: nothing was ended."
+    assert notes.pop(0) == "Dry run: nothing was ended."
     return notes
 
 
