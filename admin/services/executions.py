@@ -26,7 +26,7 @@ from admin.core.times import show_time
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
 from admin.services.context import Context
-from admin.services.run_requests import CreationRequest, run_request_of
+from admin.services.run_requests import CreationRequest, check_name, run_request_of
 from admin.services.scopes import check_readable
 from admin.services.silences import note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
@@ -343,8 +343,7 @@ def repeat_request(
         for field in ("cluster", "cluster_assignment", "execution_cluster_label"):
             if field not in changes:
                 spec.pop(field, None)  # the new target replaces the old one
-    if name is not None and not names.matches(EXECUTION_NAME, name):
-        raise Invalid(Problem(field="name", reason=f"'{shorten(name)}' is not an execution's name."))
+    check_name(name)
     run = replace(first, spec=spec, inputs=inputs, mode=mode, reference=execution.key._asdict())
     return CreationRequest(run, name, claimed_by)
 

@@ -86,8 +86,11 @@ def test_a_row_tells_when_and_by_whom_it_was_changed_as_the_database_does(api: F
             stored = attributes.exactly(connection, [("EXECUTION_CLUSTER_LABEL", place)])
         loaded = Index(context.database, SharedCounter(), context.settings.kinds)
         assert loaded.current() == context.index.revision
+        kind = context.settings.kinds["EXECUTION_CLUSTER_LABEL"]
         for index in (context.index, loaded):
-            assert index.rows("EXECUTION_CLUSTER_LABEL", [place]) == stored
+            applied = index.applying(place)
+            assert applied is not None
+            assert list(applied.rows([kind])[kind.name].values()) == stored
 
 
 def test_what_is_not_kept_any_more_is_read_anew(api: FlaskClient, context: Context) -> None:

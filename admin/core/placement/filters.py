@@ -1,7 +1,8 @@
 """Filters: which candidates are able, each with a reason where it is not.
 
-To add a filter, write it beside the others, add it to `FILTERS` and describe it in docs/placement.md: decisions, trails
-and reason codes follow from the list.
+To add a filter on what a cluster is defined or reported as, write it beside the others, add it to `FILTERS` and
+describe it in docs/placement.md: decisions, trails, reason codes and shares follow from the list. One on what runs
+there is more: see CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Filter:
     name: str  #: as it stands in trails
     code: str  #: why an execution waits where this filter drops every candidate
     drop: Callable[[Sequence[Candidate], Workload], Drops]
+    passed_over: str = ""  #: why a member of a pool that it drops is passed over, as shares tell it
     is_permanent: bool = False  #: whether waiting cannot help: the job is too much for the cluster, busy or not
 
 
@@ -158,14 +160,16 @@ def _declined(candidates: Sequence[Candidate], workload: Workload) -> Drops:
 
 
 WEIGHT = Filter(name="weight", code="NO_CLUSTERS", drop=_weightless)
-ENABLED = Filter(name="enabled", code="CLUSTERS_DISABLED", drop=_disabled)
-CORDONED = Filter(name="cordoned", code="CLUSTERS_CORDONED", drop=_cordoned)
-REACHABLE = Filter(name="reachable", code="CLUSTERS_UNREACHABLE", drop=_unreachable)
-EXPECTED = Filter(name="expected", code="CLUSTER_EXPECTED", drop=_expected)
-LARGE_ENOUGH = Filter(name="large-enough", code="CLUSTERS_TOO_SMALL", drop=_too_small, is_permanent=True)
-PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin)
-DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined)
-ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full)
+ENABLED = Filter(name="enabled", code="CLUSTERS_DISABLED", drop=_disabled, passed_over="disabled")
+CORDONED = Filter(name="cordoned", code="CLUSTERS_CORDONED", drop=_cordoned, passed_over="cordoned")
+REACHABLE = Filter(name="reachable", code="CLUSTERS_UNREACHABLE", drop=_unreachable, passed_over="silent")
+EXPECTED = Filter(name="expected", code="CLUSTER_EXPECTED", drop=_expected, passed_over="never seen")
+LARGE_ENOUGH = Filter(
+    name="large-enough", code="CLUSTERS_TOO_SMALL", drop=_too_small, passed_over="too small", is_permanent=True
+)
+PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin, passed_over="without the plugin")
+DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined, passed_over="declined")
+ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full, passed_over="full")
 
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS = (ENABLED, CORDONED, REACHABLE, EXPECTED)

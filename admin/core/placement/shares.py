@@ -9,28 +9,10 @@ from typing import Any, NamedTuple
 
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Group
 from admin.core.placement.choice import WeightedChoice, draw
-from admin.core.placement.filters import (
-    CORDONED,
-    DECLINED,
-    ENABLED,
-    EXPECTED,
-    LARGE_ENOUGH,
-    PLUGINS,
-    REACHABLE,
-    ROOM,
-)
+from admin.core.placement.filters import FILTERS_WITH_ROOM
 
 #: Why a cluster is passed over, by the filter that drops it.
-REASONS = {
-    ENABLED.name: "disabled",
-    CORDONED.name: "cordoned",
-    REACHABLE.name: "silent",
-    EXPECTED.name: "never seen",
-    LARGE_ENOUGH.name: "too small",
-    PLUGINS.name: "without the plugin",
-    DECLINED.name: "declined",
-    ROOM.name: "full",
-}
+REASONS = {filter_.name: filter_.passed_over for filter_ in FILTERS_WITH_ROOM if filter_.passed_over}
 SPILL = "spill"
 
 

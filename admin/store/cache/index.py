@@ -23,6 +23,7 @@ from admin.core.json_text import json_value
 from admin.core.projects import Project
 from admin.core.settings.effective_text.shapes import PackedRows, Shapes, unpack_rows
 from admin.core.settings.kinds import Kind, Kinds
+from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store import decision_basis, projects, revisions
 from admin.store.attributes import StoredAttribute, attributes
@@ -192,13 +193,18 @@ class Index:
         finally:
             self._catching_up.release()
 
-    def rows(self, kind: str, scopes: Iterable[Scope]) -> list[StoredAttribute]:
-        """The rows of a kind at some scopes, as of the last revision that is applied."""
+    def rows(self, kind: str, scopes: Iterable[Scope]) -> list[Row]:
+        """The rows of a kind at some scopes, as of the last revision that is applied, without their last changes."""
         paths = [(scope, scope.path) for scope in scopes]
         with self._reading:
             known = self._scopes or {}
             packed = [(scope, known[path]) for scope, path in paths if path in known]
-        return [row for scope, rows in packed for row in _stored(scope, rows, (kind,))]
+        return [
+            Row(kind=kind, scope=scope, payload=json_value(payload), version=int(version))
+            for scope, rows in packed
+            for shape, version, payload, _, _ in unpack_rows(rows)
+            if shape.kind.name == kind
+        ]
 
     def domains(self) -> list[Scope]:
         """The scopes at domain level that have rows."""

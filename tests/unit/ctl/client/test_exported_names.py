@@ -81,3 +81,9 @@ def test_the_modules_of_earlier_versions_give_the_same_objects(module: str, name
     older = importlib.import_module(module)
     newer = importlib.import_module(module.replace("ctl.", "ctl.client."))
     assert [getattr(older, name) for name in names] == [getattr(newer, name) for name in names]
+
+
+def test_the_page_of_the_client_names_every_method() -> None:
+    page = (Path(__file__).parents[4] / "docs/client.md").read_text()
+    methods = [name for name in dir(ctl.client.Client) if not name.startswith("_")]
+    assert [name for name in methods if f"`{name}`" not in page] == []
