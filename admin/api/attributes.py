@@ -68,7 +68,9 @@ def _register(level: Level) -> None:
     )
     def read(query: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
-        reading = attributes.read_attribute(context(), kind, check_scope(**keys), exact=query["exact"])
+        reading = attributes.read_attribute(
+            context(), kind, check_scope(**keys), exact=query["exact"], with_provenance=query["provenance"]
+        )
         return respond(ReadAnswer.from_reading(reading), etag=None if reading.row is None else reading.row.version)
 
     change = partial(operations.add, path=path, errors=(409,), headers=WRITE_HEADERS)
@@ -136,7 +138,9 @@ def list_attributes(query: Fields) -> ListAnswer:
         context(), attribute_filter(query, kinds), after, query["limit"], at=query.get("at")
     )
     return ListAnswer(
-        configurations=[ConfigurationAnswer.from_row(kinds[row.kind], row) for row in page.rows],
+        configurations=[
+            ConfigurationAnswer.from_row(kinds[row.kind], row, page.provenance.get(row.version)) for row in page.rows
+        ],
         token=token_of(page.next_key),
     )
 

@@ -61,6 +61,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
         executions=[
             ListedAnswer.from_listed(
                 execution,
+                listed.terms.get(execution.id),
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
             )

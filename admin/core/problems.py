@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -78,8 +79,16 @@ def closest(word: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
         return ()
     folded = _fold(word[:_LONGEST_WORD])
     longer = [name for name in by_folded if len(folded) > 1 and name.startswith(folded)]
+    containing = [name for name in by_folded if len(folded) > 2 and folded in name]
     similar = difflib.get_close_matches(folded, by_folded, n=most, cutoff=0.6)
-    return tuple(by_folded[hit] for hit in dict.fromkeys([*similar, *sorted(longer)]))[:most]
+    short = [name for name in by_folded if len(folded) == 2 and _differs_once(folded, name)]
+    near = dict.fromkeys([*similar, *sorted(longer), *sorted(containing), *sorted(short)])
+    return tuple(by_folded[name] for name in near)[:most]
+
+
+def _differs_once(word: str, name: str) -> bool:
+    """Whether two words differ in one character; of two that have only two, less than the ratio asks for is alike."""
+    return len(word) == len(name) and sum(map(operator.ne, word, name)) == 1
 
 
 def _fold(word: str) -> str:

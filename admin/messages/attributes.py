@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from marshmallow import ValidationError, fields, validate
 from msgspec import UNSET, Meta, UnsetType
 
+from admin.core.problems import dotted
+from admin.core.provenance import Provenance
 from admin.core.settings import trails
-from admin.core.settings.field_revisions import FieldsByRow, RowVersion
+from admin.core.settings.field_revisions import FieldsByRow, RowVersion, with_revision
 from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
@@ -33,6 +36,7 @@ from admin.messages.shared import (
     Answer,
     Json,
     MatchingAttributes,
+    ProvenanceAnswer,
     Revisions,
     ScopeAnswer,
     Time,
@@ -49,6 +53,9 @@ from admin.store.attributes import Filter, StoredAttribute
 class ReadQuery(RequestSchema):
     resource_type = ResourceType(required=True)
     exact = Flag(load_default=False, metadata={"description": "Only this scope's own row, nothing inherited."})
+    provenance = Flag(
+        load_default=False, metadata={"description": "With the revisions that the fields were set by: who, when, why."}
+    )
 
 
 class PatchQuery(WriteQuery):
@@ -150,12 +157,20 @@ class ReadAnswer(Answer):
     updated_at: Time | None = None
     updated_by: str | None = None
     claimed_by: str | None = None
+    provenance: Annotated[
+        ProvenanceAnswer | None, Meta(description="Of the revision that is the row's version; if asked for.")
+    ] = None
     inherited_from: OriginJson | None = None
-    origins: dict[str, OriginJson] | None = None
+    origins: Annotated[
+        dict[str, OriginJson] | None,
+        Meta(description="Of the fields of an inherited value; with provenance also of a row's own."),
+    ] = None
+    revisions: Revisions = None
 
     @classmethod
     def from_reading(cls, reading: Reading) -> ReadAnswer:
-        row, inherited = reading.row, reading.inherited
+        row, inherited, set_by = reading.row, reading.inherited, reading.set_by
+        revisions = None if set_by is None else ProvenanceAnswer.by_number(set_by.provenance)
 
         def attributes(payload: Payload) -> AttributesAnswer:
             return AttributesAnswer.from_attributes(reading, matching_attributes=matching(reading.kind, payload))
@@ -167,15 +182,30 @@ class ReadAnswer(Answer):
                 updated_at=row.updated_at,
                 updated_by=row.updated_by,
                 claimed_by=row.claimed_by or None,
+                provenance=None if revisions is None else revisions.get(str(row.version)),
+                origins=None if set_by is None else _row_origins(reading.kind, row, set_by.fields),
+                revisions=revisions,
             )
         assert inherited is not None
         most_specific = inherited.most_specific
         assert most_specific is not None, "a value has an origin"
+        origins = trails.origins(inherited.origins)
         return cls(
             attributes=attributes(inherited.value),
             inherited_from=trails.origin(most_specific),
-            origins=trails.origins(inherited.origins),
+            origins=origins if set_by is None else _with_revisions(reading.kind, origins, set_by.fields),
+            revisions=revisions,
         )
+
+
+def _row_origins(kind: Kind, row: Row, fields: FieldsByRow) -> dict[str, Json]:
+    """The origins of the fields of a row, each with the revision that set it."""
+    here = trails.scope_with(row.scope, level=row.scope.level.value, version=row.version)
+    return _with_revisions(kind, {dotted(path): here for path in kind.leaves(row.payload)}, fields)
+
+
+def _with_revisions(kind: Kind, origins: Mapping[str, Json], fields: FieldsByRow) -> dict[str, Json]:
+    return {path: with_revision(kind.name, path, origin, fields) for path, origin in origins.items()}
 
 
 class WriteAnswer(Answer):
@@ -243,9 +273,13 @@ class ConfigurationAnswer(ScopeAnswer):
     updated_at: Annotated[Time | None, Meta(description="Absent for rows of the past.")] = None
     updated_by: str | None = None
     claimed_by: str | None = None
+    provenance: Annotated[
+        ProvenanceAnswer | None,
+        Meta(description="Of the revision that is its version; absent for a row of the past if that is not kept."),
+    ] = None
 
     @classmethod
-    def from_row(cls, kind: Kind, row: Row) -> ConfigurationAnswer:
+    def from_row(cls, kind: Kind, row: Row, provenance: Provenance | None) -> ConfigurationAnswer:
         stored = row if isinstance(row, StoredAttribute) else None
         return cls.from_attributes(
             row,
@@ -255,6 +289,7 @@ class ConfigurationAnswer(ScopeAnswer):
             updated_at=stored and stored.updated_at,
             updated_by=stored and stored.updated_by,
             claimed_by=(stored and stored.claimed_by) or None,
+            provenance=None if provenance is None else ProvenanceAnswer.from_attributes(provenance),
         )
 
 

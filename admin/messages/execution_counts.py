@@ -7,7 +7,7 @@ from typing import Annotated
 from marshmallow import fields
 from msgspec import Meta
 
-from admin.core.executions.selectors import GROUPS
+from admin.core.executions.selectors import DAY, GROUPS
 from admin.core.resources import Amounts, in_units
 from admin.messages.execution_lists import StateSelector
 from admin.messages.shared import Answer, Time
@@ -55,6 +55,8 @@ class ExecutionCountsAnswer(Answer):
     @classmethod
     def from_counted(cls, by: str, counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
         groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
+        if by == DAY:
+            groups.sort(key=lambda group: group.value, reverse=True)
         return cls(
             by=by,
             counts=[ExecutionCountAnswer.from_group(group) for group in groups],

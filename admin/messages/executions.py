@@ -12,6 +12,8 @@ from admin.core.executions.attempt_records import AttemptRecord, attempt_before,
 from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase, phase_began_at
+from admin.core.executions.retries import ON_LOST
+from admin.core.executions.run_terms import RunTerms
 from admin.core.executions.statuses import Status
 from admin.core.provenance import split_name
 from admin.messages.registrations import IdentifierAnswer
@@ -136,6 +138,11 @@ class ListedAnswer(Answer):
         FailureAnswer | None, Meta(description="While it waits or runs again after an attempt that failed.")
     ] = None
     lease_expires_at: Annotated[Time | None, Meta(description="Until when its agent need not be heard.")] = None
+    on_lost: Annotated[
+        str | None, Meta(description=f"What becomes of it if its cluster is lost: {', '.join(ON_LOST)}.")
+    ] = None
+    time_limit_seconds: Annotated[float | None, Meta(description="The longest that an attempt may run.")] = None
+    gpu: Annotated[int | None, Meta(description="How many GPUs its tasks request together.")] = None
     decisions: int
     events: int
     mode: str
@@ -145,6 +152,7 @@ class ListedAnswer(Answer):
     def from_listed(
         cls,
         execution: Execution | ListedExecution,
+        terms: RunTerms | None,
         origin: Json | None = None,
         silence: str | None = None,
     ) -> ListedAnswer:
@@ -179,6 +187,9 @@ class ListedAnswer(Answer):
             exit_code=last.exit_code,
             last_failure=_last_failure(execution),
             lease_expires_at=execution.lease_expires_at,
+            on_lost=terms and terms.on_lost,
+            time_limit_seconds=terms and terms.time_limit_seconds,
+            gpu=execution.demand_gpu or None,
             decisions=execution.decisions,
             events=execution.events,
             mode=execution.mode,
@@ -212,7 +223,7 @@ class ExecutionAnswer(ListedAnswer):
         if execution.queue_deadline is not None:
             quality_of_service["queue_deadline"] = execution.queue_deadline
         return cls(
-            **asdict(ListedAnswer.from_listed(execution, silence=silence)),
+            **asdict(ListedAnswer.from_listed(execution, RunTerms.of(content), silence=silence)),
             spec=execution.request["spec"],
             quality_of_service=quality_of_service or None,
             **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},

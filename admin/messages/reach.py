@@ -72,7 +72,7 @@ class ReachAnswer(Answer):
         counts = Counter(relation.relation for relation in reach.relations if not relation.is_mixed)
         mixed = sum(relation.is_mixed for relation in reach.relations)
         return cls(
-            row=ConfigurationAnswer.from_row(reach.kind, reach.row),
+            row=ConfigurationAnswer.from_row(reach.kind, reach.row, reach.provenance.get(reach.row.version)),
             row_revisions=None if reach.fields is None else dict(reach.fields),
             revision=reach.revision,
             counts=RelationCounts(

@@ -88,6 +88,11 @@ class SelectorFields(RequestSchema):
         metadata={"description": "true: it has ended, and nobody has confirmed that its job has."}
     )
     backoff = fields.String(metadata={"description": "true: its next attempt waits for its time."})
+    on_lost = fields.String(metadata={"description": "What becomes of it if its cluster is lost: wait, fail, retry."})
+    time_limit = fields.String(
+        metadata={"description": "The longest that it may run: 1h, or none; filters take ranges."}
+    )
+    gpu = fields.String(metadata={"description": "How many GPUs it requests in all; filters take ranges."})
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)
     created_after = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h, 7d."})

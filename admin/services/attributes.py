@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.changes import Expectation
+from admin.core.provenance import Provenance
+from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.resolution import EffectiveValue, Row, effective_value
 from admin.core.settings.scopes import Scope
@@ -17,6 +19,7 @@ from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changes import Changed, apply_changes
 from admin.services.context import Context
 from admin.services.effective import Effective, effective_attributes
+from admin.services.field_provenance import FieldProvenance, find_field_provenance, find_row_provenance
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_existed, check_readable
 from admin.store import attributes, history
@@ -31,6 +34,7 @@ class Reading:
     scope: Scope
     row: StoredAttribute | None
     inherited: EffectiveValue | None  #: where it has no row
+    set_by: FieldProvenance | None = None  #: of the row, or of those that it inherits from; None if not asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,16 +42,27 @@ class Page:
     """A page of rows, and the key after which the next page starts, if there is one."""
 
     rows: tuple[Row, ...]
+    provenance: Mapping[int, Provenance]  #: of their versions, as far as known
     next_key: tuple[str, ...] | None
 
 
-def read_attribute(context: Context, kind: Kind, scope: Scope, *, exact: bool = False) -> Reading:
-    """The row at a scope, or what the scope inherits; AttributeNotFound where nothing is set."""
+def read_attribute(
+    context: Context, kind: Kind, scope: Scope, *, exact: bool = False, with_provenance: bool = False
+) -> Reading:
+    """The row at a scope, or what the scope inherits; AttributeNotFound where nothing is set.
+
+    `with_provenance` looks up which revisions set the fields, and who made them.
+    """
     kind.check_level(scope.level)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         rows = {row.scope: row for row in attributes.applying(connection, [kind.name], scope)}
-    return _reading(context, kind, scope, rows, exact=exact)
+        reading = _reading(context, kind, scope, rows, exact=exact)
+        if not with_provenance:
+            return reading
+        shown = [row for row in rows.values() if reading.row is None or row is reading.row]
+        versions = [RowVersion(row.kind, row.scope, row.version) for row in shown]
+        return replace(reading, set_by=find_field_provenance(context, connection, versions))
 
 
 def known_attribute(context: Context, kind: Kind, scope: Scope) -> Reading | None:
@@ -115,5 +130,6 @@ def list_attributes(
             past = [row for row in history.every_at(connection, at, list(conditions.kinds)) if conditions.has(row)]
             past.sort(key=attributes.page_key)
             rows = tuple(row for row in past if after is None or attributes.page_key(row) > after)[: limit + 1]
-    more = len(rows) > limit
-    return Page(rows=rows[:limit], next_key=attributes.page_key(rows[limit - 1]) if more else None)
+        shown, more = rows[:limit], len(rows) > limit
+        provenance = find_row_provenance(connection, shown)
+    return Page(rows=shown, provenance=provenance, next_key=attributes.page_key(shown[-1]) if more else None)

@@ -14,6 +14,7 @@ from admin.core import names
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import phase_when_ended
 from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.executions.run_terms import RunTerms
 from admin.core.executions.selectors import Condition, equals, group_field, may_select_ended_before
 from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.json_text import JsonObject
@@ -112,6 +113,7 @@ class ListedPage:
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
     silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
+    terms: Mapping[int, RunTerms]  #: by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
 
@@ -160,9 +162,10 @@ def list_executions(
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
         silences = note_silences(connection, page.executions)
+        terms = execution_lists.run_terms(connection, [execution.id for execution in page.executions])
         is_empty = not page.executions and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
-    return ListedPage(page=page, origins=origins, silences=silences, unknown=unknown)
+    return ListedPage(page=page, origins=origins, silences=silences, terms=terms, unknown=unknown)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:

@@ -21,8 +21,10 @@ from admin.core.settings.field_revisions import (
     untraced,
     with_revisions,
 )
+from admin.core.settings.resolution import Row
 from admin.services.context import Context
 from admin.store import attributes, revisions, row_changes
+from admin.store.attributes import StoredAttribute
 
 #: Rows whose changes are read for one answer, and changes of each.
 MOST_ROWS = 100
@@ -88,17 +90,28 @@ def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, P
     """What rows themselves tell of the revisions that changed them last, which are no longer kept."""
     versions = {(row.kind, row.scope): row.version for row in pruned}
     return {
-        row.version: Provenance(
-            revision=row.version,
-            author=row.updated_by,
-            claimed_by=row.claimed_by,
-            at=row.updated_at,
-            message=None,
-            kept=False,
-        )
+        row.version: _told_by(row)
         for row in (attributes.exactly(connection, versions) if versions else ())
         if row.version == versions[row.kind, row.scope]
     }
+
+
+def _told_by(row: StoredAttribute) -> Provenance:
+    """What a row itself tells of the revision that changed it last, which is no longer kept."""
+    return Provenance(
+        revision=row.version,
+        author=row.updated_by,
+        claimed_by=row.claimed_by,
+        at=row.updated_at,
+        message=None,
+        kept=False,
+    )
+
+
+def find_row_provenance(connection: Connection, rows: Sequence[Row]) -> dict[int, Provenance]:
+    """The revisions that changed some rows last, by number; of a row of the past only one that is kept."""
+    told = {row.version: _told_by(row) for row in rows if isinstance(row, StoredAttribute)}
+    return told | revisions.provenance_of(connection, (row.version for row in rows))
 
 
 def with_field_provenance(

@@ -1,7 +1,7 @@
-"""Derived fields: what an execution has by the trail of its last decision, which is no column of its own.
+"""Derived fields: what an execution has by its time limit or the trail of its last decision, which is no column.
 
 Conditions on them are checked in memory, for a limited number of executions at a time: a trail is JSON, and is shared
-by many executions.
+by many executions, and a time limit is kept as it was written.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from admin.core.executions.deciding_scopes import name_of
 from admin.core.executions.selectors import Condition
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
+from admin.core.quantities import parse_duration
 from admin.store import decisions
-from admin.store.execution_fields import COMPARISONS
+from admin.store.execution_fields import COMPARISONS, time_limit_of
 from admin.store.execution_tables import executions
 from admin.store.sql_types import AnyColumn, AnyRow
 
 #: Trails or executions that one query reads.
 _BATCH = 500
 
-Key = Any  #: a trail's digest; None where the field is empty
+Key = Any  #: a trail's digest, or a time limit; None where the field is empty
+Value = str | float
 
 
 class DerivedField(NamedTuple):
-    """A field that follows from the last decision."""
+    """A field that follows from something that many executions share."""
 
     columns: tuple[str, ...]  #: of executions that its key needs
     key: Callable[[FromClause], AnyColumn]  #: what it follows from; equal keys have equal values
-    read: Callable[[Connection, Iterable[Key]], dict[Key, str]]  #: values by keys; those without one are left out
+    read: Callable[[Connection, Iterable[Key]], Mapping[Key, Value]]  #: by keys; those without one are left out
 
 
 def _settings_trail(table: FromClause) -> AnyColumn:
@@ -60,7 +62,12 @@ def _origin_scopes(connection: Connection, digests: Iterable[str]) -> dict[str, 
     return {digest: name_of(winner) for digest, winner in _winners(connection, digests)}
 
 
+def _time_limits(_connection: Connection, durations: Iterable[str]) -> dict[str, float]:
+    return {duration: float(parse_duration(duration)) for duration in durations}
+
+
 FIELDS: Mapping[str, DerivedField] = {
+    "time_limit": DerivedField(("content",), time_limit_of, _time_limits),
     "origin": DerivedField(("id", "decisions"), _settings_trail, _rungs),
     "origin_scope": DerivedField(("id", "decisions"), _settings_trail, _origin_scopes),
 }
@@ -75,7 +82,7 @@ def split(conditions: Iterable[Condition]) -> tuple[list[Condition], list[Condit
     return stored, derived
 
 
-def read(connection: Connection, field: str, keys: Iterable[Key]) -> dict[Key, str]:
+def read(connection: Connection, field: str, keys: Iterable[Key]) -> dict[Key, Value]:
     """The values of a derived field by its keys; "" where it has none."""
     distinct = list(dict.fromkeys(keys))
     values = FIELDS[field].read(connection, [key for key in distinct if key is not None])
@@ -88,7 +95,7 @@ def values_of(connection: Connection, field: str, ids: Iterable[int]) -> set[str
     for batch in _batches(ids):
         query = select(FIELDS[field].key(executions)).select_from(executions).where(executions.c.id.in_(batch))
         keys += connection.execute(query).scalars()
-    return {value for value in read(connection, field, keys).values() if value}
+    return {str(value) for value in read(connection, field, keys).values() if value}
 
 
 class Check:
@@ -122,17 +129,19 @@ class Check:
         fitting = {key for key in set(keys) if self._is_fitting(key, values)}
         return [row for row, key in zip(rows, keys, strict=True) if key in fitting]
 
-    def _is_fitting(self, keys: tuple[Key, ...], values: Mapping[str, Mapping[Key, str]]) -> bool:
+    def _is_fitting(self, keys: tuple[Key, ...], values: Mapping[str, Mapping[Key, Value]]) -> bool:
         shown = {field: values[field][key] for field, key in zip(self._fields, keys, strict=True)}
         return all(_fits(shown[condition.field], condition) for condition in self._conditions)
 
 
-def _fits(value: str, condition: Condition) -> bool:
+def _fits(value: Value, condition: Condition) -> bool:
     match condition.function:
         case "eq" | "value_in":
             return value in condition.values
         case "ne" | "value_not_in":
             return value not in condition.values
         case "contains":
-            return condition.values[0] in value
-    return bool(COMPARISONS[condition.function](value, condition.values[0]))
+            return condition.values[0] in str(value)
+    limit = condition.values[0]
+    # What has no value is neither more nor less than one.
+    return isinstance(value, type(limit)) and bool(COMPARISONS[condition.function](value, limit))

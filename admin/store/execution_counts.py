@@ -84,7 +84,7 @@ def count_page(
     values = None if field is None else derived_fields.read(connection, by, (row[0] for row in counted))
     groups = [
         Group(
-            value=row[0] if values is None else values[row[0]],
+            value=row[0] if values is None else str(values[row[0]]),
             count=row[1],
             not_before=row[2],
             requested=dict(zip(SUMMED, map(int, row[3 : 3 + len(SUMMED)]), strict=True)),

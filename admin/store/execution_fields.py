@@ -6,7 +6,7 @@ import operator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, Text, and_, case, exists, func, or_, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -15,7 +15,8 @@ from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import MAY_NOT_HAVE_BEGUN
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.selectors import LABEL_PREFIX, Condition
+from admin.core.executions.retries import Retries
+from admin.core.executions.selectors import DAY, LABEL_PREFIX, Condition
 from admin.core.fleet.clusters import SILENT
 from admin.core.provenance import CLAIM
 from admin.store import decisions
@@ -32,9 +33,13 @@ _COLUMNS = {
     "created_by": ("created_by", "claimed_by"),
     "decided_at": ("id", "decisions"),
     "duration": ("duration", "phase", "started_at"),
+    "day": ("created_at",),
     "exit_code": ("exit_code", "phase", "last_failure"),
+    "gpu": ("demand_gpu",),
     "native_id": ("native_id", "phase", "last_failure"),
     "node": ("nodes", "phase", "last_failure"),
+    "not_before": ("not_before", "phase"),
+    "on_lost": ("content",),
     "silent": ("silent_since", "finished_at", "cluster"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
@@ -74,6 +79,14 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "abort_principal":
         name = table.c.abort_principal
         return case((name == ANONYMOUS, name), else_=ANONYMOUS + CLAIM[0] + name + CLAIM[1])
+    if field == DAY:
+        return _Day(table.c.created_at)
+    if field == "gpu":
+        return table.c.demand_gpu
+    if field == "not_before":
+        return case((table.c.phase == Phase.QUEUED.value, table.c.not_before))  # it stays stored once it has passed
+    if field == "on_lost":
+        return on_lost_of(table)
     if field == "decided_at":
         return decisions.of_last(table, decisions.decisions.c.decided_at)
     if field == "silent":
@@ -85,6 +98,36 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
+
+
+def on_lost_of(table: FromClause) -> AnyColumn:
+    """What becomes of an execution if its cluster is lost, by its own policy or by default."""
+    content: Any = table.c.content  # the operators of JSON have no types
+    return func.coalesce(content["retry", "on_lost"].as_string(), Retries().on_lost)
+
+
+def time_limit_of(table: FromClause) -> AnyColumn:
+    """The longest that an attempt of an execution may run, as its job has it; NULL for as long as it takes."""
+    content: Any = table.c.content
+    limit: AnyColumn = content["job", "resources", "duration"].as_string()
+    return limit
+
+
+class _Day(FunctionElement[str]):
+    """The day of a time in UTC, such as 2026-03-01."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(_Day, "sqlite")
+def _day_in_sqlite(element: _Day, compiler: SQLCompiler, **options: object) -> str:
+    return f"substr({compiler.process(element.clauses, **options)}, 1, 10)"
+
+
+@compiles(_Day, "postgresql")
+def _day_in_postgresql(element: _Day, compiler: SQLCompiler, **options: object) -> str:
+    return f"to_char({compiler.process(element.clauses, **options)} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 
 
 def _attempts_begun(table: FromClause) -> AnyColumn:

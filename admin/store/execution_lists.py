@@ -30,11 +30,13 @@ from sqlalchemy import (
 
 from admin.core.executions.causes import phases_of
 from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.executions.run_terms import RunTerms
 from admin.core.executions.selectors import Condition, equals
+from admin.core.quantities import parse_duration
 from admin.store import derived_fields
 from admin.store.derived_fields import Check
 from admin.store.dialects import is_postgresql
-from admin.store.execution_fields import COMPARISONS, fits, stored_columns
+from admin.store.execution_fields import COMPARISONS, fits, on_lost_of, stored_columns, time_limit_of, value_of
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution
 from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
@@ -114,24 +116,36 @@ class Order:
 
     def beyond(self, place: Place, table: FromClause) -> ColumnElement[bool]:
         """What comes after a place."""
-        key = tuple_(_comparable(table, self.field), table.c.id)
+        key = tuple_(self.comparable(table), table.c.id)
         return key < place if self.descending else key > place
+
+    def comparable(self, table: FromClause) -> AnyColumn:
+        """The field that sorts, with a value where there is none."""
+        value = value_of(table, self.field)
+        return func.coalesce(value, self._without) if self.field in ("not_before", *_WITHOUT) else value
 
     def place_of(self, row: AnyRow) -> Place:
         value = getattr(row, self.field)
-        return _WITHOUT.get(self.field, "") if value is None else value, row.id
+        if self.field == "not_before" and row.phase != Phase.QUEUED.value:
+            value = None
+        return self._without if value is None else value, row.id
+
+    @property
+    def _without(self) -> str | float | datetime:
+        """As what executions are sorted that have nothing in the field."""
+        if self.field == "not_before":
+            return _LONG_AGO if self.descending else _NEVER
+        return _WITHOUT.get(self.field, "")
 
 
+#: A time before and one after all others: whatever the order, what has no next attempt comes last.
+_LONG_AGO, _NEVER = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 #: As what executions are sorted that have nothing in a field; what has not ended has no duration.
 _WITHOUT: Mapping[str, str | float | datetime] = {
     **dict.fromkeys(("cluster", "pool", "label"), ""),
     "duration": 0.0,
-    "started_at": datetime(1970, 1, 1, tzinfo=UTC),
+    "started_at": _LONG_AGO,
 }
-
-
-def _comparable(table: FromClause, field: str) -> AnyColumn:
-    return func.coalesce(table.c[field], _WITHOUT[field]) if field in _WITHOUT else table.c[field]
 
 
 NEWEST_FIRST = Order(field="created_at", descending=True)
@@ -154,15 +168,17 @@ def page(
     if not path.branches:
         return Page(executions=[], last=None)
     check: Check = Check(derived)
-    # What must be checked in memory is read without what lists show, which is read of those that fit.
+    # What must be checked in memory, or by what lists do not show, is read without the rest, which is read of those
+    # that fit.
     names: Sequence[str] = item_type._fields
-    if derived:
-        names = ("id", order.field, *path.fields, *check.columns())
+    is_read_later = bool(derived) or not set(path.fields).issubset(names)
+    if is_read_later:
+        names = ("id", *stored_columns(order.field), *path.fields, *check.columns())
     columns = [_columns[name] for name in dict.fromkeys(names)]
     walk = Walk(connection, path, order, limits)
     read = walk.page if path.goes_by(order.field) else walk.sorted_page
     rows, last = read(columns, check, after, limit)
-    items = _items(connection, rows, item_type) if derived else [item_type._make(row) for row in rows]
+    items = _items(connection, rows, item_type) if is_read_later else [item_type._make(row) for row in rows]
     return Page(executions=items, last=last)
 
 
@@ -172,6 +188,13 @@ def _items(connection: Connection, rows: Sequence[AnyRow], item_type: type[Item]
     query = select(*(_columns[name] for name in item_type._fields)).where(_columns.id.in_(ids))
     items = {item.id: item for item in map(item_type._make, connection.execute(query))} if ids else {}
     return [items[id] for id in ids if id in items]
+
+
+def run_terms(connection: Connection, ids: Sequence[int]) -> dict[int, RunTerms]:
+    """The terms of some executions, by their row ids."""
+    query = select(_columns.id, on_lost_of(executions), time_limit_of(executions)).where(_columns.id.in_(ids))
+    rows = connection.execute(query) if ids else ()
+    return {id: RunTerms(on_lost, float(parse_duration(limit)) if limit else None) for id, on_lost, limit in rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +334,7 @@ class Walk:
         query = select(fitting, *check.keys(fitting)).where(*path.remaining(fitting))
         if after is not None:
             query = query.where(order.beyond(after, fitting))
-        key = (_comparable(fitting, order.field), fitting.c.id)
+        key = (order.comparable(fitting), fitting.c.id)
         query = query.order_by(*(column.desc() if order.descending else column for column in key))
         result = self.connection.execute(query if check else query.limit(limit + 1))
         rows = check.fitting(self.connection, result.all())

@@ -176,6 +176,7 @@ class ListedExecution(NamedTuple):
     phase_since: datetime | None
     limit_scope: str | None
     unconfirmed: bool
+    demand_gpu: int
 
     @property
     def key(self) -> ExecutionId:

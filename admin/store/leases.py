@@ -12,9 +12,10 @@ from admin.core.clock_checks import JUMP
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import Change, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
-from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS, Retries
+from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS
 from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events
+from admin.store.execution_fields import on_lost_of
 from admin.store.execution_tables import executions
 from admin.store.executions import LEASED, UNLEASED, ExecutionId
 from admin.store.keys import KeyedQuery
@@ -135,7 +136,7 @@ _SELECT_BY_ID = select(*_LEASE_COLUMNS).where(_has_id).order_by(_columns.id).wit
 #: What waits for its cluster, as far as its policy goes; the same rule as in the core, for many at once.
 _waits = and_(
     or_(_columns.phase != Phase.QUEUED.value, _columns.confirmed),
-    func.coalesce(_columns.content["retry", "on_lost"].as_string(), Retries().on_lost) == "wait",
+    on_lost_of(executions) == "wait",
 )
 #: What is to be judged at silent clusters: everything at those that are given up, and elsewhere what was not yet.
 _is_judged = or_(

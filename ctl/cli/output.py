@@ -218,7 +218,7 @@ class Printer:
         A table: on a terminal as wide as that, plain aligned columns of one line a row anywhere else.
 
         On a terminal a long last column is folded; where that is not enough, the widest columns are lines below
-        each row, unless the table was asked to be wide.
+        each row.
         """
         cells = [[printable(cell) for cell in row] for row in rows]
         header = list(columns) if self.has_headers else None
@@ -227,7 +227,7 @@ class Printer:
             table = plain_table(header, cells)
         elif _has_room(columns, cells, width):
             table = folded_table(header, cells, width)
-        elif header is None or self.is_wide:
+        elif header is None:
             table = plain_table(header, cells)
         else:
             table = stacked_table(header, cells, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ctl.client.scopes import Scope
@@ -22,8 +22,12 @@ class Attribute:
     updated_by: str | None = None
     claimed_by: str | None = None
     inherited_from: Document | None = None  #: origin of the most specific contributor
-    origins: Mapping[str, Document] = field(default_factory=dict)  #: by leaf path, of an inherited value
+    origins: Mapping[str, Document] = field(default_factory=dict)  #: by leaf path; of a row if provenance is asked for
     kind: str | None = None  #: name of the kind, in lists
+    #: The revision that is the version of the row, in lists and if asked for; retention may shorten it.
+    provenance: Document | None = field(default=None, compare=False)
+    #: By number, those that origins name; if asked for.
+    revisions: Mapping[str, Document] = field(default_factory=dict, compare=False)
 
     @classmethod
     def from_document(cls, document: Document, scope: Scope) -> Attribute:
@@ -33,6 +37,7 @@ class Attribute:
             payload=_written_payload(document),
             inherited_from=document.get("inherited_from"),
             origins=document.get("origins") or {},
+            revisions=document.get("revisions") or {},
             **_stamps(document),
         )
 
@@ -46,7 +51,31 @@ class Attribute:
             payload=effective.value,
             inherited_from=steps[-1] if steps else {"level": "platform"},
             origins=effective.origins,
+            revisions=effective.revisions,
         )
+
+    @property
+    def last_change(self) -> Document:
+        """The revision that is the version of the row, as far as it is known; an older admin tells no message."""
+        stamps: Document = {
+            "revision": self.version,
+            "author": self.updated_by,
+            "claimed_by": self.claimed_by,
+            "at": self.updated_at,
+        }
+        return self.provenance or {key: value for key, value in stamps.items() if value is not None}
+
+    def with_origins(self, effective: Effective) -> Attribute:
+        """The row with the origins of its fields, of what the kind resolves to at its scope with provenance."""
+        here: Document = {"level": self.scope.level, **self.scope.document(), "version": self.version}
+        steps = (step for step in effective.trail if Scope.from_document(step) == self.scope)
+        step = next((step for step in steps if step.get("version") == self.version), {})
+        set_by, before = step.get("revisions") or {}, step.get("set_before")
+        paths = [*(step.get("used") or ()), *(step.get("overridden") or ())]
+        numbers = {path: {"revision": set_by[path]} if path in set_by else {"set_before": before} for path in paths}
+        known = {path: {key: value for key, value in number.items() if value} for path, number in numbers.items()}
+        origins = {path: {**here, **number} for path, number in known.items()}
+        return replace(self, origins=origins, revisions=effective.revisions)
 
     @classmethod
     def from_entry(cls, entry: Document) -> Attribute:
@@ -198,7 +227,7 @@ def _written_payload(document: Document) -> Document:
 
 def _stamps(document: Document) -> Document:
     """What an answer says about a row beside its payload."""
-    return {key: document.get(key) for key in ("version", "updated_at", "updated_by", "claimed_by")}
+    return {key: document.get(key) for key in ("version", "updated_at", "updated_by", "claimed_by", "provenance")}
 
 
 def _sole_payload(wrapped: Any) -> Document:

@@ -253,5 +253,7 @@ _READERS: Mapping[str, Reader] = {
         (name for name, type in SELECTOR_FIELDS.items() if type == "number"),
         lambda value, place, now: f"{parse_duration(value, place):g}",
     ),
+    "time_limit": lambda value, place, now: value if value == "none" else f"{parse_duration(value, place):g}",
+    "on_lost": lambda value, place, now: value.lower(),
     **dict.fromkeys((name for name, type in SELECTOR_FIELDS.items() if type == "whole number"), _read_whole_number),
 }

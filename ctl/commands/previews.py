@@ -70,8 +70,7 @@ def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> Non
     preview = answer.get("executions")
     if not preview or session.printer.is_quiet:
         return
+    if is_dry_run or preview["effects"] or not preview["complete"]:
+        session.printer.report(f"Executions: {summary(session, preview, most=FEW)}")
     show_notes(session, preview)
-    if preview["complete"] and not preview["effects"] and not is_dry_run:
-        return
     show_effects(session, preview, most=FEW)
-    session.printer.report(f"Executions: {summary(session, preview, most=FEW)}")

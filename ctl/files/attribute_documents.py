@@ -9,16 +9,25 @@ from ctl.client.formats import printable, to_yaml
 from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope, describe_origin
 
+#: What a document may say of the revisions that set it; files need none of it.
+PROVENANCE = ("provenance", "origins", "revisions")
 
-def flat(attribute: Attribute, noun: str | None = None) -> dict[str, Any]:
-    """Scope keys, payload fields, and the version of a row or the origin of an inherited value."""
+
+def flat(attribute: Attribute, noun: str | None = None, *, with_provenance: bool = False) -> dict[str, Any]:
+    """Scope keys, payload fields, and the version of a row or the origin of an inherited value.
+
+    With provenance also the revisions that set it, unless a declared kind has a field of that name.
+    """
     document: dict[str, Any] = {"kind": noun} if noun else {}
     document |= {**attribute.scope.document(), **attribute.payload}
     if attribute.version is not None:
         document["version"] = attribute.version
     if attribute.inherited_from is not None:
         document["inherited_from"] = attribute.inherited_from
-    return document
+    if not with_provenance:
+        return document
+    told = {key: getattr(attribute, key) for key in PROVENANCE if key not in document}
+    return document | {key: value for key, value in told.items() if value}
 
 
 def attribute_yaml(attribute: Attribute) -> str:

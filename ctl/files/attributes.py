@@ -14,6 +14,7 @@ from ctl.client.kinds import Kind, Schema
 from ctl.client.scopes import KEYS, Scope, level_label
 from ctl.client.words import listed, sentence
 from ctl.client.yaml_files import Problem, Source, compose, read_source
+from ctl.files.attribute_documents import PROVENANCE
 from ctl.files.conversion import BAD, Converter, convert_source
 from ctl.files.positions import Position, Positions, find_position, locate_details
 
@@ -87,7 +88,7 @@ def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[Attribute
     """What one document says about one kind, and every problem with it."""
     converter = Converter()
     properties = {**kind.schema.get("properties", {}), **_FRAME}
-    document = converter.mapping(node, {"properties": properties}, refused=_REFUSED)
+    document = converter.mapping(node, {"properties": properties}, refused=_REFUSED, ignored=PROVENANCE)
     frame = {key: document.pop(key) for key in _FRAME if key in document}
     word = frame.get("kind")
     if word is not None and not kind.is_called(word):

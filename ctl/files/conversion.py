@@ -8,7 +8,7 @@ maps stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import yaml
@@ -62,9 +62,17 @@ class Converter:
         return self._scalar(node, schema, path)
 
     def mapping(
-        self, node: yaml.Node, schema: Schema, path: str = "", refused: dict[str, str] | None = None
+        self,
+        node: yaml.Node,
+        schema: Schema,
+        path: str = "",
+        refused: dict[str, str] | None = None,
+        ignored: Collection[str] = (),
     ) -> dict[str, Any]:
-        """An object whose keys the schema names; `refused` gives a reason of its own to keys that are none."""
+        """An object whose keys the schema names.
+
+        `refused` gives a reason of its own to keys that are none, and those in `ignored` are left out.
+        """
         if not isinstance(node, yaml.MappingNode):
             self.note(node, "must hold keys and values", path)
             return {}
@@ -73,6 +81,8 @@ class Converter:
         values: dict[str, Any] = {}
         for key, value_node in self._pairs(node, path):
             name = by_fold.get(fold(key.value))
+            if name is None and key.value in ignored:
+                continue
             if name is None:
                 reason = (refused or {}).get(fold(key.value)) or _unknown(key.value, list(properties))
                 self.note(key, reason, _join(path, key.value))

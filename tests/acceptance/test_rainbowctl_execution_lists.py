@@ -66,6 +66,22 @@ def test_a_list_is_newest_first_and_shows_where_each_is(shell: Shell, here: str)
     assert [row.split()[:3] for row in rest] == [[project, "development", "b"], [project, "development", "a"]]
 
 
+def test_the_terms_of_each_run_are_shown_and_selected_by(shell: Shell, here: str) -> None:
+    make(shell, here, "plain")
+    make(shell, here, "short", flags="--duration 90m --onLost retry")
+    header, row, _ = shell.ok(f"rainbowctl get execution {here} -o wide").splitlines()
+    cells = dict(zip(re.split(" {2,}", header), re.split(" {2,}", row), strict=True))
+    assert [cells[name] for name in ("TIME LIMIT", "ON LOST", "GPU")] == ["1 h 30 min", "retry", "-"]
+    for selector in ("on_lost=RETRY", "time_limit>1h", "time_limit!=none"):
+        assert named(shell, f"{here} --selector '{selector}'") == ["short"]
+    assert named(shell, f"{here} --selector 'time_limit=none,gpu=0'") == ["plain"]
+    assert "is no whole number" in shell.refused(2, f"rainbowctl get execution {here} --selector 'gpu>some'")
+    assert set(named(shell, f"{here} --sortBy next-attempt --asc")) == {"plain", "short"}
+    answer = json.loads(shell.ok(f"rainbowctl get execution {here} --by day -o json"))
+    assert [group["count"] for group in answer["counts"]] == [2]
+    assert re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", answer["counts"][0]["value"])
+
+
 def test_executions_are_selected_by_labels_and_principal_of_a_file(shell: Shell, here: str) -> None:
     shell.file("run.yaml", "name: own\nprincipal: ann\nlabels: {team: ml}\njob: {command: ['true']}\n")
     shell.ok(f"rainbowctl create execution {here} --execFile run.yaml -q")

@@ -131,8 +131,10 @@ def test_a_file_of_the_documentation_is_stored_read_back_listed_and_deleted(
     assert shown == table
     payload = yaml.safe_load(document)
     scope = {"project": "flyteexamples", "domain": "development"}
-    shown = new_shell.ok(f"rainbowctl get {noun} {HERE} -o json")
-    assert shown == json.dumps({**scope, **payload, "version": 1}, indent=2) + "\n"
+    shown = json.loads(new_shell.ok(f"rainbowctl get {noun} {HERE} -o json"))
+    provenance = {key: shown.pop(key) for key in ("provenance", "origins", "revisions")}
+    assert json.dumps(shown) == json.dumps({**scope, **payload, "version": 1})
+    assert provenance["provenance"] == provenance["revisions"]["1"]
     assert new_shell.ok(f"rainbowctl get {noun} {HERE} -o yaml") == (
         f"project: flyteexamples\ndomain: development\n{document}version: 1\n"
     )

@@ -221,7 +221,9 @@ def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, p
     done = shell.run(f"{redecide} --dryRun")
     assert done.status == 0
     assert done.out.splitlines()[1].split()[2:5] == ["waits", "north", "east"]
-    assert "1 waiting execution matches, 1 would move. Dry run: nothing was decided." in done.err
+    opening = "1 waiting execution matches, 1 would move. Dry run: nothing was decided."
+    assert done.err == f"{opening}\n"
+    assert shell.ok(f"PYTHONUNBUFFERED=1 {redecide} --dryRun 2>&1").startswith(opening)
     assert "use --force" in shell.refused(2, redecide)
     done = shell.run(f"{redecide} --force")
     assert (done.status, done.err) == (0, "Decided 1 execution again; 1 moved.\n")

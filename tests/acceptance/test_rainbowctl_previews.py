@@ -75,7 +75,7 @@ def test_several_clusters_are_tried_together(shell: Shell) -> None:
     assert done.err == "Would cordon clusters east and west: 1 would wait. Dry run: nothing was changed.\n"
     deleted = shell.run("rainbowctl delete pool first second --force --dryRun")
     assert "Executions: 2 would wait.\n" in deleted.out
-    assert deleted.err.endswith("Dry run: pool first and second were not deleted.\n")
+    assert deleted.err.startswith("Dry run: pool first and second were not deleted.\n")
     assert state(shell) == before
 
 
@@ -88,11 +88,41 @@ def test_the_delete_of_a_pool_that_is_in_use_shows_its_users_and_what_would_wait
     answer = json.loads(shell.ok(f"{delete} --force -o json"))
     assert (answer["executions"], answer["users"]) == (deleted["executions"], deleted["users"])
     done = shell.run(f"{delete} --force")
-    assert facts(answer["executions"]) == [cells(done.out)[1]]
-    assert cells(done.out)[1][5] == "The pool 'second' is gone from the fleet."
+    assert facts(answer["executions"]) == [cells(done.out)[2]]
+    assert cells(done.out)[2][5] == "The pool 'second' is gone from the fleet."
     assert f"Left without it: {answer['users'][0]['reason']}\n" in done.err
-    assert done.err.endswith("Dry run: pool second was not deleted.\n")
+    assert done.err.startswith("Dry run: pool second was not deleted.\n")
     assert state(shell) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "opening"),
+    [
+        (f"get execution {HERE} --by phase", "2 executions."),
+        (f"get placement-counts {HERE}", "2 executions since "),
+        (f"delete execution one {HERE} --dryRun", "Dry run: nothing was ended."),
+        (f"delete execution {HERE} --selector phase=QUEUED --dryRun", "2 unfinished executions match. Dry run: "),
+        (f"create execution --execFile runs.yaml {HERE} --dryRun", "Dry run: nothing was created. 2 executions: "),
+        ("diff -f label.yaml", "1 to create."),
+        ("plan -f label.yaml", "1 to create."),
+        ("apply -f label.yaml --dryRun", "Dry run: nothing was written."),
+        ("update execution-cluster-label -d staging --value sunny --dryRun", "Dry run: nothing was written."),
+        ("update pool first --member west --dryRun", "Dry run: nothing was written."),
+        ("delete pool first --force --dryRun", "Dry run: pool first was not deleted."),
+        ("cordon east --dryRun", "Would cordon cluster east: 1 would "),
+        ("update project flytesnacks --description x --dryRun", "Dry run: nothing was written."),
+        ("get task-resource-attribute -d production", "Nothing is set at domain production itself: "),
+        ("history 0..1", "1 row differs between revisions 0 and 1."),
+    ],
+)
+def test_lists_counts_and_dry_runs_begin_with_the_sentence_that_sums_them_up(
+    shell: Shell, command: str, opening: str
+) -> None:
+    shell.file("runs.yaml", "job: {command: ['true']}\nname: a\n---\njob: {command: ['true']}\nname: b\n")
+    shell.file("label.yaml", "kind: execution-cluster-label\ndomain: staging\nvalue: sunny\n")
+    lines = shell.run(f"PYTHONUNBUFFERED=1 rainbowctl {command} 2>&1").out.splitlines()
+    assert lines[0].startswith(opening)
+    assert len(lines) > 1
 
 
 def test_a_plan_and_a_dry_run_of_apply_show_what_would_move(shell: Shell) -> None:

@@ -89,7 +89,7 @@ def test_a_person_is_asked_before_a_project_changes(shell: Shell) -> None:
     assert shell.rest("GET", "projects/calm")["state"] == "ACTIVE"
     done = shell.run("rainbowctl update project calm --archive --dryRun")
     idle = "Nothing waits or runs in the project. Nothing new could be created."
-    assert (done.status, done.err) == (0, f"{idle}\nDry run: nothing was written.\n")
+    assert (done.status, done.err) == (0, f"Dry run: nothing was written.\n{idle}\n")
     document = json.loads(shell.ok("rainbowctl update project calm --archive --dryRun -o json"))
     assert document["archiving"]["message"] == idle
     assert shell.rest("GET", "projects/calm")["state"] == "ACTIVE"

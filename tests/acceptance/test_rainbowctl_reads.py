@@ -55,14 +55,27 @@ def test_all_rows_are_listed_across_pages_and_names_lead_back_to_them(shell: She
 def test_rows_are_listed_with_who_and_when_and_filtered_by_scope(shell: Shell) -> None:
     shell.project("filtered")
     for domain in ("staging", "production"):
-        shell.ok(f"rainbowctl update workflow-priority -p filtered -d {domain} --priority 9 -q")
+        shell.ok(f"rainbowctl update workflow-priority -p filtered -d {domain} --priority 9 -q -m 'before {domain}'")
     get = "rainbowctl get workflow-priority -A -p filtered"
     header, *rows = shell.ok(f"{get} -o wide").splitlines()
-    assert " ".join(header.split()) == "LEVEL PROJECT DOMAIN WORKFLOW LAUNCH PLAN VALUE VERSION UPDATED BY"
+    assert " ".join(header.split()) == "LEVEL PROJECT DOMAIN WORKFLOW LAUNCH PLAN VALUE VERSION UPDATED BY WHY"
     assert [row.split()[2] for row in rows] == ["production", "staging"]
     assert all("anonymous (says " in row for row in rows)
+    assert [row.rpartition("  ")[2] for row in rows] == ["before production", "before staging"]
+    header, *rows = shell.ok(get).splitlines()
+    assert " ".join(header.split()) == "LEVEL PROJECT DOMAIN WORKFLOW LAUNCH PLAN VALUE VERSION SET BY"
     [row] = json.loads(shell.ok(f"{get} -d staging -o json"))
+    provenance = row.pop("provenance")
+    assert (provenance["revision"], provenance["message"]) == (row["version"], "before staging")
+    assert f"revision {row['version']}, anonymous (says " in rows[1]
+    assert rows[1].endswith(" ago, 'before staging'")
+    query = "resource_type=10&project=filtered&domain=staging"
+    [rest] = shell.rest("GET", f"matchable_attributes?{query}")["configurations"]
+    assert rest["provenance"] == provenance
+    # A file needs no provenance, and one that has it is read as if it had none.
     assert list(yaml.safe_load_all(shell.ok(f"{get} -d staging -o yaml"))) == [row]
+    for form in ("yaml", "json"):
+        assert "No changes" in shell.run(f"{get} -o {form} > rows.{form}; rainbowctl apply -f rows.{form}").err
     assert {
         "kind": "workflow-priority",
         "project": "filtered",
@@ -114,6 +127,31 @@ def test_a_value_written_to_a_file_changes_nothing_when_it_is_written_back(shell
     pipe = f"rainbowctl get workflow-execution-config -p {name} -o yaml"
     assert "No changes" in shell.run(f"{pipe} | rainbowctl update workflow-execution-config --attrFile -").err
     assert shell.ok(f"rainbowctl get workflow-execution-config -p {name} --attrFile -") == file.read_text()
+    pipe = f"rainbowctl get workflow-execution-config -p {name} -o json"
+    assert "No changes" in shell.run(f"{pipe} | rainbowctl update workflow-execution-config --attrFile -").err
+
+
+def test_one_value_has_the_revisions_of_its_fields_in_text_and_json(new_shell: Shell) -> None:
+    update = "rainbowctl update task-resource-attribute -d staging -q"
+    new_shell.ok(f"{update} --defaults.cpu 1 -m 'small nodes'")
+    new_shell.ok(f"{update} --limits.cpu 2 -m 'fewer jobs'")
+    why = {"defaults.cpu": "small nodes", "limits.cpu": "fewer jobs"}
+    get = "rainbowctl get task-resource-attribute -d staging"
+    head = new_shell.rest("GET", "revisions?limit=1")["head"]
+    for flags in ("", f" --at {head}"):
+        row = json.loads(new_shell.ok(f"{get} -o json{flags}"))
+        assert (row["provenance"]["revision"], row["provenance"]["message"]) == (row["version"], "fewer jobs")
+        origins = row["origins"].items()
+        assert {path: row["revisions"][str(origin["revision"])]["message"] for path, origin in origins} == why
+        lines = new_shell.ok(f"{get} --exact{flags}").splitlines()[1:]
+        assert {line.split()[0]: line.rpartition(", ")[2] for line in lines} == {
+            path: f"'{message}')" for path, message in why.items()
+        }
+    inherited = json.loads(new_shell.ok(f"{get} -p flytesnacks -o json"))
+    assert "provenance" not in inherited
+    number = inherited["origins"]["defaults.cpu"]["revision"]
+    assert inherited["revisions"][str(number)]["message"] == "small nodes"
+    assert "origins" not in yaml.safe_load(new_shell.ok(f"{get} -o yaml"))
 
 
 def test_a_file_that_exists_is_overwritten_only_when_told(shell: Shell) -> None:

@@ -83,11 +83,21 @@ def test_a_value_is_set_and_deleted_at_each_level_however_its_scope_is_typed(new
         words = ", ".join(f"{key.replace('_', ' ')} {name}" for key, name in keys.items())
         assert done.out.startswith(f"execution-cluster-label at {words} (level {level})\n--- not set\n")
         shown = json.loads(new_shell.ok(f"rainbowctl get execution-cluster-label {otherwise} --exact -o json"))
-        assert shown == {**keys, "value": level, "version": shown["version"]}
+        origin = {"level": level, **keys, "version": shown["version"], "revision": shown["version"]}
+        assert shown == {
+            **keys,
+            "value": level,
+            "version": shown["version"],
+            "provenance": shown["revisions"][str(shown["version"])],
+            "origins": {"value": origin},
+            "revisions": shown["revisions"],
+        }
     stored = new_shell.rows("3")
     assert {row["level"]: row["attributes"]["value"] for row in stored} == {level: level for level in LEVELS}
 
-    assert new_shell.ok("rainbowctl get execution-cluster-label -A") == (
+    table = new_shell.ok("rainbowctl get execution-cluster-label -A")
+    rows = [re.split("  SET BY|  revision [0-9]+, anonymous", line)[0].rstrip() for line in table.splitlines()]
+    assert "".join(f"{row}\n" for row in rows) == (
         "LEVEL           PROJECT  DOMAIN   WORKFLOW  LAUNCH PLAN  VALUE                 VERSION\n"
         "domain          -        staging  -         -            value=domain          2\n"
         "project         walk     -        -         -            value=project         3\n"
@@ -159,12 +169,16 @@ def test_an_inherited_value_says_where_it_comes_from_in_every_form(shell: Shell)
     assert done.err == (
         "Nothing is set at project heir, domain staging, workflow my.wf itself: all of it is inherited.\n"
     )
-    assert json.loads(shell.ok(f"{get} -o json")) == {
+    place = {"project": name, "domain": "staging", "level": "project-domain", "version": version}
+    shown = json.loads(shell.ok(f"{get} -o json"))
+    assert list(shown.pop("revisions")) == [str(version)]
+    assert shown == {
         "project": name,
         "domain": "staging",
         "workflow": "my.wf",
         "value": "mycluster",
-        "inherited_from": {"project": name, "domain": "staging", "level": "project-domain", "version": version},
+        "inherited_from": place,
+        "origins": {"value": {**place, "revision": version}},
     }
     assert shell.ok(f"{get} -o yaml") == (
         "# Nothing is set at project heir, domain staging, workflow my.wf itself; "

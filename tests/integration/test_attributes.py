@@ -229,6 +229,41 @@ def test_lists_are_filtered_and_paged(api: FlaskClient) -> None:
     assert api.get(f"{API}/matchable_attributes").status_code == 400
 
 
+def test_rows_are_listed_with_the_revisions_that_changed_them_last(api: FlaskClient) -> None:
+    put_label(api, PATHS["domain"], "mycluster", more={"message": "near the data", "claimed_by": "ana"})
+    put_label(api, PATHS["project"], "local", more={"message": "for tests"})
+    put_label(api, PATHS["domain"], "other", more={"message": "moved"})
+    for query, versions in (("", {"domain": 3, "project": 2}), ("&at=2", {"domain": 1, "project": 2})):
+        listed = api.get(f"{API}/matchable_attributes?resource_type=3{query}").get_json()["configurations"]
+        assert {row["level"]: row["version"] for row in listed} == versions
+        revisions = {row["version"]: row["provenance"] for row in listed}
+        assert all(revision["revision"] == number for number, revision in revisions.items())
+        assert revisions[2]["message"] == "for tests"
+        assert all(revision["author"] == "anonymous" and revision["at"] for revision in revisions.values())
+    assert (revisions[1]["message"], revisions[1]["claimed_by"]) == ("near the data", "ana")
+
+
+def test_one_attribute_is_read_with_the_revisions_that_set_its_fields_if_asked(api: FlaskClient) -> None:
+    path, key = PATHS["project-domain"], "task_resource_attributes"
+    put(api, path, {key: {"defaults": {"cpu": "1"}}}, more={"message": "first"})
+    put(api, path, {key: {"defaults": {"cpu": "1"}, "limits": {"cpu": "2"}}}, more={"message": "second"})
+    plain = api.get(f"{API}/{path}?resource_type=0").get_json()
+    assert not plain.keys() & {"provenance", "origins", "revisions"}
+    row = api.get(f"{API}/{path}?resource_type=0&provenance=true").get_json()
+    assert {name: row[name] for name in plain} == plain
+    assert (row["provenance"]["revision"], row["provenance"]["message"]) == (2, "second")
+    set_by = {field: row["revisions"][str(origin["revision"])]["message"] for field, origin in row["origins"].items()}
+    assert set_by == {"defaults.cpu": "first", "limits.cpu": "second"}
+    assert row["origins"]["defaults.cpu"]["version"] == 2
+
+    inherited = api.get(f"{API}/{PATHS['workflow']}?resource_type=0&provenance=true").get_json()
+    assert "provenance" not in inherited
+    assert inherited["origins"]["defaults.cpu"]["revision"] == 1
+    assert inherited["origins"]["defaults.memory"]["level"] == "platform"
+    assert inherited["revisions"] == row["revisions"]
+    assert api.get(f"{API}/{path}?resource_type=0&provenance=perhaps").status_code == 400
+
+
 def test_warnings_are_listed_for_as_long_as_they_are_true(api: FlaskClient) -> None:
     put_label(api, PATHS["domain"], "mycluster")
     written = put_label(api, PATHS["project"], "myclustre").get_json()

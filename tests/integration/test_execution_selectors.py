@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -278,6 +279,68 @@ def test_while_the_next_attempt_waits_executions_are_selected_by_the_native_id_n
     assert (shown["native_id"], shown["nodes"], shown["exit_code"]) == ("job-1", ["n-1"], 4)
 
 
+def test_executions_are_selected_by_their_policy_time_limit_and_gpus(shared: FlaskClient, project: str) -> None:
+    put_attribute(shared, "project", "task_resource_attributes", {"limits": {"gpu": "16"}}, project=project)
+    resources: dict[str, Any] = {"duration": "90m", "tasks": 2, "requests": {"gpu": "2"}}
+    runs: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "fails": {"retry": {"on_lost": "fail"}, "job": {"command": ["true"], "resources": {"duration": "1h"}}},
+        "again": {"retry": {"on_lost": "retry"}, "job": {"command": ["true"], "resources": resources}},
+    }
+    for name, spec in runs.items():
+        created(shared, name, project=project, **spec)
+    assert listed(shared, project, on_lost="wait") == ["plain"]
+    assert listed(shared, project, on_lost="fail,retry") == ["again", "fails"]
+    assert listed(shared, project, filters="ne(on_lost,wait)+gt(time_limit,1h)") == ["again"]
+    assert listed(shared, project, filters="lte(time_limit,90m)") == ["again", "fails"]
+    assert listed(shared, project, time_limit="60m") == ["fails"]
+    assert listed(shared, project, time_limit="none") == ["plain"]
+    assert listed(shared, project, filters="ne(time_limit,none)") == ["again", "fails"]
+    assert listed(shared, project, gpu="4") == listed(shared, project, filters="gt(gpu,0)") == ["again"]
+    assert listed(shared, project, gpu="0") == ["fails", "plain"]
+    assert counted(shared, project, "phase", time_limit="1h") == {"QUEUED": 1}
+    rows = {row["id"]["name"]: row for row in get(shared, f"executions?project={project}")["executions"]}
+    terms = ("on_lost", "time_limit_seconds", "gpu")
+    assert {name: tuple(row.get(key) for key in terms) for name, row in rows.items()} == {
+        "plain": ("wait", None, None),
+        "fails": ("fail", 3600.0, None),
+        "again": ("retry", 5400.0, 4),
+    }
+    for name, row in rows.items():
+        single = execution(shared, name, project)
+        assert [single.get(key) for key in terms] == [row.get(key) for key in terms]
+    problem = refused(shared.get(f"{API}/executions?on_lost=waits"), 400, "invalid_request", "on_lost")
+    assert "Did you mean 'wait'?" in problem["message"]
+
+
+def test_executions_are_sorted_by_the_time_of_their_next_attempt(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str
+) -> None:
+    agent: PlayedAgent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    for name, backoff in (("runs", "1s"), ("soon", "60s"), ("late", "300s")):
+        add(agent, name, retry={"attempts": 2, "backoff": backoff})
+        agent.finish(agent.start(), "FAILED", exit_code=1)
+    clock.advance(2)
+    agent.start()
+    for direction, order in (("ASCENDING", ["soon", "late", "runs"]), ("DESCENDING", ["late", "soon", "runs"])):
+        query = f"executions?project={project}&sort_by.key=not_before&sort_by.direction={direction}&limit=2"
+        pages = [get(shared, query)]
+        pages.append(get(shared, f"{query}&token={quote(pages[0]['token'])}"))
+        assert [name for page in pages for name in names(page["executions"])] == order
+    soon = execution(shared, "soon", project)["not_before"]
+    assert listed(shared, project, filters=f"lte(next_attempt,{soon})") == ["soon"]
+
+
+def test_executions_are_counted_by_the_day_of_their_creation(shared: FlaskClient, clock: Clock, project: str) -> None:
+    today = clock().date()
+    for name in ("a", "b"):
+        created(shared, name, project=project)
+    clock.advance(24 * 3600)
+    created(shared, "c", project=project)
+    tomorrow = (today + timedelta(days=1)).isoformat()
+    assert list(counted(shared, project, "day").items()) == [(tomorrow, 1), (today.isoformat(), 2)]
+
+
 def test_what_runs_is_sorted_by_its_start(
     shared: FlaskClient, shared_context: Context, clock: Clock, project: str
 ) -> None:
@@ -351,6 +414,12 @@ def test_an_empty_list_says_which_names_nothing_has(shared: FlaskClient, project
         assert unknown(shared, f"execution_counts?by=phase&project={project}&{query}") == unknown_names
     message = get(shared, f"{path}&pool=gup-{project}")["unknown_names"][0]["message"]
     assert message == f"No pool is called 'gup-{project}'. Did you mean 'gpu-{project}'?"
+
+
+def test_the_nearest_name_of_an_execution_is_told_for_short_names_too(shared: FlaskClient, project: str) -> None:
+    created(shared, "e-1", project=project)
+    answer = refused(shared.get(f"{API}/executions/{project}/{DOMAIN}/e-2"), 404, "execution_not_found")
+    assert "Did you mean 'e-1'?" in answer["message"]
 
 
 def test_an_agent_is_told_no_names_that_it_may_not_read(

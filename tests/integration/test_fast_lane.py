@@ -29,6 +29,8 @@ ATTRIBUTES = [
 UNUSUAL_ATTRIBUTES = [
     f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf",
     f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=3&exact=true",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=3&provenance=true",
+    f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=3&provenance=false",
     f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=nothing",
     f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=7",
     f"workflow_attributes/{PROJECT}/{DOMAIN}/core.wf?resource_type=1",

@@ -291,6 +291,8 @@ LISTS = {
     "the scope of an origin": (listed(equals("origin_scope", "request")), "active"),
     "the scope of a limit": (listed(equals("limit_scope", "job")), "limit_scope"),
     "a duration": (listed(*filtered("gt(duration,1h)")), "active"),
+    "a policy": (listed(*filtered("eq(on_lost,fail)+gt(gpu,0)")), "active"),
+    "a time limit": (listed(*filtered("gt(time_limit,1h)")), "active"),
     "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }
 
@@ -313,6 +315,7 @@ GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "a cluster": (counted("reason", equals("cluster", "cluster-7")), "cluster"),
     "by origin": (counted("origin"), "active"),
     "by the scope of a limit": (counted("limit_scope"), "active"),
+    "by the day": (counted("day"), "active"),
     "waits of a cluster": (lambda c: executions.newest_waits(c, "cluster-7", 100), "cluster"),
     "beside a pool": (lambda c: shares.placed_otherwise(c, "batch", ["cluster-7"], WINDOW, 10), "cluster"),
     "a pool's executions": (lambda c: shares.count_placed_by(c, "batch", WINDOW, 1000), "pool"),

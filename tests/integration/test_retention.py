@@ -528,6 +528,25 @@ class TestRevisions:
             assert "`rainbow-admin prune --revisions`" in message
         refused(api.get(f"{API}/revisions/{history + 99}"), 404, "revision_not_found")
 
+    def test_a_row_tells_what_it_knows_of_a_revision_that_is_gone(
+        self, api: FlaskClient, context: Context, clock: Clock
+    ) -> None:
+        put_attribute(api, "project", "workflow_execution_config", {"max_parallelism": 1})
+        clock.advance(DAY)
+        put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 2})
+        pruned(context, revisions="12h")
+        kind = "resource_type=WORKFLOW_EXECUTION_CONFIG"
+        [row] = get(api, f"matchable_attributes?{kind}&level=project")["configurations"]
+        assert row["provenance"] == {
+            "revision": row["version"],
+            "author": "anonymous",
+            "at": row["updated_at"],
+            "kept": False,
+        }
+        read = get(api, f"project_attributes/{PROJECT}?{kind}&provenance=true")
+        assert read["provenance"] == row["provenance"]
+        assert read["origins"]["max_parallelism"]["set_before"] == row["version"] + 1
+
     def test_what_is_kept_can_be_brought_back(self, api: FlaskClient, context: Context, history: int) -> None:
         pruned(context, revisions="5d12h")
         ok(api.post(f"{API}/rollbacks", json={"to": history + 5, "everything": True}))

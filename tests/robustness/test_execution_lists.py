@@ -32,6 +32,7 @@ from tests.support.placing import API, created, get, refused
 COUNT = 120
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 #: What each field may hold; few values each, so that they often meet. None and "" both stand for none.
 VALUES: dict[str, list[Any]] = {
     "project": ["p0", "p1", "p2"],
@@ -122,6 +123,10 @@ def any_condition(draw: st.DrawFn) -> Condition:
 def value_of(row: Any, field: str) -> Any:
     if field == "created_by":
         return show_name(row.created_by, row.claimed_by)
+    if field == "day":
+        return row.created_at.date().isoformat()
+    if field == "not_before":
+        return row.not_before if row.phase == "QUEUED" else None
     if field == "exit_code":
         return None if row.exit_code is None else str(row.exit_code)
     if field == "abort_principal":
@@ -184,8 +189,10 @@ def test_a_list_holds_what_fits_once_and_in_order(
             if after is None:
                 break
     assert after is None
-    nothing = {"duration": 0.0, "started_at": LONG_AGO}.get(sort_by, "")
-    expected.sort(key=lambda row: (getattr(row, sort_by) or nothing, row.id), reverse=descending)
+    without: dict[str, Any] = {"duration": 0.0, "started_at": LONG_AGO, "not_before": LONG_AGO if descending else NEVER}
+    nothing = without.get(sort_by, "")
+    sorted_by = {"not_before": value_of}.get(sort_by, getattr)
+    expected.sort(key=lambda row: (sorted_by(row, sort_by) or nothing, row.id), reverse=descending)
     assert [row.id for row in listed] == [row.id for row in expected]
 
 

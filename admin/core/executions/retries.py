@@ -15,6 +15,9 @@ CLUSTER_LOST = "CLUSTER_LOST"
 #: The reason of an execution that is aborted because its cluster's drain is over.
 DRAINED = "DRAINED"
 
+#: What may become of work that may have started on a cluster that is lost.
+ON_LOST = ("wait", "fail", "retry")
+
 RETRY = Record(
     description="Whether, and how often, what did not succeed is run again.",
     fields={
@@ -24,7 +27,7 @@ RETRY = Record(
             item=Choice(words=("FAILED", "TIMED_OUT", CLUSTER_LOST)), description="What counts; FAILED and TIMED_OUT."
         ),
         "on_lost": Choice(
-            words=("wait", "fail", "retry"),
+            words=ON_LOST,
             description="What becomes of work that may have started on a cluster that is silent: it goes on and is "
             "waited for, or its node ends it and it fails, or is run again; wait.",
         ),

@@ -14,6 +14,7 @@ from admin.core import names
 from admin.core.executions.causes import Cause
 from admin.core.executions.deciding_scopes import parse_scope_name
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.retries import ON_LOST
 from admin.core.placement.routes import RUNGS
 from admin.core.problems import Invalid, invalid, shorten, unknown_problem
 from admin.core.quantities import is_whole_number, parse_age
@@ -54,13 +55,18 @@ FIELDS = {
             "silent",
             "unconfirmed",
             "backoff",
+            "on_lost",
             "native_id",
             "node",  # any of those that it runs on, or ran on last
         ),
         FieldType.TEXT,
     ),
-    **dict.fromkeys(("created_at", "decided_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
+    **dict.fromkeys(
+        ("created_at", "decided_at", "updated_at", "started_at", "finished_at", "not_before"), FieldType.TIME
+    ),
     "duration": FieldType.NUMBER,
+    "time_limit": FieldType.NUMBER,  # the longest that an attempt may run
+    "gpu": FieldType.COUNT,  # that its tasks request together
     "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
     "decisions": FieldType.COUNT,  # how often it was decided where it goes
     "exit_code": FieldType.COUNT,
@@ -73,6 +79,8 @@ ALIASES = {
     "attempt_number": "attempt",
     "decision_revision": "revision",
     "nodes": "node",
+    "next_attempt": "not_before",
+    "time_limit_seconds": "time_limit",
     "execution_name": "name",
     "execution_project": "project",
     "execution_domain": "domain",
@@ -96,12 +104,20 @@ WORDS = {
     "origin": RUNGS,
     "silent": ("true", "false"),  # whether it waits or runs at a cluster whose agent is not heard
     "backoff": ("true", "false"),  # whether the time of its next attempt is still to come
+    "on_lost": ON_LOST,  # what becomes of it if its cluster is lost
     "unconfirmed": ("true", "false"),  # whether it has ended without a confirmation that its job has
 }
+#: The value of a time limit where there is none.
+NO_LIMIT = "none"
 #: Fields whose values are names of scopes.
 SCOPE_FIELDS = ("origin_scope", "limit_scope")
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
-SORT_FIELDS = ("created_at", "updated_at", "started_at", "name", "phase", "cluster", "pool", "label", "duration")
+SORT_FIELDS = (
+    *("created_at", "updated_at", "started_at", "not_before"),
+    *("name", "phase", "cluster", "pool", "label", "duration"),
+)
+#: The day of creation, in UTC, which executions are only counted by.
+DAY = "day"
 #: What executions are counted by, and the field that each stands for.
 GROUPS = {
     **{
@@ -115,6 +131,7 @@ GROUPS = {
     "origin": "origin",
     "origin_scope": "origin_scope",
     "limit_scope": "limit_scope",
+    DAY: DAY,
 }
 
 #: The most conditions of a filter, and the most characters.
@@ -266,6 +283,8 @@ def _is_label(field: str) -> bool:
 
 def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
     """A value of a field from its text, which may be a span before `now`; Invalid where the field has no such value."""
+    if field == "time_limit" and text == NO_LIMIT:
+        return ""
     try:
         match FIELDS.get(field):
             case FieldType.TIME:
@@ -277,7 +296,8 @@ def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
     except OverflowError:
         raise _invalid(text, "is longer than the calendar") from None
     except ValueError:
-        raise _invalid(text, f"is not a {FIELDS[field].value}, as {field} must be") from None
+        other = f" or '{NO_LIMIT}'" if field == "time_limit" else ""
+        raise _invalid(text, f"is not a {FIELDS[field].value}{other}, as {field} must be") from None
     if "\0" in text:
         raise _invalid(text, "contains a NUL character")
     if field in WORDS:

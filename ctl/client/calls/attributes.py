@@ -53,23 +53,38 @@ class NoEffect:
 class AttributeCalls(KindCalls):
     """Part of the client; see `ctl.client.Client`."""
 
-    def get_attribute(self, kind: KindLike, scope: Scope, exact: bool = False, *, at: int | None = None) -> Attribute:
+    def get_attribute(
+        self,
+        kind: KindLike,
+        scope: Scope,
+        exact: bool = False,
+        *,
+        at: int | None = None,
+        provenance: bool = False,
+    ) -> Attribute:
         """
         The row of a kind at a scope, or the inherited value, which has no version; with `at`, as of that revision.
 
-        Raises NotFound where there is neither, and with `exact` where there is no row.
+        Raises NotFound where there is neither, and with `exact` where there is no row. With `provenance` it has the
+        origins of its fields and the revisions that set them, unless the admin is older.
         """
         if at is not None:
-            return self._attribute_at(self.kind(kind), scope, exact, at)
-        query = {"resource_type": self.kind(kind).name, **({"exact": "true"} if exact else {})}
-        return Attribute.from_document(self._read(scope.path, query), scope)
+            return self._attribute_at(self.kind(kind), scope, exact, at, provenance)
+        flags = {"exact": exact, "provenance": provenance}
+        query: Document = {"resource_type": self.kind(kind).name}
+        query |= {name: "true" for name, is_wanted in flags.items() if is_wanted}
+        return Attribute.from_document(self._read_as_known(scope.path, query, "provenance"), scope)
 
-    def _attribute_at(self, kind: Kind, scope: Scope, exact: bool, at: int) -> Attribute:
+    def _attribute_at(self, kind: Kind, scope: Scope, exact: bool, at: int, provenance: bool) -> Attribute:
         filters: Document = {**scope.document(), "level": scope.level, "at": at}
-        for row in self.list_attributes(kind, **filters):
-            if row.scope == scope:
-                return row
-        effective = None if exact else next(iter(self.effective(scope, kind, at=at)), None)
+        row = next((row for row in self.list_attributes(kind, **filters) if row.scope == scope), None)
+        if row is not None and not provenance:
+            return row
+        is_needed = row is not None or not exact
+        values = self.effective(scope, kind, at=at, provenance=provenance) if is_needed else []
+        effective = next(iter(values), None)
+        if row is not None:
+            return row if effective is None else row.with_origins(effective)
         if effective is None or effective.is_empty:
             raise NotFound(f"No {kind.noun} applied at {scope.describe()} then.", name="attribute_not_found")
         return Attribute.inherited(effective, scope)

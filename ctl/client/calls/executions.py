@@ -135,7 +135,8 @@ class ExecutionCalls(Calls):
 
     def execution_counts(self, by: str, **query: Any) -> Document:
         """
-        How many executions have each phase, reason, cause, cluster, …, the most frequent first; filters as above.
+        How many executions have each phase, reason, cause, cluster, …, the most frequent first, or of days the
+        newest; filters as above.
 
         The admin counts a limited number of executions in one answer; this asks until all of them are counted.
         """
@@ -146,6 +147,8 @@ class ExecutionCalls(Calls):
             for group in page["counts"]:
                 _add_group(groups, group)
         counts = sorted(groups.values(), key=lambda group: (-group["count"], group["value"]))
+        if by == "day":
+            counts.sort(key=lambda group: str(group["value"]), reverse=True)
         return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **remarks}
 
     def unknown_execution_names(self, **query: Any) -> list[Document]:

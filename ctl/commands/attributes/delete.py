@@ -49,6 +49,8 @@ def delete_attribute(kind: Kind) -> Command:
             )
         asks_first = asks(flags)
         title, labels = f"{place(kind, scope)} (level {scope.level})", (f"version {row.version}", "deleted")
+        if flags["dry_run"]:
+            session.printer.note("Dry run: nothing was deleted.")
         show_difference(session, title, row.payload, None, labels, asks_first=asks_first)
         if asks_first:
             confirm("Delete this?", "Not confirmed: nothing was deleted.")
@@ -81,7 +83,6 @@ def _delete(session: Session, kind: Kind, scope: Scope, version: int | None, fla
     if flags["dry_run"]:
         _show_afterwards(session, kind, scope, change.document, "would apply there")
         show_preview(session, change.document, is_dry_run=True)
-        session.printer.note("Dry run: nothing was deleted.")
         return
     outcome = "Deleted" if change.changed else "Someone else already deleted"
     session.printer.note(f"{outcome} {place(kind, scope)}.")

@@ -54,7 +54,7 @@ def get_attribute(kind: Kind) -> Command:
         else:
             scope = scope_for(session, kind, flags)
             value = read_value(session, kind, scope, exact=flags["exact"], at=flags["at"])
-            show_value(session, kind, scope, value, at=flags["at"])
+            show_value(session, kind, scope, value)
 
     return Command(
         run,
@@ -90,22 +90,21 @@ def read_value(
 ) -> Attribute | Effective:
     """The value to show: the effective one for a table, which includes inherited leaves, else the row."""
     if not session.printer.is_table or exact:
-        return _read(session, kind, scope, exact, at)
+        with_provenance = session.printer.format in ("table", "wide", "json")
+        return _read(session, kind, scope, exact, at, with_provenance=with_provenance)
     effective = session.client.effective(scope, kind, at=at, provenance=True)
     if not effective or effective[0].is_empty:
         raise _nothing(kind, scope, exact=False)
     return effective[0]
 
 
-def show_value(
-    session: Session, kind: Kind, scope: Scope, value: Attribute | Effective, *, at: int | None = None
-) -> None:
+def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Effective) -> None:
     """Print what `read_value` returned."""
     printer = session.printer
     if isinstance(value, Effective):
         _show_effective(session, kind, scope, value)
     elif printer.format == "json":
-        printer.document(flat(value))
+        printer.document(flat(value, with_provenance=True))
     elif printer.format == "yaml":
         printer.text(attribute_yaml(value))
     elif printer.format == "name":
@@ -113,22 +112,17 @@ def show_value(
     else:
         from ctl.client.schemas import leaf_values
 
-        here = {"level": scope.level, **scope.document(), "version": value.version}
+        here: Document = {"level": scope.level, **scope.document(), "version": value.version}
         leaves = dict(leaf_values(kind.schema, value.payload))
-        origins = dict.fromkeys(leaves, here)
-        revisions: Mapping[str, Document] = {}
-        for effective in session.client.effective(scope, kind, at=at, provenance=True):
-            revisions = effective.revisions or {}
-            for step in effective.trail:
-                if Scope.from_document(step) == scope and step.get("version") == value.version:
-                    set_by = step.get("revisions") or {}
-                    origins = {path: {**here, "revision": set_by.get(path)} for path in leaves}
-        leaf_table(session, scope, leaves, origins, revisions or _stamps(value))
+        origins = {path: value.origins.get(path, here) for path in leaves}
+        leaf_table(session, scope, leaves, origins, value.revisions or _stamps(value))
 
 
-def _read(session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None) -> Attribute:
+def _read(
+    session: Session, kind: Kind, scope: Scope, exact: bool, at: int | None = None, *, with_provenance: bool = False
+) -> Attribute:
     try:
-        return session.client.get_attribute(kind, scope, exact=exact, at=at)
+        return session.client.get_attribute(kind, scope, exact=exact, at=at, provenance=with_provenance)
     except NotFound as error:
         if error.name != "attribute_not_found":
             raise
@@ -149,9 +143,9 @@ def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effec
     revisions = effective.revisions
     if versions and not revisions:
         revisions = _row_stamps(session, kind, scope, versions[0])
-    leaf_table(session, scope, leaves, origins, revisions)
     if not versions:
         session.printer.note(f"Nothing is set at {scope.describe()} itself: all of it is inherited.")
+    leaf_table(session, scope, leaves, origins, revisions)
 
 
 def effective_leaves(kind: Kind, effective: Effective) -> tuple[dict[str, Any], dict[str, Document]]:
@@ -173,13 +167,7 @@ def _row_stamps(session: Session, kind: Kind, scope: Scope, version: int | None)
 
 def _stamps(row: Attribute) -> Mapping[str, Document]:
     """The revision that made a row, as far as the row knows it."""
-    stamps: Document = {
-        "revision": row.version,
-        "author": row.updated_by,
-        "claimed_by": row.claimed_by,
-        "at": row.updated_at,
-    }
-    return {str(row.version): stamps}
+    return {str(row.version): row.last_change}
 
 
 def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> None:

@@ -7,8 +7,8 @@ from operator import attrgetter
 from typing import Any
 
 from ctl.cli.lists import Listing, choose, typed_choice
-from ctl.cli.output import Columns, Time
-from ctl.cli.provenance import show_name
+from ctl.cli.output import Columns, Printer, Time
+from ctl.cli.provenance import describe_provenance, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document
@@ -34,18 +34,19 @@ def list_rows(session: Session, kind: Kind, flags: Mapping[str, Any], listing: L
 
 def _print(session: Session, kind: Kind, rows: Iterable[Attribute]) -> None:
     printer = session.printer
-    documents = (flat(row, kind.noun) for row in rows)
+    documents = (flat(row, kind.noun, with_provenance=printer.format == "json") for row in rows)
     if printer.format == "json":
         printer.document(list(documents))
     elif printer.stream((row.scope.name(kind.noun) for row in rows), documents):
         return
     elif shown_rows := list(rows):
-        printer.rows(shown_rows, _columns(kind), _WIDE)
+        printer.rows(shown_rows, _columns(kind, printer))
     else:
         printer.note(f"No {kind.noun} is set at the selected scopes.")
 
 
-def _columns(kind: Kind) -> Columns:
+def _columns(kind: Kind, printer: Printer) -> Columns:
+    """What is shown of rows, and who changed each last: in one column, or with `-o wide` in one for each part."""
     return {
         "LEVEL": attrgetter("scope.level"),
         "PROJECT": attrgetter("scope.project"),
@@ -55,12 +56,14 @@ def _columns(kind: Kind) -> Columns:
         # Without a version the row is no longer stored.
         "VALUE": lambda row: summary(kind.schema, row.payload) if row.version else "(deleted)",
         "VERSION": attrgetter("version"),
+        **(_WIDE if printer.is_wide else {"SET BY": lambda row: describe_provenance(printer, row.last_change)}),
     }
 
 
 _WIDE: Columns = {
-    "UPDATED": Time(attrgetter("updated_at")),
-    "BY": lambda row: show_name(row.updated_by, row.claimed_by),
+    "UPDATED": Time(lambda row: row.last_change.get("at")),
+    "BY": lambda row: show_author(row.last_change),
+    "WHY": lambda row: row.last_change.get("message"),
 }
 
 
@@ -88,8 +91,9 @@ def _print_changed(
     session: Session, kind: Kind, written: list[Attribute], deleted: list[Attribute], *, has_headers: bool
 ) -> None:
     printer = session.printer if has_headers else session.printer.without_headers()
-    documents: list[Document] = [flat(row, kind.noun) for row in written]
+    with_provenance = printer.format == "json"
+    documents: list[Document] = [flat(row, kind.noun, with_provenance=with_provenance) for row in written]
     documents += [{"kind": kind.noun, **row.scope.document(), "deleted": True} for row in deleted]
     if not printer.stream((row.scope.name(kind.noun) for row in [*written, *deleted]), documents):
         gone = [Attribute(scope=row.scope, payload={}) for row in deleted]
-        printer.rows([*written, *gone], _columns(kind), _WIDE)
+        printer.rows([*written, *gone], _columns(kind, printer))

@@ -120,11 +120,12 @@ class Update:
         before = trial.before if trial.before is not None else (row.payload if row else None)
         labels = (f"version {row.version}" if row else "not set", "after this update")
         title = f"{place(self.kind, scope)} (level {scope.level})"
+        if self.flags["dry_run"]:
+            self.printer.note("Dry run: nothing was written.")
         show_difference(self.session, title, before, trial.payload, labels, asks_first=self.asks_first)
         show_preview(self.session, trial.document, is_dry_run=self.flags["dry_run"])
         if self.flags["dry_run"]:
             self._answer(scope, trial.document)
-            self.printer.note("Dry run: nothing was written.")
             check_strict(self.flags, trial.warnings, "nothing was written")
             return
         if self.asks_first:

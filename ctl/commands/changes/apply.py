@@ -57,10 +57,10 @@ def apply(session: Session, plan: str | None, **flags: Any) -> None:
     trial = try_out(session, proposal, remedy=remedy)
     positions = locate(proposal, trial)
     if not trial.changed:
-        answer(session, trial)
         number = count(len(proposal.changes), "row")
-        tell_warnings(session, trial.warnings)
         session.printer.note(f"No changes: everything is already as requested ({number}).")
+        answer(session, trial)
+        tell_warnings(session, trial.warnings)
         check_strict(flags, trial.warnings, "nothing needed to be written")
         return
     if not flags["force"]:

@@ -44,14 +44,11 @@ def diff(session: Session, **flags: Any) -> None:
     positions = locate(proposal, trial)
     warnings = [*stale_documents(session, proposal, trial), *trial.warnings]
     trial.document["warnings"] = warnings
+    session.printer.note(f"{counts(trial, planned=True)}." if trial.changed else "No differences.")
     if session.printer.is_table:
         show_rows(session, trial.changed_rows, with_diffs=True, positions=positions)
     answer(session, trial)
     sys.stdout.flush()  # what differs stands before what is only questionable
-    if not trial.changed:
-        session.printer.note("No differences.")
-        tell_warnings(session, warnings)
-        return
-    session.printer.note(f"{counts(trial, planned=True)}.")
     tell_warnings(session, warnings)
-    raise click.exceptions.Exit(EXIT_DIFFERENT)
+    if trial.changed:
+        raise click.exceptions.Exit(EXIT_DIFFERENT)

@@ -269,6 +269,8 @@ def _show_difference(session: Session, start: int, end: int) -> None:
     if not session.printer.is_table:
         session.printer.document(rows)
     elif rows:
+        differ = "differs" if len(rows) == 1 else "differ"
+        session.printer.note(f"{count(len(rows), 'row')} {differ} between revisions {start} and {end}.")
         show_rows(session, [RowChange.from_document(row) for row in rows], with_diffs=True)
     else:
         session.printer.note(f"Nothing differs between revisions {start} and {end}.")

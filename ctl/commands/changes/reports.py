@@ -93,21 +93,21 @@ def show_plan(
     is_dry_run: bool = True,
     positions: Mapping[int, Sequence[str]] | None = None,
 ) -> None:
-    """All of a dry run: the rows, their number by operation, and the effective values that change.
+    """All of a dry run: the number of rows by operation, the effective values that change, and each row.
 
     `is_dry_run` where that is all that was asked for: then it also says what it would not do. `positions` are as in
     `show_rows`.
     """
-    show_rows(session, trial.rows, with_diffs=with_diffs, positions=positions)
+    if is_dry_run and not trial.changed:
+        session.printer.report("Nothing would change, and no execution would move or be ended.")
     session.printer.report(f"{counts(trial, planned=True)}.")
     if trial.effective is not None and trial.changed:
         session.printer.report(_effect(session, trial.effective))
-        if session.printer.is_wide:
-            _show_effective(session, trial.effective)
+    show_rows(session, trial.rows, with_diffs=with_diffs, positions=positions)
+    if trial.effective is not None and trial.changed and session.printer.is_wide:
+        _show_effective(session, trial.effective)
     if trial.changed:
         show_preview(session, trial.document, is_dry_run=is_dry_run)
-    elif is_dry_run:
-        session.printer.report("Nothing would change, and no execution would move or be ended.")
 
 
 def counts(outcome: ChangeSet, *, planned: bool = False) -> str:
@@ -190,6 +190,8 @@ def is_confirmed(
     Where there is no terminal to ask at, `check_unasked` refuses what needs --force.
     """
     asks_first = asks(flags)
+    if flags["dry_run"]:
+        session.printer.note("Dry run: nothing was written.")
     if asks_first or not session.printer.is_quiet:
         with_diffs = True if flags["show_diff"] else None
         show_plan(session, trial, with_diffs=with_diffs, is_dry_run=flags["dry_run"], positions=positions)
@@ -197,7 +199,6 @@ def is_confirmed(
         answer(session, trial)
     tell_warnings(session, trial.warnings)
     if flags["dry_run"]:
-        session.printer.note("Dry run: nothing was written.")
         return False
     if asks_first:
         confirm_write()

@@ -62,12 +62,13 @@ confirmation on a terminal; without one, a rollback of more than one scope needs
 def rollback(session: Session, word: str | None, **flags: Any) -> None:
     target = {**_rollback_target(session, word, flags), "force": flags["force"]}
     trial = _send(session, target, dry_run=True)
-    _tell_left(session, trial)
     if not trial.changed:
+        session.printer.note("No changes: everything is as it was then.")
+        _tell_left(session, trial)
         tell_warnings(session, trial.warnings)
         answer(session, trial)
-        session.printer.note("No changes: everything is as it was then.")
         return
+    _tell_left(session, trial)
     if not is_confirmed(session, flags, trial, _check_size):
         return
     with all_or_nothing(trial.revision):

@@ -53,11 +53,12 @@ def create_many(session: Session, requests: Sequence[Request], flags: Mapping[st
     outcomes = sending.outcomes
     if ended is not None and all(outcome.result == NOT_CREATED for outcome in outcomes):
         raise ended
+    if ended is None:
+        _note(session, outcomes, sending)
     _tell_warnings(session, outcomes)
     _show(session, outcomes)
     if ended is not None:
         raise ended if flags["dry_run"] else _unsettled(ended, outcomes, sending.key)
-    _note(session, outcomes, sending)
     _check_failures(session, outcomes, sending.key)
     if all(outcome.result == EXISTS for outcome in outcomes) and not sending.was_resent and not flags["dry_run"]:
         raise AlreadyCreated(

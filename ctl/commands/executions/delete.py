@@ -73,6 +73,8 @@ def delete_execution(session: Session, names: tuple[str, ...], **flags: Any) -> 
 def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[str, Any]) -> None:
     if asks(flags):
         confirm(f"End {listed(map(str, ids))}?", "Not confirmed: nothing was ended.")
+    if flags["dry_run"]:
+        session.printer.note("Dry run: nothing was ended.")
     outcomes: list[Document] = []
     errors: list[tuple[ExecutionId, ClientError]] = []
     for id in ids:
@@ -88,8 +90,6 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
         else:
             _note_outcome(session, id, outcome, is_given_up=flags["give_up"])
     _answer(session, outcomes)
-    if flags["dry_run"]:
-        session.printer.note("Dry run: nothing was ended.")
     raise_failures(errors, len(ids), "given up" if flags["give_up"] else "ended")
 
 
@@ -129,8 +129,8 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     summary = f"{count(matched, 'unfinished execution')} {'matches' if matched == 1 else 'match'}."
     if flags["dry_run"] or not matched:
         _answer(session, trial["executions"], trial)
-        _list(session, trial)
         session.printer.note(f"{summary} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
+        _list(session, trial)
         return
     confirm_many(flags, summary, "End them?", "ended", lambda: _list(session, trial))
     outcome = session.client.terminate_executions(selector, **options)

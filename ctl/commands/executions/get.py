@@ -63,7 +63,7 @@ ones are left out unless --state selects them.
 --watch shows changes as they happen: with NAME until the execution is finished, otherwise until Ctrl-C. --details
 shows everything about one execution: the request, the job, the settings and the events.
 
---by counts the executions instead, the most frequent first: by {listed(GROUP_WORDS, "or")}. NEXT
+--by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}. NEXT
 ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU are what they request together.
 
 What still runs counts in duration>1h and the like with the time until now. Times are shown as how long ago;
@@ -338,8 +338,8 @@ def get_execution_event(session: Session, name: str, **flags: Any) -> None:
     names = (f"execution-event/{id}/{event.get('number', '')}" for event in chosen_events)
     if session.printer.machine_output(names, chosen_events):
         return
+    note_pruned_events(session, events)
     if typed_choice(flags) and not chosen_events:
         session.printer.note("No events match.")
     else:
         show_events(session, chosen_events)
-    note_pruned_events(session, events)

@@ -95,6 +95,11 @@ def _aborted_by(execution: Execution) -> str:
     return show_author(closure.get("abort_metadata") or {}, "principal")
 
 
+def _time_limit(execution: Execution) -> str:
+    seconds = execution.document.get("time_limit_seconds")
+    return format_duration(seconds) if seconds else ""
+
+
 _PLACE: Columns = {"PROJECT": attrgetter("id.project"), "DOMAIN": attrgetter("id.domain")}
 _COLUMNS: Columns = {
     "NAME": attrgetter("id.name"),
@@ -119,6 +124,9 @@ _WIDE: Columns = {
     "ABORTED BY": _aborted_by,
     "ATTEMPT": attrgetter("attempt_number"),
     "NEXT ATTEMPT": Time(_field("not_before"), is_due=True),
+    "TIME LIMIT": _time_limit,
+    "ON LOST": _field("on_lost"),
+    "GPU": _field("gpu"),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
     "EXIT CODE": _field("exit_code"),
@@ -208,11 +216,11 @@ def show_counts(session: Session, answer: Document) -> None:
         "NEXT ATTEMPT": Time("not_before", is_due=True),
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])
+    if answer["counts"] and printer.is_table:
+        printer.note(f"{count(answer['total'], 'execution')}.")
     printer.show(names, answer["counts"], answer, columns, empty="No executions match.")
     for unknown in answer.get("unknown_names") or []:
         printer.note(str(unknown["message"]))
-    if answer["counts"] and printer.is_table:
-        printer.note(f"{count(answer['total'], 'execution')}.")
     if answer.get("not_counted"):
         printer.note(str(answer["not_counted"]))
 

@@ -243,6 +243,8 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
             yield from page["events"]
 
     events = list(choose(session, read(), flags, _EVENT_LISTING))
+    if left_out:
+        session.printer.note(f"{count(left_out, 'report')} of its agent left out: --all shows them.")
     session.printer.show(
         (f"cluster-event/{name}/{event.get('number')}" for event in events),
         events,
@@ -259,8 +261,6 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
         if typed_choice(flags)
         else f"Cluster {name} has no events yet{' but reports' if left_out else ''}.",
     )
-    if left_out:
-        session.printer.note(f"{count(left_out, 'report')} of its agent left out: --all shows them.")
 
 
 @command(

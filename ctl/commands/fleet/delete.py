@@ -108,11 +108,11 @@ def _changed(answer: Document, names: Sequence[str]) -> list[str]:
 
 def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: Document) -> None:
     """What a dry run says: what would be left naming what is deleted, and what would become of executions."""
+    was = "was" if len(names) == 1 else "were"
+    session.printer.note(f"Dry run: {noun.name} {listed(names)} {was} not deleted.")
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")
     show_preview(session, trial, is_dry_run=True)
-    was = "was" if len(names) == 1 else "were"
-    session.printer.note(f"Dry run: {noun.name} {listed(names)} {was} not deleted.")
 
 
 def _report(session: Session, noun: FleetNoun, names: Sequence[str], deleted: Sequence[str], answer: Document) -> None:

@@ -127,11 +127,11 @@ def _show_preview(session: Session, verb: str, names: Sequence[str], answer: Doc
     """Each execution that would be affected, with what would become of it, and how many there are of each."""
     if not names:
         return
-    show_notes(session, answer)
-    show_effects(session, answer)
     noun = "cluster" if len(names) == 1 else "clusters"
     effects = summary(session, answer)
     session.printer.note(f"Would {verb} {noun} {listed(names)}: {effects} Dry run: nothing was changed.")
+    show_notes(session, answer)
+    show_effects(session, answer)
 
 
 def _remaining_work(session: Session, verb: str, answer: Document) -> str:

@@ -64,13 +64,14 @@ def update_definition(noun: FleetNoun) -> Command:
         asks_first = asks(flags)
         before, after = (in_order(noun.name, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
+        if flags["dry_run"]:
+            session.printer.note("Dry run: nothing was written.")
         show_difference(session, f"{noun.name} {name}", before, after, labels, asks_first=asks_first)
         show_preview(session, trial, is_dry_run=flags["dry_run"])
         if asks_first:
             confirm_write()
         if flags["dry_run"]:
             report(session, noun, name, trial)
-            session.printer.note("Dry run: nothing was written.")
             return
         answer = send(**reasons(flags))
         session.printer.warnings(answer.get("warnings") or [], trial.get("warnings") or [])

@@ -63,11 +63,11 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     by = str(answer.get("by", ""))
     if printer.machine_output((f"{by}/{entry['value']}" for entry in counts), answer):
         return
-    if counts:
-        printer.table([by.upper(), "COUNT", "SHARE", ""], _rows(by, counts, int(answer.get("total") or 0)))
     scope = ", ".join(f"{key} {name}" for key, name in where.items())
     total = count(int(answer.get("total") or 0), "execution")
     printer.note(f"{total} since {printer.when(since)}{f' of {scope}' if scope else ''}.")
+    if counts:
+        printer.table([by.upper(), "COUNT", "SHARE", ""], _rows(by, counts, int(answer.get("total") or 0)))
 
 
 def _rows(by: str, counts: Sequence[Document], total: int) -> list[list[str]]:

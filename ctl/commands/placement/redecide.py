@@ -44,16 +44,16 @@ def redecide(session: Session, **flags: Any) -> None:
     selector = selector_document(session, flags)
     trial = session.client.redecide(selector, dry_run=True)
     if flags["dry_run"] or not trial.get("changed"):
-        _print(session, trial)
         end = "Dry run: nothing was decided." if flags["dry_run"] else "Nothing to decide."
         session.printer.note(f"{_summary(trial)} {end}")
+        _print(session, trial)
         return
     confirm_many(flags, _summary(trial), "Decide them again?", "decided", lambda: _print(session, trial))
     outcome = session.client.redecide(selector, claimed_by=local_user())
-    _print(session, outcome)
     changed = int(outcome.get("changed") or 0)
     moved = int(outcome.get("moved", changed))
     session.printer.note(f"Decided {count(changed, 'execution')} again; {moved or 'none'} moved.")
+    _print(session, outcome)
 
 
 def _summary(answer: Document) -> str:

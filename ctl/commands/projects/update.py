@@ -63,6 +63,8 @@ def update_project(session: Session, **flags: Any) -> None:
     asks_first = asks(flags)
     before = {key: current[key] for key in EDITABLE if current.get(key)}
     after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}
+    if flags["dry_run"]:
+        session.printer.note("Dry run: nothing was written.")
     show_difference(session, f"project {id}", before, after, asks_first=asks_first)
     version = None if flags["force"] else current.get("version")
     if flags["dry_run"] or changes.get("state") == "ARCHIVED":
@@ -73,7 +75,6 @@ def update_project(session: Session, **flags: Any) -> None:
         confirm_write()
     if flags["dry_run"]:
         _answer(session, id, trial)
-        session.printer.note("Dry run: nothing was written.")
         return
     updated = session.client.update_project(id, **reasons(flags), if_match=version, **changes)
     _answer(session, id, updated)

@@ -152,6 +152,8 @@ def update_launchplan(session: Session, name: str, **flags: Any) -> None:
         return
     asks_first = asks(flags)
     before, after = {"state": current.get("state")}, {"state": state}
+    if flags["dry_run"]:
+        session.printer.note("Dry run: nothing was written.")
     is_shown = show_difference(session, title, before, after, asks_first=asks_first)
     if is_shown and state == "ACTIVE" and (other := _active(session, id)):
         session.printer.note(f"Version {other['id']['version']} is active now, and will become inactive.")
@@ -159,7 +161,6 @@ def update_launchplan(session: Session, name: str, **flags: Any) -> None:
         confirm_write()
     if flags["dry_run"]:
         _report(session, id, {**current, "state": state})
-        session.printer.note("Dry run: nothing was written.")
         return
     _report(session, id, session.client.set_launch_plan_state(id, state))
     session.printer.note(f"{'Activated' if state == 'ACTIVE' else 'Deactivated'} {title}.")

@@ -109,10 +109,11 @@ def _refused_option(word: str, reason: str) -> click.Option:
 def register_files(session: Session, files: tuple[str, ...], **flags: Any) -> None:
     items = [_with_defaults(item, flags) for item in complete(session, read_registrations(files), flags)]
     results = _register_all(session, items, flags)
-    _show(session, results)
-    _raise([result.error for result in results if result.error is not None], len(results))
-    if flags["dry_run"]:
+    failures = [result.error for result in results if result.error is not None]
+    if flags["dry_run"] and not failures:
         session.printer.note("Dry run: nothing was registered.")
+    _show(session, results)
+    _raise(failures, len(results))
 
 
 def _raise(failures: Sequence[ClientError], number: int) -> None:

@@ -105,6 +105,8 @@ def test_filters_are_read_as_flytes_users_write_them(text: str, conditions: list
         ("gt(duration,long)", "number"),
         ("contains(duration,1)", "duration is a number"),
         ("gt(attempt,1.5)", "whole number"),
+        ("gt(time_limit,unlimited)", "number or 'none'"),
+        ("gt(gpu,many)", "whole number"),
         ("gt(attempt,9999999999)", "whole number"),
         ("contains(attempt,1)", "attempt is a whole number"),
         ("eq(name,a\0b)", "character"),
@@ -120,6 +122,7 @@ def test_a_wrong_filter_is_refused_with_what_is_allowed(text: str, word: str) ->
 
 
 def test_a_list_is_sorted_by_flytes_names_too() -> None:
+    assert check_sort_field("next_attempt") == "not_before"
     assert check_sort_field("execution_created_at") == check_sort_field("execution.created_at") == "created_at"
     with pytest.raises(Invalid):
         check_sort_field("execution.color")

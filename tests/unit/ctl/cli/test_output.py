@@ -15,7 +15,7 @@ from ctl.client.scopes import Scope
 from ctl.client.yaml_files import Source
 from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
 from ctl.files.attributes import parse_attribute_file
-from tests.unit.ctl.kinds import kind
+from tests.unit.ctl.kinds import declared, kind
 
 HERE = Scope(project="p", domain="d")
 CONFIG = kind("workflow-execution-config")
@@ -32,6 +32,26 @@ def test_what_is_written_to_a_file_is_read_back_the_same() -> None:
     attribute = Attribute(scope=HERE, payload=AWKWARD, version=7)
     file = parse_attribute_file(Source(name="f", text=attribute_yaml(attribute)), CONFIG)
     assert (file.scope, file.payload, file.version) == (HERE, AWKWARD, 7)
+
+
+def test_provenance_is_shown_beside_the_payload_and_ignored_in_files() -> None:
+    provenance = {"revision": 7, "author": "anonymous", "message": "why"}
+    origins = {"max_parallelism": {"level": "project-domain", "revision": 7}}
+    attribute = Attribute(
+        scope=HERE, payload=AWKWARD, version=7, provenance=provenance, origins=origins, revisions={"7": provenance}
+    )
+    shown = flat(attribute, with_provenance=True)
+    assert shown == {**flat(attribute), "provenance": provenance, "origins": origins, "revisions": {"7": provenance}}
+    file = parse_attribute_file(Source(name="f", text=json.dumps(shown)), CONFIG)
+    assert (file.scope, file.payload, file.version) == (HERE, AWKWARD, 7)
+
+
+def test_a_declared_kind_may_have_a_field_called_provenance() -> None:
+    of = declared({"provenance": {"type": "string"}}, "sources")
+    attribute = Attribute(scope=HERE, payload={"provenance": "lab"}, version=7, provenance={"revision": 7})
+    shown = flat(attribute, with_provenance=True)
+    assert shown["provenance"] == "lab"
+    assert parse_attribute_file(Source(name="f", text=json.dumps(shown)), of).payload == {"provenance": "lab"}
 
 
 def test_an_inherited_value_says_so_in_comments_and_carries_no_version() -> None:
@@ -71,7 +91,8 @@ def test_columns_for_which_a_line_has_no_room_are_written_below_their_row() -> N
 
 
 @pytest.mark.parametrize(
-    ("is_terminal", "format_", "lines"), [(True, "table", 5), (True, "wide", 3), (False, "table", 3)]
+    ("is_terminal", "format_", "lines"),
+    [(True, "table", 5), (True, "wide", 5), (False, "table", 3), (False, "wide", 3)],
 )
 def test_only_a_person_at_a_terminal_gets_more_than_one_line_a_row(
     is_terminal: bool, format_: str, lines: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -79,7 +100,9 @@ def test_only_a_person_at_a_terminal_gets_more_than_one_line_a_row(
     monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
     monkeypatch.setenv("COLUMNS", "100")
     Printer(format=format_).table(["NAME", "REASON", "AGE"], [["a", "word " * 30, "3d"], ["b", "", "4d"]])
-    assert len(capsys.readouterr().out.splitlines()) == lines
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == lines
+    assert not is_terminal or max(map(len, printed)) <= 100
 
 
 def test_control_characters_cannot_steer_the_terminal() -> None:

@@ -30,7 +30,7 @@ def dry_run(*answers: Any, give_up: bool = False) -> list[str]:
     try:
         _delete_named(session, ids, {"dry_run": True, "give_up": give_up, "force": False, "cause": None})
     finally:
-        assert notes.pop() == "Dry run: nothing was ended."
+        assert notes.pop(0) == "Dry run: nothing was ended."
     return notes
 
 

@@ -104,6 +104,20 @@ def test_an_attempt_says_who_drained_its_cluster_and_why_it_was_declined(attempt
     assert _attempt(Printer(format="wide"), {"number": 1, "cluster": "elm", **attempt}) == shown
 
 
+def test_an_attempt_says_when_its_end_was_reported_if_its_agent_was_silent() -> None:
+    times = {"started_at": "2026-03-04T11:00:00Z", "reported_at": "2026-03-04T13:00:00Z"}
+    attempt = {"number": 1, "cluster": "elm", "phase": "SUCCEEDED", **times}
+    late = {**attempt, "silent_since": "2026-03-04T11:30:00Z"}
+    printer, started = Printer(format="wide"), "SUCCEEDED on elm; started 2026-03-04 11:00:00Z"
+    end = {"ended_at": "2026-03-04T12:00:00Z"}
+    assert _attempt(printer, {**attempt, **end}) == f"{started}, ended 2026-03-04 12:00:00Z"
+    told = f"{started}, ended 2026-03-04 12:00:00Z, reported 2026-03-04 13:00:00Z"
+    assert _attempt(printer, {**late, **end}) == told
+    silent = "(silent since 2026-03-04 11:30:00Z)"
+    assert _attempt(printer, late) == f"{started}, end reported 2026-03-04 13:00:00Z {silent}"
+    assert _attempt(printer, {**late, "unconfirmed": True}) == f"{started}, end not confirmed"
+
+
 def test_what_is_in_line_says_when_it_starts_and_what_is_ahead(capsys: pytest.CaptureFixture[str]) -> None:
     id = {"project": "p", "domain": "d"}
     ahead = [
