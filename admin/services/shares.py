@@ -11,16 +11,8 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
-from admin.core.placement.shares import (
-    MemberChanges,
-    PassedOver,
-    Placing,
-    Range,
-    expected_range,
-    explain_share,
-    member_changes,
-    promised_shares,
-)
+from admin.core.fleet.memberships import MemberChanges, member_changes
+from admin.core.placement.shares import PassedOver, Placing, Range, expected_range, explain_share, promised_shares
 from admin.core.problems import invalid
 from admin.core.provenance import Provenance
 from admin.core.times import show_time

@@ -21,7 +21,7 @@ from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import bump_generation
 from admin.store.fleet_tables import cluster_events, moved_clusters
 from admin.store.logs import execution_logs, execution_outputs
-from admin.store.revision_tables import revision_changes, revisions
+from admin.store.revision_tables import member_changes, revision_changes, revisions
 from admin.store.revisions import lock_head
 from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
 
@@ -153,14 +153,19 @@ class Revisions:
         return Step(due=[(number, 1 + weights[number]) for number in due], last=due[-1])
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
-        query = select(func.count()).where(revision_changes.c.revision.in_(keys))
-        return {revisions.name: len(keys), revision_changes.name: connection.execute(query).scalar_one()}
+        counts = {
+            table.name: connection.execute(select(func.count()).where(table.c.revision.in_(keys))).scalar_one()
+            for table in (revision_changes, member_changes)
+        }
+        return {revisions.name: len(keys), **counts}
 
     def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         lock_head(connection)  # readers that undo changes read them in several steps
-        changes = _delete(connection, revision_changes, revision_changes.c.revision <= keys[-1])
-        numbers = _delete(connection, revisions, revisions.c.number <= keys[-1])
-        return {revisions.name: numbers, revision_changes.name: changes}
+        changes = {
+            table.name: _delete(connection, table, table.c.revision <= keys[-1])
+            for table in (revision_changes, member_changes)
+        }
+        return {revisions.name: _delete(connection, revisions, revisions.c.number <= keys[-1]), **changes}
 
 
 #: Rows with a retention of their own. `find` is the next step of a walk, which looks at up to `page` rows; `count` is

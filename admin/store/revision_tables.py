@@ -49,6 +49,14 @@ Index(
     postgresql_where=IS_NAMED,
     sqlite_where=IS_NAMED,
 )
+#: The clusters that were or are members of the pools and labels whose members a revision changed.
+member_changes = Table(
+    "member_changes",
+    metadata,
+    Column("revision", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", Text, primary_key=True),
+    Index("ix_member_changes_cluster", "cluster", "revision"),
+)
 #: The columns that tell which row a change is of.
 ROW_SCOPE = scope_columns(revision_changes)
 ROW_KEY = (_changes.kind, _changes.name, *ROW_SCOPE)

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, Text, and_, bindparam, cast, exists, func, or_, select, union
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, union
 
 from admin.core.changes import Authorship, LastChange, MadeChange, RowChange
-from admin.core.fleet.definitions import FleetKind
-from admin.core.json_text import json_string
+from admin.core.fleet.memberships import regrouped_clusters
 from admin.core.provenance import Provenance
 from admin.store.batches import Insertion
 from admin.store.keys import within
-from admin.store.revision_tables import IS_NAMED, ROW_KEY, revision_changes, revision_head, revisions
+from admin.store.revision_tables import IS_NAMED, ROW_KEY, member_changes, revision_changes, revision_head, revisions
 from admin.store.sql_types import AnyRow, build
 
 _HEAD_ID = 1
@@ -107,7 +106,14 @@ def insertions(new: Sequence[NewRevision]) -> list[Insertion]:
         Insertion(table=revision_head, rows=[{"id": _HEAD_ID, "number": new[-1].number}], replaces=True),
         Insertion(table=revisions, rows=made),
         Insertion(table=revision_changes, rows=changes),
+        Insertion(table=member_changes, rows=[row for revision in new for row in _member_rows(revision)]),
     ]
+
+
+def _member_rows(revision: NewRevision) -> Iterator[dict[str, object]]:
+    named = (change for change in revision.changes if change.name)
+    clusters = {cluster for change in named for cluster in regrouped_clusters(change)}
+    return ({"revision": revision.number, "cluster": cluster} for cluster in sorted(clusters))
 
 
 #: When a revision was made.
@@ -155,23 +161,12 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
         if filters.member is None:
             yield revisions.c.number.in_(numbers)
         else:
-            yield revisions.c.number.in_(union(numbers, _select_regrouped(filters.member)))
+            regrouped = select(member_changes.c.revision).where(member_changes.c.cluster == filters.member)
+            yield revisions.c.number.in_(union(numbers, regrouped))
     elif filters.project:  # which the index of scopes leads with
         yield revisions.c.number.in_(select(_changes.revision).where(*named))
     elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
-
-
-def _select_regrouped(cluster: str) -> Select[tuple[int]]:
-    """The revisions that changed the members of a pool or label, of which a cluster was or is one.
-
-    Pools and labels are found by the index of names. In the text of their members only clusters are values in quotes.
-    """
-    before, after = (cast(column["members"], Text) for column in (_changes.before, _changes.after))
-    values = [f"{separator}{json_string(cluster)}" for separator in (":", ": ")]
-    names_it = or_(*(members.contains(value, autoescape=True) for members in (before, after) for value in values))
-    is_group = _changes.kind.in_((FleetKind.POOL.value, FleetKind.LABEL.value))
-    return select(_changes.revision).where(is_group, IS_NAMED, before.is_distinct_from(after), names_it)
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:

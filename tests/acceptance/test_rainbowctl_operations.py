@@ -279,6 +279,20 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
     ]
     assert [line.partition(":")[0] for line in why.splitlines()[:2]] == ["east", "local"]
     assert f"{instead['count']} of them went elsewhere since it was cordoned" in why
+    shell.ok("rainbowctl update pool both --addMember new --removeMember east -m 'east is sold'", LOGNAME="ana")
+    changed = json.loads(shell.ok("rainbowctl get pool both --shares -o json"))
+    assert [(cluster["cluster"], "joined" in cluster, "left" in cluster) for cluster in changed["clusters"]] == [
+        ("local", False, False),
+        ("new", True, False),
+        ("east", False, True),
+    ]
+    text = " ".join(shell.ok("rainbowctl get pool both --shares").split())
+    assert " Since the window began, new joined it and east left it. created " in text
+    revision = changed["clusters"][1]["joined"]["revision"]
+    for verb in ("joined", "left"):
+        assert re.search(
+            rf"{verb} the pool by revision {revision}, anonymous \(says ana\), \d+ m?s ago, 'east is sold'\.", text
+        )
     assert "'both'" in shell.refused(3, "rainbowctl get pool boht --shares")
     assert "Which pool?" in shell.refused(2, "rainbowctl get pool --shares")
     assert "add it" in shell.refused(2, "rainbowctl get pool both --since 1h")

@@ -71,6 +71,19 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
     }
 
 
+def test_a_history_of_which_a_part_was_pruned_says_so(admin: RunningAdmin, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        body = {"project": {"id": name}, "claimed_by": "ana"}
+        assert requests.post(f"{admin.url}/api/v1/projects", json=body, timeout=60).status_code == 200
+    counts(prune(tmp_path, "--revisions", "1ms"))
+    for words in (["--author", "ana"], ["--author", "ana", "-o", "json"], ["--author", "nobody"]):
+        history = run("rainbowctl", "history", *words, "--endpoint", admin.url)
+        assert b"Revisions made before " in history.stderr
+        assert b" are pruned, so they are not listed." in history.stderr
+    newest = run("rainbowctl", "history", "--limit", "1", "--endpoint", admin.url)
+    assert b"pruned," not in newest.stderr, "there are more that are kept"
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -38,7 +38,7 @@ def rows(api: FlaskClient, query: str = "") -> list[dict[str, Any]]:
 def bare(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows without what tells when they were written."""
     return [
-        {key: value for key, value in row.items() if key not in ("version", "updated_at", "updated_by")}
+        {key: value for key, value in row.items() if key not in ("version", "updated_at", "updated_by", "provenance")}
         for row in listed
     ]
 

@@ -520,9 +520,6 @@ NAMED: dict[str, Call] = {
     "last-change": lambda c: row_changes.last_changes(c, "POOL", "pool-3", 1),
     "page": lambda c: revisions.page(c, RevisionFilter(kind="POOL", name="pool-3"), None, 20),
     "changed-since": lambda c: row_changes.changed_since(c, RowKey("POOL", "pool-3", PLATFORM), 100, 10),
-    "of-a-cluster": lambda c: revisions.page(
-        c, RevisionFilter(kind="CLUSTER", name="cluster-1", member="cluster-1"), None, 20
-    ),
 }
 
 
@@ -542,6 +539,10 @@ HISTORY: dict[str, tuple[Call, str]] = {
     ),
     "of-a-row": (lambda c: row_changes.changes_of_row(c, "EXECUTION_QUEUE", PLACE, REVISIONS, 10), "_changes_scope"),
     "of-the-fleet": (lambda c: row_changes.last_of_fleet(c, 1000), "_changes_name"),
+    "of-a-cluster": (
+        lambda c: revisions.page(c, RevisionFilter(kind="CLUSTER", name="c1", member="c1"), None, 20),
+        "_changes_name",
+    ),
     "of-a-name-since-a-time": (
         lambda c: row_changes.definition_changes_since(c, "POOL", "pool-3", NOW - 5 * MINUTE, 100),
         "_changes_name",

@@ -7,6 +7,7 @@ import pkgutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -466,6 +467,24 @@ def test_rounds_of_before_belong_to_the_clusters_that_they_name(engine: Engine) 
         rows = connection.execute(select(table).order_by(table.c.event, table.c.cluster)).all()
         assert retention.cutoffs(connection) == Cutoffs(), "nothing was pruned"
     assert [tuple(row) for row in rows] == [(1, "east"), (1, "north"), (1, "west")]
+
+
+def test_changes_of_members_of_before_belong_to_their_clusters(engine: Engine) -> None:
+    migrate(engine, "0027")
+    now, keys = datetime(2026, 3, 1, tzinfo=UTC), dict.fromkeys(Scope._fields, "")
+    pools: list[Any] = [None, {"members": [{"id": "a"}]}, {"members": [{"id": "a"}, {"id": "b"}]}]
+    pools += [{**pools[-1], "description": "d"}, None]
+    with engine.begin() as connection:
+        for number, (before, after) in enumerate(pairwise(pools), 1):
+            connection.execute(insert(revision_tables.revisions).values(number=number, created_at=now, author="ann"))
+            change = {"revision": number, "kind": "POOL", "before": before, "after": after, **keys}
+            connection.execute(insert(revision_tables.revision_changes).values(ordinal=0, name="p", **change))
+            connection.execute(insert(revision_tables.revision_changes).values(ordinal=1, name="q", **change))
+    migrate(engine)
+    table = revision_tables.member_changes
+    with engine.connect() as connection:
+        rows = connection.execute(select(table).order_by(table.c.revision, table.c.cluster)).all()
+    assert [tuple(row) for row in rows] == [(1, "a"), (2, "a"), (2, "b"), (4, "a"), (4, "b")]
 
 
 def test_what_was_pruned_before_that_was_recorded_is_older_than_the_oldest_that_is_kept(engine: Engine) -> None:

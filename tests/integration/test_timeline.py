@@ -430,6 +430,9 @@ def test_the_history_of_a_cluster_has_the_pools_and_labels_whose_members_changed
     assert numbers("cluster=north-east") == [without]
     assert numbers("cluster=id") == [1], "each member has a key of this name"
     assert numbers("cluster=weight") == numbers("cluster=north") == []
+    both = [{"pool_definition": {"name": name, "members": [{"id": "south"}]}} for name in ("one", "two")]
+    number = ok(api.post(f"{API}/attribute_changes", json={"changes": both}))["revision"]
+    assert numbers("cluster=south") == [number]
     page = get(api, "timeline?cluster=east&limit=2")
     rest = get(api, f"timeline?cluster=east&token={page['token']}")
     assert [entry["revision"] for entry in page["entries"] + rest["entries"]] == numbers("cluster=east")

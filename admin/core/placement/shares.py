@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from admin.core.changes import RowChange
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Group
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.filters import FILTERS_WITH_ROOM
-from admin.core.provenance import Provenance
-from admin.core.settings.kinds import Payload
 
 #: Why a cluster is passed over, by the filter that drops it.
 REASONS = {filter_.name: filter_.passed_over for filter_ in FILTERS_WITH_ROOM if filter_.passed_over}
@@ -121,44 +118,6 @@ def promised_shares(group: Group) -> dict[str, float]:
         return {}
     total = sum(member.weight for member in group.members)
     return {member.cluster: member.weight / total for member in group.members}
-
-
-class MemberChanges(NamedTuple):
-    """Which clusters joined a pool and left it within a window, and by which revisions."""
-
-    joined: Mapping[str, Provenance]
-    left: Mapping[str, Provenance]  #: without those that joined it again
-
-    def describe(self, cluster: str) -> list[str]:
-        """What happened to the membership of a cluster."""
-        words = (("joined the pool", self.joined.get(cluster)), ("left the pool", self.left.get(cluster)))
-        return [f"{verb} by {made_by.describe(None)}" for verb, made_by in words if made_by is not None]
-
-
-def member_changes(changes: Iterable[tuple[RowChange, Provenance]]) -> MemberChanges:
-    """What changes of a pool's definition, oldest first, did to its members.
-
-    The first members of a new pool have not joined it; one that is defined again goes on with those it had.
-    """
-    joined: dict[str, Provenance] = {}
-    left: dict[str, Provenance] = {}
-    deleted_with: set[str] | None = None  #: the members that it had when it was deleted
-    for change, made_by in changes:
-        before, after = _members(change.before), _members(change.after)
-        if after is None:
-            deleted_with = before
-            continue
-        if before is None:
-            before = after if deleted_with is None else deleted_with
-        for cluster in after - before:
-            joined[cluster] = made_by
-            left.pop(cluster, None)
-        left |= dict.fromkeys(before - after, made_by)
-    return MemberChanges(joined, left)
-
-
-def _members(payload: Payload | None) -> set[str] | None:
-    return None if payload is None else {member["id"] for member in payload.get("members", ())}
 
 
 def explain_share(

@@ -1,4 +1,4 @@
-"""Who registered workflows and launch plans, which clusters a round of new decisions moved, and what was pruned."""
+"""Who registered workflows and launch plans, which clusters rounds and revisions are about, and what was pruned."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ _NO_CLUSTER = "none"
 _events = sa.table("cluster_events", *(sa.column(name) for name in ("number", "cluster", "type", "reason")))
 
 
+_changes = sa.table(
+    "revision_changes",
+    *(sa.column(name) for name in ("revision", "kind")),
+    *(sa.column(name, sa.JSON) for name in ("before", "after")),
+)
+#: Rows that are inserted at once.
+_BATCH = 10_000
+
+
 def upgrade() -> None:
     for table in _REGISTERED:
         op.add_column(table, sa.Column("author", sa.Text, nullable=False, server_default="unknown"))
@@ -31,12 +40,19 @@ def upgrade() -> None:
         sa.Column("cluster", sa.Text, primary_key=True),
     )
     op.create_index("ix_moved_clusters_cluster", "moved_clusters", ["cluster", "event"])
+    member_changes = op.create_table(
+        "member_changes",
+        sa.Column("revision", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("cluster", sa.Text, primary_key=True),
+    )
+    op.create_index("ix_member_changes_cluster", "member_changes", ["cluster", "revision"])
     cutoffs = op.create_table(
         "retention_cutoffs",
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("cutoff", UtcDateTime, nullable=False),
     )
     _fill_moved_clusters(moved_clusters)
+    _fill_member_changes(member_changes)
     _fill_cutoffs(cutoffs)
 
 
@@ -49,6 +65,19 @@ def _fill_moved_clusters(moved_clusters: sa.Table) -> None:
         rows += [{"event": number, "cluster": name} for name in sorted(names - {_NO_CLUSTER})]
     if rows:
         op.bulk_insert(moved_clusters, rows)
+
+
+def _fill_member_changes(member_changes: sa.Table) -> None:
+    is_group = (_changes.c.kind.in_(("POOL", "LABEL")), sa.text("name <> ''"))
+    query = sa.select(_changes.c.revision, _changes.c.before, _changes.c.after).where(*is_group)
+    pairs: set[tuple[int, str]] = set()
+    for revision, *payloads in op.get_bind().execute(query):
+        before, after = ((payload or {}).get("members") or [] for payload in payloads)
+        if before != after:
+            pairs |= {(revision, member["id"]) for member in (*before, *after)}
+    rows = [{"revision": revision, "cluster": cluster} for revision, cluster in sorted(pairs)]
+    for start in range(0, len(rows), _BATCH):
+        op.bulk_insert(member_changes, rows[start : start + _BATCH])
 
 
 def _fill_cutoffs(cutoffs: sa.Table) -> None:
@@ -69,6 +98,7 @@ def _fill_cutoffs(cutoffs: sa.Table) -> None:
 
 def downgrade() -> None:
     op.drop_table("retention_cutoffs")
+    op.drop_table("member_changes")
     op.drop_table("moved_clusters")
     for table in _REGISTERED:
         op.drop_index(f"ix_{table}_created_at", table)

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from admin.core.changes import RowChange
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import decide
 from admin.core.placement.filters import FILTERS_WITH_ROOM, WEIGHT
 from admin.core.placement.shares import (
     REASONS,
-    MemberChanges,
     PassedOver,
     Placing,
     Range,
     expected_range,
     explain_share,
-    member_changes,
     promised_shares,
 )
-from admin.core.provenance import Provenance
-from admin.core.settings.scopes import PLATFORM
 from tests.support.small_fleets import pool, pool_fleet, reports
 
 CLUSTERS: dict[str, dict[str, Any]] = {"a": {}, "b": {}, "c": {}}
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 KEYS = [f"p/d/e{number}" for number in range(200)]
 
 
@@ -132,32 +124,3 @@ def test_a_share_is_explained_by_chance_by_what_went_past_and_by_what_came_inste
     )
     assert explained() == "9 by the strategy alone"
     assert explained(placed=0) == "nothing came there"
-
-
-def test_who_joined_and_left_a_pool_is_found_among_its_changes() -> None:
-    def changes(*definitions: str | None) -> MemberChanges:
-        """By definitions of which each letter is a member, and None is no pool; each is a revision."""
-        payloads = [
-            None if letters is None else {"members": [{"id": letter} for letter in letters]} for letters in definitions
-        ]
-        return member_changes(
-            (
-                RowChange(kind="POOL", name="p", scope=PLATFORM, before=before, after=after),
-                Provenance(author="ana", claimed_by=None, at=NOW, message=None, revision=number),
-            )
-            for number, (before, after) in enumerate(pairwise(payloads), 1)
-        )
-
-    def revisions(*definitions: str | None) -> tuple[dict[str, int | None], dict[str, int | None]]:
-        joined, left = changes(*definitions)
-        return ({name: by.revision for name, by in joined.items()}, {name: by.revision for name, by in left.items()})
-
-    assert revisions("ab", "bc") == ({"c": 1}, {"a": 1})
-    assert revisions(None, "ab") == ({}, {}), "the first members of a new pool"
-    assert revisions("ab", "b", "ab") == ({"a": 2}, {}), "it is back"
-    assert revisions("a", "ab", "a") == ({"b": 1}, {"b": 2})
-    assert revisions("ab", None, "bc") == ({"c": 2}, {"a": 2}), "deleted, and defined again"
-    assert changes("a", "ab", "a").describe("b") == [
-        "joined the pool by revision 1, ana, at 2026-03-01T00:00:00Z",
-        "left the pool by revision 2, ana, at 2026-03-01T00:00:00Z",
-    ]

@@ -1,0 +1,61 @@
+"""Memberships: which clusters changes of pools and labels are about, and which joined or left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from admin.core.changes import RowChange
+from admin.core.fleet.definitions import FleetKind
+from admin.core.provenance import Provenance
+from admin.core.settings.kinds import Payload
+
+_GROUPS = (FleetKind.POOL.value, FleetKind.LABEL.value)
+
+
+def members_of(payload: Payload | None) -> set[str] | None:
+    """The clusters of a pool or label; None where it is not defined."""
+    return None if payload is None else {member["id"] for member in payload.get("members", ())}
+
+
+def regrouped_clusters(change: RowChange) -> set[str]:
+    """The members of a pool or label before and after a change of its members or their weights; else none."""
+    if not change.name or change.kind not in _GROUPS:  # a kind of attributes may be called POOL
+        return set()
+    if (change.before or {}).get("members") == (change.after or {}).get("members"):
+        return set()
+    return (members_of(change.before) or set()) | (members_of(change.after) or set())
+
+
+class MemberChanges(NamedTuple):
+    """Which clusters joined a pool and left it within a window, and by which revisions."""
+
+    joined: Mapping[str, Provenance]
+    left: Mapping[str, Provenance]  #: without those that joined it again
+
+    def describe(self, cluster: str) -> list[str]:
+        """What happened to the membership of a cluster."""
+        words = (("joined the pool", self.joined.get(cluster)), ("left the pool", self.left.get(cluster)))
+        return [f"{verb} by {made_by.describe(None)}" for verb, made_by in words if made_by is not None]
+
+
+def member_changes(changes: Iterable[tuple[RowChange, Provenance]]) -> MemberChanges:
+    """What changes of a pool's definition, oldest first, did to its members.
+
+    The first members of a new pool have not joined it; one that is defined again goes on with those it had.
+    """
+    joined: dict[str, Provenance] = {}
+    left: dict[str, Provenance] = {}
+    deleted_with: set[str] | None = None  #: the members that it had when it was deleted
+    for change, made_by in changes:
+        before, after = members_of(change.before), members_of(change.after)
+        if after is None:
+            deleted_with = before
+            continue
+        if before is None:
+            before = after if deleted_with is None else deleted_with
+        for cluster in after - before:
+            joined[cluster] = made_by
+            left.pop(cluster, None)
+        left |= dict.fromkeys(before - after, made_by)
+    return MemberChanges(joined, left)
