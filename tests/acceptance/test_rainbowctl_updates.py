@@ -163,7 +163,8 @@ def test_strict_exits_with_7_and_says_whether_it_was_written(shell: Shell) -> No
     command = f"{UPDATE} -p strict --value myclustre --strict"
     done = shell.run(f"{command} --dryRun")
     assert done.status == 7
-    assert done.err.startswith("warning: No label is called 'myclustre' yet. Did you mean 'mycluster'?")
+    warning = "warning: No label is called 'myclustre' yet. Did you mean 'mycluster'?"
+    assert done.err.startswith(f"Dry run: nothing was written.\n{warning}")
     assert done.err.endswith("error: 1 warning under --strict; nothing was written.\n")
     assert shell.rows("3", "project=strict") == []
     done = shell.run(command)

@@ -103,10 +103,13 @@ class Update:
         expected = {"if_match": row.version} if row else {"if_none_match": True}
         conditions: dict[str, Any] = {} if self.flags["force"] else expected
         trial = self._send(edit, scope, dry_run=True, **conditions)
+        if not trial.changed:
+            self.printer.note(f"No changes: {place(self.kind, scope)} is already as requested.")
+        elif self.flags["dry_run"]:
+            self.printer.note("Dry run: nothing was written.")
         self.printer.warnings(trial.warnings)
         if not trial.changed:
             self._answer(scope, {**trial.document, "dry_run": self.flags["dry_run"]})
-            self.printer.note(f"No changes: {place(self.kind, scope)} is already as requested.")
             check_strict(self.flags, trial.warnings, "nothing needed to be written")
             return
         if self.file is not None and not self.flags["force"]:
@@ -120,8 +123,6 @@ class Update:
         before = trial.before if trial.before is not None else (row.payload if row else None)
         labels = (f"version {row.version}" if row else "not set", "after this update")
         title = f"{place(self.kind, scope)} (level {scope.level})"
-        if self.flags["dry_run"]:
-            self.printer.note("Dry run: nothing was written.")
         show_difference(self.session, title, before, trial.payload, labels, asks_first=self.asks_first)
         show_preview(self.session, trial.document, is_dry_run=self.flags["dry_run"])
         if self.flags["dry_run"]:

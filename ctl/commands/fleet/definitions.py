@@ -149,13 +149,13 @@ def create_definition(noun: FleetNoun) -> Command:
                 noun.name, name, payload, **reasons(flags), dry_run=flags["dry_run"]
             ),
         )
-        session.printer.warnings(answer.get("warnings") or [])
-        report(session, noun, name, answer)
         session.printer.note(
             f"Dry run: {noun.name} {name} was not created."
             if flags["dry_run"]
             else f"Created {noun.name} {name}: version {answer.get('version')}."
         )
+        session.printer.warnings(answer.get("warnings") or [])
+        report(session, noun, name, answer)
 
     return Command(
         run,

@@ -56,16 +56,17 @@ def update_definition(noun: FleetNoun) -> Command:
             return session.client.put_definition(noun.name, name, payload, **conditions, **more)
 
         trial = send_write(file, lambda: send(dry_run=True))
+        if not trial.get("changed"):
+            session.printer.note(f"No changes: {noun.name} {name} is already as requested.")
+        elif flags["dry_run"]:
+            session.printer.note("Dry run: nothing was written.")
         session.printer.warnings(trial.get("warnings") or [])
         if not trial.get("changed"):
             report(session, noun, name, trial)
-            session.printer.note(f"No changes: {noun.name} {name} is already as requested.")
             return
         asks_first = asks(flags)
         before, after = (in_order(noun.name, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
-        if flags["dry_run"]:
-            session.printer.note("Dry run: nothing was written.")
         show_difference(session, f"{noun.name} {name}", before, after, labels, asks_first=asks_first)
         show_preview(session, trial, is_dry_run=flags["dry_run"])
         if asks_first:
