@@ -123,10 +123,11 @@ class SimulationAnswer(Answer):
     executions: list[MoveAnswer]
     by_cluster: Annotated[
         dict[str, dict[str, int]],
-        Meta(description='How many go to each cluster, `before` and `after`; "" are those that wait without one.'),
+        Meta(description='How many go to each cluster, `before` and `after`; "" are those that wait or are refused.'),
     ]
     by_refusal: Annotated[
-        dict[str, dict[str, int]], Meta(description="How many are refused, `before` and `after`, by the reason's code.")
+        dict[str, dict[str, int]],
+        Meta(description="How many of those are refused, `before` and `after`, by the reason's code."),
     ]
     fleet: AssumedFleetAnswer
 

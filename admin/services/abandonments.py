@@ -123,10 +123,11 @@ def _refusal(execution: Execution, health: str) -> str:
 
 def _given_up(execution: Execution, phase: Phase, message: str, now: datetime) -> dict[str, object]:
     """The new values of an execution that is given up."""
+    heard_until, started_at = execution.silent_since or now, execution.started_at
     values: dict[str, object] = {
         "phase": phase.value,
         "finished_at": now,
-        "duration": (now - execution.started_at).total_seconds() if execution.started_at else None,
+        "duration": max(0.0, (heard_until - started_at).total_seconds()) if started_at else None,
         "lease_expires_at": None,
         "silent_since": None,
         "unconfirmed": may_have_started(execution),

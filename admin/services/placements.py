@@ -100,7 +100,7 @@ class Simulation:
 
     compared: int
     moves: list[Move]
-    before: Counter[str]  #: executions by cluster, "" for those that would wait without one
+    before: Counter[str]  #: executions by cluster, "" for those that would wait without one or be refused
     after: Counter[str]
     refused_before: Counter[str]  #: executions that are refused, by the code of the reason
     refused_after: Counter[str]
@@ -134,8 +134,10 @@ def simulate(
                 request, fleet_then = KeyedRequest.of(execution), recorded.get(execution.id)
                 old = current.place(execution, request, fleet_then)
                 new = changed.place(execution, request, fleet_then)
-                _count(old, before, refused_before)
-                _count(new, after, refused_after)
+                before[old.cluster or ""] += 1
+                after[new.cluster or ""] += 1
+                refused_before.update([old.reason] if old.refused else ())
+                refused_after.update([new.reason] if new.refused else ())
                 if old.place != new.place:
                     moves.append(Move(execution=execution, before=old, after=new))
             compared += len(page)
@@ -151,14 +153,6 @@ def simulate(
         at=context.clock(),
         revision=revision,
     )
-
-
-def _count(placement: SimulatedPlacement, clusters: Counter[str], refusals: Counter[str]) -> None:
-    """Count an execution for its cluster, or for the reason of its refusal."""
-    if placement.refused:
-        refusals[placement.reason] += 1
-    else:
-        clusters[placement.cluster or ""] += 1
 
 
 def count_placements(context: Context, by: str, conditions: Iterable[Condition], scope: Scope) -> list[tuple[str, int]]:

@@ -206,7 +206,7 @@ def test_a_simulation_says_why_something_would_be_refused(shell: Shell, project:
     # What is refused already is no move, and is counted all the same.
     shell.ok("rainbowctl apply -f limits.yaml")
     answer = json.loads(shell.ok(f"{simulate} -o json"))
-    assert (answer["moved"], answer["by_cluster"]) == (0, {})
+    assert (answer["moved"], answer["by_cluster"]) == (0, {"": {"before": 1, "after": 1}})
     assert answer["by_refusal"] == {code: {"before": 1, "after": 1}}
     _, sums = shell.ok(simulate).split("\n\n")
     assert sums.splitlines()[1].split() == ["refused:", code, "1", "1", "-"]

@@ -281,8 +281,9 @@ def test_a_simulation_compares_todays_answers_with_the_proposed_ones(api: FlaskC
         tiny = simulated({"cluster_pool_name": "tiny"})
         assert (tiny["moved"], tiny["refused"]) == (2, 2)
         assert tiny["executions"][0]["after"]["reason"] == "no_cluster_large_enough"
-        assert tiny["by_cluster"] == {"a": {"before": 3, "after": 1}, "b": {"before": 1, "after": 1}}
-        assert tiny["by_refusal"] == {"no_cluster_large_enough": {"before": 0, "after": 2}}
+        counts = {"before": 0, "after": 2}
+        assert tiny["by_cluster"] == {"": counts, "a": {"before": 3, "after": 1}, "b": {"before": 1, "after": 1}}
+        assert tiny["by_refusal"] == {"no_cluster_large_enough": counts}
         assert simulation["by_refusal"] == {}
         gone = simulated({"cluster_pool_name": "nowhere"})
         assert (gone["refused"], gone["executions"][0]["after"]["reason"]) == (2, "unknown_pool")

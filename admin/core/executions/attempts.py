@@ -230,7 +230,8 @@ def _end(execution: AttemptState, outcome: Outcome, now: datetime) -> Change:
     """End an execution."""
     duration = outcome.duration
     if duration is None and execution.started_at is not None:
-        ended_at = outcome.native_time(outcome.ended_at, now) or now
+        heard_until = now if outcome.is_confirmed else outcome.silent_since or now
+        ended_at = outcome.native_time(outcome.ended_at, now) or heard_until
         duration = max(0.0, (ended_at - execution.started_at).total_seconds())
     values = {
         "phase": outcome.phase.value,

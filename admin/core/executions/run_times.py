@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 _NONE = timedelta(0)
+#: Whatever an agent has measured, nothing ran for longer: a hundred years.
+_MOST_SECONDS = 100 * 365 * 86400.0
 
 
 class TimedAttempt(Protocol):
@@ -60,7 +62,7 @@ def spend(attempt: TimedAttempt, now: datetime, silent_since: datetime | None, m
         return Spent(running=running, unknown=over_at - max(heard_until, min(started_at or heard_until, over_at)))
     running = _NONE if started_at is None else max(_NONE, (ended_at or over_at) - started_at)
     if measured is not None:
-        running = timedelta(seconds=measured)
+        running = timedelta(seconds=min(measured, _MOST_SECONDS))
     if since is None:
         return Spent(running=running)
     if started_at is not None:  # a job may go on after its attempt was ended without its agent

@@ -9,6 +9,7 @@ from datetime import datetime
 from admin.core.changes import RowChange
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.memberships import members_of
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import Candidate, Workload, group_of
 from admin.core.placement.decisions import describe_drop
@@ -41,9 +42,7 @@ def membership_changes(changes: Iterable[RowChange]) -> dict[str, int]:
     """The revision that last added each cluster to a pool or label or removed it, from changes newest first."""
     revisions: dict[str, int] = {}
     for change in changes:
-        before, after = (
-            {member["id"] for member in (payload or {}).get("members", [])} for payload in (change.before, change.after)
-        )
+        before, after = (members_of(payload) or set() for payload in (change.before, change.after))
         for cluster in before ^ after:
             revisions.setdefault(cluster, change.revision)
     return revisions

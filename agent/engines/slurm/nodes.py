@@ -77,11 +77,11 @@ class Room:
 
 
 def _amounts(tres: str) -> Counter[str]:
-    """The cores, MiB and gpus in `cpu=4,mem=2G,node=1,billing=4,gres/gpu=1`."""
+    """The cores, MiB and gpus in `cpu=4,mem=2G,node=1,billing=4,gres/gpu=1`; a site may count gpus by type alone."""
     values = dict(entry.split("=", 1) for entry in tres.split(",") if "=" in entry)
-    return Counter(
-        cpu=_number(values.get("cpu")), memory=_mebibytes(values.get("mem", "")), gpu=_number(values.get("gres/gpu"))
-    )
+    by_type = sum(_number(value) for name, value in values.items() if name.startswith("gres/gpu:"))
+    gpus = _number(values["gres/gpu"]) if "gres/gpu" in values else by_type
+    return Counter(cpu=_number(values.get("cpu")), memory=_mebibytes(values.get("mem", "")), gpu=gpus)
 
 
 def _mebibytes(text: str) -> int:

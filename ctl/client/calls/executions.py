@@ -214,7 +214,8 @@ class ExecutionCalls(Calls):
         query = {}
         if other is not None:
             query = {"other_project": other.project, "other_domain": other.domain, "other_name": other.name}
-        return self._read(f"{id.path}/comparison", query, holding="differences")
+        with self._newer_parameter("other_project", "It compares an execution with the settings of now alone."):
+            return self._read(f"{id.path}/comparison", query, holding="differences")
 
     def set_execution_state(self, id: ExecutionId, state: str) -> Document:
         """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""

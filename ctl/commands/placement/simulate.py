@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -85,9 +85,12 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
         printer.line()
         columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BEFORE BY", "AFTER", "AFTER BY", "REASON"]
         printer.table(columns, [_cells(move) for move in executions])
-    sums = [_sums(cluster or "(none)", numbers) for cluster, numbers in sorted(answer.get("by_cluster", {}).items())]
+    by_cluster, by_refusal = dict(answer.get("by_cluster") or {}), answer.get("by_refusal") or {}
+    waiting = _less(by_cluster.pop("", {}), by_refusal.values())
+    sums = [_sums("(none)", waiting)] if any(waiting.values()) else []
+    sums += [_sums(cluster, numbers) for cluster, numbers in sorted(by_cluster.items())]
     # No cluster can have a name with a colon.
-    sums += [_sums(f"refused: {code}", numbers) for code, numbers in sorted(answer.get("by_refusal", {}).items())]
+    sums += [_sums(f"refused: {code}", numbers) for code, numbers in sorted(by_refusal.items())]
     if sums:
         printer.line()
         printer.table(["CLUSTER", "BEFORE", "AFTER", "DIFFERENCE"], sums)
@@ -111,6 +114,15 @@ def _reason(after: Document) -> str:
 
 def _by(side: Document) -> str:
     return ", ".join(f"{key} {side[key]}" for key in ("pool", "label") if side.get(key))
+
+
+def _less(numbers: Document, others: Iterable[Document]) -> dict[str, int]:
+    """Numbers before and after without those of others."""
+    subtracted = list(others)
+    return {
+        side: int(numbers.get(side) or 0) - sum(int(other.get(side) or 0) for other in subtracted)
+        for side in ("before", "after")
+    }
 
 
 def _sums(cluster: str, numbers: Document) -> list[str]:

@@ -36,6 +36,14 @@ def test_what_started_since_the_nodes_were_shown_is_not_free(room: Room) -> None
     assert room.free() == EMPTY
 
 
+def test_gpus_that_are_counted_by_type_alone_are_not_free_either(room: Room) -> None:
+    start(room, "1", "cpu=1,mem=1G,node=1,gres/gpu:a100=2,gres/gpu:v100=1", "n1")
+    start(room, "2", "cpu=1,mem=1G,node=1,gres/gpu=1,gres/gpu:a100=1", "n1")
+    free = room.free()
+    assert free is not None
+    assert free["gpu"] == "0"
+
+
 def test_what_ran_when_the_nodes_were_shown_counts_once(room: Room) -> None:
     start(room, "1", "cpu=8,mem=16G,node=1", "n1")
     taken = {**NODE, "NodeName": "n1", "State": "ALLOCATED", "CPUAlloc": "8", "AllocMem": "16384"}

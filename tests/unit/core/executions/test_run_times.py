@@ -58,3 +58,9 @@ def test_only_an_end_that_was_told_after_a_silence_is_late() -> None:
     assert late_by(attempt(started=1, ended=30, reported=100, silent=20)) == timedelta(seconds=70)
     assert late_by(attempt(started=1, ended=30, reported=100, silent=None)) is None
     assert late_by(attempt(started=1, ended=None, reported=100, silent=20)) is None
+
+
+def test_an_absurd_time_of_an_agent_is_bounded() -> None:
+    over = attempt(started=10, ended=30, reported=31, silent=None)
+    times = add_up([spend(over, NOON + timedelta(seconds=100), None, 1e300)], timedelta(seconds=100))
+    assert times.running == 100
