@@ -131,6 +131,9 @@ class ReceivedAnswer(Answer):
         Meta(description="Of the setting; none where the job says so."),
     ] = None
     overrides: Annotated[str | None, Meta(description="The setting that the job itself overrides.")] = None
+    source: Annotated[str | None, Meta(description="What gives it that is no setting: the labels of its project.")] = (
+        None
+    )
 
 
 class ExplanationAnswer(Answer):

@@ -149,7 +149,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         settings=settings["settings"],
         job=execution.content["job"],
         queue=execution.content["queue"],
-        received=received(execution.content["job"], given_job, settings["settings"]),
+        received=received(execution.content["job"], given_job, settings["settings"], project=execution.project),
         rule=describe_rungs(settings["rungs"]),
         warnings=request_warnings(execution.request["spec"]),
         created_at=execution.created_at,

@@ -70,7 +70,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
-        received=received(run_plan.job, request.run.spec.get("job"), steps["settings"]),
+        received=received(run_plan.job, request.run.spec.get("job"), steps["settings"], project=request.run.project),
         rule=describe_rungs(steps["rungs"]),
         warnings=preparation.warnings(decision.cluster),
         provenance=provenance,

@@ -64,6 +64,8 @@ _PAGED = Listing(
 def get_warnings(session: Session, strict: bool, **flags: Any) -> None:
     warnings = list(choose(session, session.client.list_warnings(), flags, _PAGED))
     columns = {**_COLUMNS, "WARNING": warning_text}
+    if warnings and session.printer.is_table:
+        session.printer.note(f"{count(len(warnings), 'warning')} about stored settings.")
     session.printer.show(_names(warnings), warnings, warnings, columns, {"CODE": "code"}, empty="No warnings.")
     if strict and warnings:
         raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")

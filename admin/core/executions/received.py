@@ -47,13 +47,22 @@ def source_of_amount(
 
 
 def received(
-    job: Mapping[str, Any], given_job: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]]
+    job: Mapping[str, Any],
+    given_job: Mapping[str, Any] | None,
+    settings: Sequence[Mapping[str, Any]],
+    *,
+    project: str,
 ) -> list[JsonObject]:
     """Each thing that a job gets, with the origin of the setting that gives it; without one the job itself does.
 
-    `overrides` is the path of the setting that something of the job itself wins over.
+    `overrides` is the path of the setting that something of the job itself wins over; `source` is what gives it where
+    that is neither.
     """
-    return [*_resources(job, given_job, settings), *_maps(job, settings), *_identity(job, settings)]
+    return [
+        *_resources(job, given_job, settings),
+        *_maps(job, given_job, settings, project),
+        *_identity(job, settings),
+    ]
 
 
 def _resources(
@@ -76,7 +85,9 @@ def _resources(
         yield {"field": "resources.exclusive", "value": "true"}
 
 
-def _maps(job: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
+def _maps(
+    job: Mapping[str, Any], given_job: Mapping[str, Any] | None, settings: Sequence[Mapping[str, Any]], project: str
+) -> Iterator[JsonObject]:
     config = setting_of(settings, WORKFLOW_EXECUTION_CONFIG.name)
     for name, branch in _MAPS.items():
         values = config["value"].get(branch, {}).get("values", {})
@@ -84,7 +95,9 @@ def _maps(job: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> Iter
             values = {entry["key"]: entry["value"] for entry in values}
         for key, value in job.get(name, {}).items():
             entry, setting = {"field": f"{name}.{key}", "value": value}, f"{branch}.values.{key}"
-            if key not in values:
+            if name == "labels" and given_job is not None and key not in {*values, *given_job.get(name, {})}:
+                yield entry | {"source": f"the labels of project {project}"}
+            elif key not in values:
                 yield entry
             elif str(values[key]) == value:
                 yield entry | {"origin": config["origins"][setting]}

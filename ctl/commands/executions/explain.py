@@ -377,6 +377,8 @@ def _show_received(printer: Printer, explanation: Document) -> None:
     def source(entry: Document) -> str:
         if entry.get("origin"):
             return _place(printer, entry["origin"], explanation)
+        if entry.get("source"):
+            return str(entry["source"])
         return f"the job itself, over {entry['overrides']}" if entry.get("overrides") else "the job itself"
 
     if received:

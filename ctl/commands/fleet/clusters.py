@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from ctl.cli.groups import command
@@ -14,6 +15,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import SCHEMAS
+from ctl.client.times import parse_timestamp
 from ctl.client.words import count, listed
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
@@ -84,7 +86,10 @@ def state_words(cluster: Document) -> str:
 def state_until(cluster: Document) -> str:
     """Its state as `state_words`, and until when it drains, which is its last word."""
     deadline = cluster.get("drain_deadline") if cluster.get("draining") else None
-    return f"{state_words(cluster)} until {deadline}" if deadline else state_words(cluster)
+    time = parse_timestamp(deadline)
+    if time is None:
+        return state_words(cluster)
+    return f"{state_words(cluster)}{' until' if time > datetime.now(UTC) else ', its deadline was'} {deadline}"
 
 
 def _amounts(amounts: Document | None) -> str:
