@@ -98,7 +98,7 @@ def _find(
     launchables: KnownLaunchables,
     read: _ReadRows,
 ) -> list[Warning]:
-    asking = {row.scope: _asking_for_more(row, launchables.by_scope.get(row.scope, ())) for row in limiting}
+    asking = {row.scope: _asking_for_more(row, launchables.by_path.get(row.scope.path, ())) for row in limiting}
     scopes = {scope for asking_here in asking.values() for each in asking_here for scope in each.scope.chain()}
     if not scopes:
         return []

@@ -40,7 +40,7 @@ class KnownLaunchables:
     is_complete: bool  #: False where there are more than are kept
     workflows: _ById
     launch_plans: _ById
-    by_scope: Mapping[Scope, Sequence[Launchable]]  #: those that ask for something, by each scope that applies to them
+    by_path: Mapping[str, Sequence[Launchable]]  #: those that ask for something, by the path of each scope that applies
 
 
 class Launchables:
@@ -64,7 +64,7 @@ class Launchables:
         with self._reading:
             known = self._known
             if known is None or known.number > number:  # the database may have been restored, and count again
-                known = KnownLaunchables(number=-1, is_complete=True, workflows={}, launch_plans={}, by_scope={})
+                known = KnownLaunchables(number=-1, is_complete=True, workflows={}, launch_plans={}, by_path={})
             if known.number != number:
                 known = self._read(connection, number, known)
                 self._known = known
@@ -92,7 +92,7 @@ class Launchables:
             is_complete=max(len(workflow_ids), len(plan_ids)) <= self._most,
             workflows=workflows,
             launch_plans=launch_plans,
-            by_scope=_by_scope([*workflows.values(), *launch_plans.values()]),
+            by_path=_by_path([*workflows.values(), *launch_plans.values()]),
         )
 
 
@@ -110,10 +110,10 @@ def _active_plans(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[
         yield id, Launchable(scope, workflow, asked_amounts({"resources": resources.get(workflow, {})}))
 
 
-def _by_scope(launchables: Iterable[Launchable]) -> Mapping[Scope, Sequence[Launchable]]:
-    by_scope: dict[Scope, list[Launchable]] = defaultdict(list)
+def _by_path(launchables: Iterable[Launchable]) -> Mapping[str, Sequence[Launchable]]:
+    by_path: dict[str, list[Launchable]] = defaultdict(list)
     for launchable in sorted(launchables, key=lambda launchable: launchable.scope.sort_key):
         if launchable.asked:
-            for scope in launchable.scope.chain():
-                by_scope[scope].append(launchable)
-    return dict(by_scope)
+            for path in launchable.scope.paths():
+                by_path[path].append(launchable)
+    return dict(by_path)
