@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.changes import RowChange, RowWrite
 from admin.core.in_use import Use
@@ -29,7 +29,9 @@ from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
 from admin.services.deletions import explain_deletions
 from admin.services.previews import ExecutionPreview, preview_changes
-from admin.services.refused_workflows import may_refuse, refusal_warnings, rows_with_limits
+from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
+
+_log = logging.getLogger("rainbow.changes")
 
 #: Rows of a change that is drafted early: one of many rows is more likely to be in vain.
 _MOST_EARLY_ROWS = 100
@@ -98,22 +100,28 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
     if isinstance(outcome, Exception):
         raise outcome
-    changes = [row.change for row in outcome.rows]
-    if all(warning.missing is None for warning in outcome.warnings) and not may_refuse(context, changes):
-        return outcome
     try:
-        with context.database.reading() as connection:
-            warnings = _complete_warnings(context, connection, outcome.warnings, changes)
-            return replace(outcome, warnings=warnings)
-    except SQLAlchemyError:  # the change is committed, and says the rest
+        return _with_late_warnings(context, outcome)
+    except Exception:  # the change is committed, so that no fault of a warning may be taken for its own
+        _log.exception("the warnings about a committed change could not be completed")
         return outcome
+
+
+def _with_late_warnings(context: Context, changed: Changed) -> Changed:
+    """A committed change with all of its warnings, from memory where that has what they need."""
+    changes = [row.change for row in changed.rows]
+    refusals = refusals_in_memory(context, changes, changed.revision)
+    if refusals is not None and all(warning.missing is None for warning in changed.warnings):
+        return replace(changed, warnings=(*changed.warnings, *refusals)) if refusals else changed
+    with context.database.reading() as connection:
+        return replace(changed, warnings=_complete_warnings(context, connection, changed.warnings, changes))
 
 
 def _complete_warnings(
     context: Context, connection: Connection, warnings: Sequence[Warning], changes: Sequence[RowChange]
 ) -> tuple[Warning, ...]:
     """Warnings with what they do not need to be drafted: deletions, and workflows that new limits refuse."""
-    refusals = refusal_warnings(context, connection, rows_with_limits(changes), changes)
+    refusals = Refusals(context, connection).warnings(rows_with_limits(changes), changes)
     return (*explain_deletions(context, connection, warnings), *refusals)
 
 

@@ -18,6 +18,7 @@ from admin.services.creation_cache import CreationCache
 from admin.services.waiting import WaitingRoom
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
+from admin.store.cache.launchables import Launchables
 from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import Creation, Outcome
 from admin.store.database import Database
@@ -47,6 +48,7 @@ class Context:
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     creation_cache: CreationCache = field(default_factory=CreationCache)
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
+    launchables: Launchables = field(default_factory=Launchables)  #: by the number of registrations
     token_cache: TokenCache = field(default_factory=TokenCache)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too

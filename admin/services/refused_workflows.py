@@ -1,17 +1,16 @@
-"""Refused workflows: those that are registered and of which a limit refuses every run."""
+"""Refused workflows: those that are registered and whose runs a limit refuses."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
 from admin.core.jobs.job import AboveLimit, above_limits
-from admin.core.json_text import JsonObject
-from admin.core.registrations import Identifier
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import NameList
 from admin.core.settings.resolution import Row, resolve
@@ -20,70 +19,99 @@ from admin.core.settings.warnings import Warning, WarningCode, warn
 from admin.services.context import Context
 from admin.services.definitions import NAMES
 from admin.store import attributes, registrations
+from admin.store.cache.launchables import KnownLaunchables, Launchable
 
-#: Versions of workflows that are looked at for one row, and for several.
-_MOST_VERSIONS, _MOST_VERSIONS_OF_MANY = 1000, 10_000
-#: Rows of one change that are looked at.
-_MOST_ROWS = 500
-#: Workflows that a warning names; the others are counted.
+#: Workflows and launch plans that a warning names; the others are counted.
 _MOST_NAMED = 5
 
-
-_Version = tuple[Identifier, JsonObject]  #: of a workflow, and its job
+_ReadRows = Callable[[Collection[Scope]], Iterable[Row]]  #: the rows of task resources at some scopes
 
 
 class _Refused(NamedTuple):
-    """A workflow that asks for more than a limit."""
+    """A workflow or launch plan whose runs ask for more than a limit."""
 
-    id: Identifier
+    launchable: Launchable
     excess: AboveLimit
 
     def __str__(self) -> str:
-        return f"{self.id} ({self.excess.part}.{self.excess.resource} {self.excess.amount})"
+        scope, workflow = self.launchable.scope, self.launchable.workflow
+        asked = f"{self.excess.part}.{self.excess.resource} {self.excess.amount}"
+        if scope.launch_plan:
+            return f"{scope.project}/{scope.domain}/{scope.launch_plan} ({workflow}, {asked})"
+        return f"{workflow} ({asked})"
+
+
+class Refusals:
+    """Finds the limits that refuse runs of what is registered, as of one transaction."""
+
+    def __init__(self, context: Context, connection: Connection, number: int | None = None) -> None:
+        """The number is that of registrations, where it is known."""
+        self._context = context
+        self._connection = connection
+        self._number = number
+
+    @cached_property
+    def _launchables(self) -> KnownLaunchables:
+        number = registrations.number(self._connection) if self._number is None else self._number
+        return self._context.launchables.at(self._connection, number)
+
+    def warnings(self, rows: Iterable[Row], changes: Iterable[RowChange] = ()) -> list[Warning]:
+        """A warning about each limit of some rows that refuses runs, once some changes are made."""
+
+        def read(scopes: Collection[Scope]) -> Iterable[Row]:
+            return attributes.exactly(self._connection, [(TASK_RESOURCE.name, scope) for scope in scopes])
+
+        limiting = [row for row in rows if _limits(row)]
+        return _find(self._context, limiting, changes, self._launchables, read) if limiting else []
+
+
+def refusals_in_memory(context: Context, changes: Sequence[RowChange], revision: int) -> list[Warning] | None:
+    """The same for the limits that a change has set as a revision; None where the database must be asked."""
+    limiting = rows_with_limits(changes)
+    if not limiting:
+        return []
+    version, names = context.known_names.latest(NAMES)
+    if names is None or not isinstance(version, tuple):
+        return None
+    if not names[NameList.WORKFLOW]:
+        return []
+    launchables = context.launchables.latest(version[0])
+    if launchables is None or context.index.revision < revision:
+        return None
+
+    def read(scopes: Collection[Scope]) -> Iterable[Row]:
+        return context.index.rows(TASK_RESOURCE.name, scopes)
+
+    return _find(context, limiting, changes, launchables, read)
 
 
 def rows_with_limits(changes: Iterable[RowChange]) -> list[Row]:
     """The rows with limits among those that a change leaves."""
     written = [change for change in changes if change.kind == TASK_RESOURCE.name]
-    return [row for row in rows_after((), written).values() if _limits(row)][:_MOST_ROWS]
+    return [row for row in rows_after((), written).values() if _limits(row)]
 
 
-def may_refuse(context: Context, changes: Iterable[RowChange]) -> bool:
-    """Whether a change may have set a limit that refuses a workflow, as far as memory knows."""
-    if not rows_with_limits(changes):
-        return False
-    _, names = context.known_names.latest(NAMES)
-    return names is None or bool(names[NameList.WORKFLOW])
-
-
-def refusal_warnings(
-    context: Context, connection: Connection, rows: Sequence[Row], changes: Iterable[RowChange] = ()
+def _find(
+    context: Context,
+    limiting: Sequence[Row],
+    changes: Iterable[RowChange],
+    launchables: KnownLaunchables,
+    read: _ReadRows,
 ) -> list[Warning]:
-    """A warning about each limit of some rows that refuses every run of a workflow, once some changes are made.
-
-    What counts is the version of a workflow that was registered last, which runs unless another one is named.
-    """
-    limiting = [row for row in rows if _limits(row)]
-    if not limiting:
+    asking = {row.scope: _asking_for_more(row, launchables.by_path.get(row.scope.path, ())) for row in limiting}
+    scopes = {scope for asking_here in asking.values() for each in asking_here for scope in each.scope.chain()}
+    if not scopes:
         return []
-    scopes = {row.scope._replace(launch_plan="") for row in limiting}
-    most = _MOST_VERSIONS if len(scopes) == 1 else _MOST_VERSIONS_OF_MANY
-    versions = registrations.workflows_below(connection, scopes, most)
-    newest = _newest_by_place(versions)
-    asking = {row.scope: _asking_for_more(row, newest[_place(row)]) for row in limiting}
-    if not any(asking.values()):
-        return []
-    affected = {_run_scope(row, id) for row in limiting for id, _ in asking[row.scope]}
-    places = {(TASK_RESOURCE.name, place) for scope in affected for place in scope.chain()}
     written = [change for change in changes if change.kind == TASK_RESOURCE.name]
-    around = rows_after(attributes.exactly(connection, places), written)
+    around = rows_after(read(scopes), written)
     warnings: list[Warning] = []
     for row in limiting:
         refused: dict[str, list[_Refused]] = defaultdict(list)
-        for id, job in asking[row.scope]:
-            for excess in _in_force(context, row, _run_scope(row, id), job, around):
-                refused[excess.resource].append(_Refused(id, excess))
-        warnings += _warnings(row, refused, is_complete=len(versions) < most)
+        for launchable in asking[row.scope]:
+            for excess in _in_force(context, row, launchable, around):
+                refused[excess.resource].append(_Refused(launchable, excess))
+        for resource, refused_here in refused.items():
+            warnings += _warnings(row, resource, refused_here, is_complete=launchables.is_complete)
     return warnings
 
 
@@ -92,58 +120,42 @@ def _limits(row: Row) -> Mapping[str, str | None]:
     return {resource: limit for resource, limit in limits.items() if limit is not None}
 
 
-def _place(row: Row) -> tuple[str, str, str]:
-    """The project, domain and workflow of a row; "" for any."""
-    return row.scope.project, row.scope.domain, row.scope.workflow
-
-
-def _asking_for_more(row: Row, workflows: Iterable[_Version]) -> list[_Version]:
-    """The workflows that ask for more than a row's own limits, which other rows may override."""
+def _asking_for_more(row: Row, launchables: Iterable[Launchable]) -> list[Launchable]:
+    """Those that ask for more than a row's own limits, which other rows may override."""
     limits = _limits(row)
-    return [(id, job) for id, job in workflows if any(above_limits(job, limits))]
+    return [launchable for launchable in launchables if any(above_limits(launchable.asked, limits))]
 
 
-def _newest_by_place(versions: Iterable[_Version]) -> Mapping[tuple[str, str, str], list[_Version]]:
-    """The newest version of each workflow by each place whose settings apply to it."""
-    newest: dict[tuple[str, str, str], _Version] = {}
-    for id, job in versions:
-        newest.setdefault((id.project, id.domain, id.name), (id, job))
-    by_place: dict[tuple[str, str, str], list[_Version]] = defaultdict(list)
-    for (project, domain, name), version in sorted(newest.items(), key=lambda item: item[0]):
-        for place in ((project, domain, name), (project, domain, ""), (project, "", ""), ("", domain, "")):
-            by_place[place].append(version)
-    return by_place
-
-
-def _run_scope(row: Row, id: Identifier) -> Scope:
-    """Where the settings of a run of a workflow are resolved that a row applies to."""
-    return Scope(id.domain, id.project, id.name, row.scope.launch_plan)
-
-
-def _in_force(
-    context: Context, row: Row, scope: Scope, job: JsonObject, around: Mapping[Scope, Row]
-) -> Iterator[AboveLimit]:
-    """What a job asks for beyond those limits of a row that no other row overrides at a scope."""
-    settings = context.settings
+def _in_force(context: Context, row: Row, launchable: Launchable, around: Mapping[Scope, Row]) -> Iterator[AboveLimit]:
+    """What a launchable asks for beyond those limits of a row that no other row overrides at its scope."""
+    settings, scope = context.settings, launchable.scope
     kind = settings.kinds[TASK_RESOURCE.name]
     allowed = resolve(kind, scope, around, settings.platform.at(kind, scope.domain))
     named: set[str] = set()
-    for excess in above_limits(job, allowed.value.get("limits", {})):
+    for excess in above_limits(launchable.asked, allowed.value.get("limits", {})):
         if allowed.origins["limits", excess.resource].scope == row.scope and excess.resource not in named:
             named.add(excess.resource)  # a request and the job's own limit are one reason
             yield excess
 
 
-def _warnings(row: Row, refused: Mapping[str, Sequence[_Refused]], *, is_complete: bool) -> Iterator[Warning]:
-    by = f" by launch plan '{row.scope.launch_plan}'" if row.scope.launch_plan else ""
-    for resource, workflows in refused.items():
-        number = len(workflows)
-        counted = f"{'' if is_complete else 'at least '}{number} registered workflow{'' if number == 1 else 's'}"
-        named = ", ".join(map(str, workflows[:_MOST_NAMED]))
-        more = f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
-        limit = workflows[0].excess.limit
-        message = (
-            f"limits.{resource} of {limit} refuses every run{by} of {counted}: {named}{more}. Raise it, or register "
-            "versions that ask for less."
-        )
-        yield warn(TASK_RESOURCE, row, WarningCode.ABOVE_LIMIT, f"limits.{resource}", message)
+def _warnings(row: Row, resource: str, refused: Sequence[_Refused], *, is_complete: bool) -> Iterator[Warning]:
+    workflows = [each for each in refused if not each.launchable.scope.launch_plan]
+    # A launch plan that runs the newest version is refused with its workflow.
+    newest = {each.launchable.workflow for each in workflows}
+    launch_plans = [
+        each for each in refused if each.launchable.scope.launch_plan and each.launchable.workflow not in newest
+    ]
+    limit = refused[0].excess.limit
+    for which, noun, remedy, entries in (
+        ("of the newest version", "of {} registered workflow", "register versions that ask for less", workflows),
+        ("by the active version", "of {} launch plan", "activate versions whose workflow asks for less", launch_plans),
+    ):
+        if entries:
+            number = len(entries)
+            counted = noun.format(f"{'' if is_complete else 'at least '}{number}") + ("" if number == 1 else "s")
+            named = ", ".join(map(str, entries[:_MOST_NAMED]))
+            more = f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
+            message = (
+                f"limits.{resource} of {limit} refuses runs {which} {counted}: {named}{more}. Raise it, or {remedy}."
+            )
+            yield warn(TASK_RESOURCE, row, WarningCode.ABOVE_LIMIT, f"limits.{resource}", message)

@@ -22,7 +22,7 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
 from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
-from admin.services.refused_workflows import refusal_warnings
+from admin.services.refused_workflows import Refusals
 from admin.services.row_warnings import EXAMINED, START, examine_rows
 from admin.store import attributes, decision_basis, execution_queue, executions
 from admin.store.attributes import Filter
@@ -97,11 +97,13 @@ def _about_rows(
     first: list[Warning],
 ) -> WarningPage:
     """The warnings about attributes, after some others."""
-    defined_names = names_known_at(context, connection, decision_basis.read(connection))
+    basis = decision_basis.read(connection)
+    defined_names = names_known_at(context, connection, basis)
+    refusals = Refusals(context, connection, basis.registrations)
 
     def find(rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:
         for name, rows_of_kind in groupby(rows, key=lambda row: row.kind):
-            yield from _of_kind(context, connection, name, list(rows_of_kind), defined_names)
+            yield from _of_kind(context, connection, name, list(rows_of_kind), defined_names, refusals)
 
     conditions = Filter(kinds=tuple(kind.name for kind in context.settings.kinds))
     page = examine_rows(connection, conditions, after, find, limit=limit, examined=examined, first=first)
@@ -109,7 +111,7 @@ def _about_rows(
 
 
 def _of_kind(
-    context: Context, connection: Connection, name: str, rows: list[Row], defined_names: KnownNames
+    context: Context, connection: Connection, name: str, rows: list[Row], defined_names: KnownNames, refusals: Refusals
 ) -> Iterator[tuple[Row, list[Warning]]]:
     """Rows of one kind, each with its warnings."""
     settings = context.settings
@@ -118,9 +120,9 @@ def _of_kind(
     applying = attributes.exactly(connection, [(name, place) for place in broader])
     surrounding = [*rows, *applying, *attributes.of_domains(connection, name)]
     around = Surroundings.of(surrounding, settings.platform, defined_names)
-    refusals: dict[Scope, list[Warning]] = defaultdict(list)
+    refused: dict[Scope, list[Warning]] = defaultdict(list)
     if name == TASK_RESOURCE.name:
-        for warning in refusal_warnings(context, connection, rows):
-            refusals[warning.scope].append(warning)
+        for warning in refusals.warnings(rows):
+            refused[warning.scope].append(warning)
     for row in rows:
-        yield row, [*warnings_of(settings.kinds[name], row, around), *refusals[row.scope]]
+        yield row, [*warnings_of(settings.kinds[name], row, around), *refused[row.scope]]

@@ -30,7 +30,6 @@ from sqlalchemy import (
 from admin.core.changes import UNKNOWN
 from admin.core.json_text import JsonObject
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
-from admin.core.settings.scopes import Scope
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
 from admin.store.keys import KeyedQuery, within
 from admin.store.sql_types import AnyRow, TableColumn, build
@@ -87,20 +86,18 @@ _NAMED = ("project", "domain", "name")
 _ACTIVE_OF = KeyedQuery(select(launch_plans).where(IS_ACTIVE), [launch_plans.c[name] for name in _NAMED])
 _PLACE_OF_WORKFLOW = [launch_plans.c[name] for name in ("project", "domain", "workflow")]
 #: Of very many launch plans of a workflow only what they run is read, and not all of their definitions.
+_RUN_BY_PLAN = [launch_plans.c.spec["workflow_id", name].as_string().label(f"run_{name}") for name in _KEY]
 _RUN_BY_ACTIVE = KeyedQuery(
-    select(
-        *_PLACE_OF_WORKFLOW,
-        *(launch_plans.c.spec["workflow_id", name].as_string().label(f"run_{name}") for name in _KEY),
-    )
-    .where(IS_ACTIVE)
-    .distinct()
-    .limit(bindparam("most")),
+    select(*_PLACE_OF_WORKFLOW, *_RUN_BY_PLAN).where(IS_ACTIVE).distinct().limit(bindparam("most")),
     _PLACE_OF_WORKFLOW,
 )
 _JOBS_OF = KeyedQuery(
     select(*(workflows.c[name] for name in _KEY), workflows.c.spec["job"].label("job")),
     [workflows.c[name] for name in _KEY],
 )
+#: Of very many workflows only what they ask for is read, and not all of their jobs.
+_RESOURCES = select(*(workflows.c[name] for name in _KEY), workflows.c.spec["job", "resources"].label("resources"))
+_RESOURCES_OF = KeyedQuery(_RESOURCES, [workflows.c[name] for name in _KEY])
 _NEWEST_OF = KeyedQuery(
     select(func.max(workflows.c.id)).group_by(*(workflows.c[name] for name in _NAMED)),
     [workflows.c[name] for name in _NAMED],
@@ -322,7 +319,7 @@ def workflows_of_active_plans(
     Each comes once with the place of the launch plans, and so many at most.
     """
     return [
-        ((row.project, row.domain, row.workflow), Identifier(**{name: getattr(row, f"run_{name}") for name in _KEY}))
+        ((row.project, row.domain, row.workflow), _run_by(row))
         for row in _RUN_BY_ACTIVE.execute(connection, keys, most=limit)
     ]
 
@@ -341,25 +338,41 @@ def workflow_jobs(connection: Connection, identifiers: Iterable[Identifier]) -> 
     return {build(Identifier, row): row.job for row in _JOBS_OF.execute(connection, keys)} if keys else {}
 
 
-def workflows_below(
-    connection: Connection, scopes: Collection[Scope], limit: int
-) -> list[tuple[Identifier, JsonObject]]:
-    """Versions of workflows with their jobs, those registered last first; so many at most.
+def newest_ids(connection: Connection, limit: int) -> list[int]:
+    """The numbers of the rows with the newest version of each workflow, those registered last first."""
+    newest = func.max(workflows.c.id)
+    query = select(newest).group_by(*(workflows.c[name] for name in _NAMED)).order_by(newest.desc()).limit(limit)
+    return list(connection.execute(query).scalars())
 
-    Those that settings at some scopes apply to are among them, and where there are several scopes others too.
-    """
-    columns = workflows.c
-    if len(scopes) == 1:
-        [scope] = scopes
-        parts = {"project": scope.project, "domain": scope.domain, "name": scope.workflow}
-        conditions = [columns[name] == value for name, value in parts.items() if value]
-    else:
-        projects = {scope.project for scope in scopes if scope.project}
-        domains = {scope.domain for scope in scopes if not scope.project}
-        conditions = [or_(columns.project.in_(projects), columns.domain.in_(domains))]
-    key = [columns[name] for name in _KEY]
-    query = select(*key, columns.spec["job"].label("job")).where(*conditions).order_by(columns.id.desc()).limit(limit)
-    return [(build(Identifier, row), row.job) for row in connection.execute(query)]
+
+def active_ids(connection: Connection, limit: int) -> list[int]:
+    """The numbers of the rows of active launch plans, those registered last first."""
+    query = select(launch_plans.c.id).where(IS_ACTIVE).order_by(launch_plans.c.id.desc()).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
+def resources_of_rows(connection: Connection, ids: Iterable[int]) -> list[tuple[int, Identifier, JsonObject]]:
+    """What the jobs of workflows ask for, by the numbers of their rows."""
+    rows = connection.execute(_RESOURCES.add_columns(workflows.c.id).where(workflows.c.id.in_(ids)))
+    return [(row.id, build(Identifier, row), row.resources or {}) for row in rows]
+
+
+def resources_of(connection: Connection, identifiers: Collection[Identifier]) -> dict[Identifier, JsonObject]:
+    """What the jobs of some versions of workflows ask for."""
+    keys = [tuple(vars(identifier)[name] for name in _KEY) for identifier in identifiers]
+    rows = _RESOURCES_OF.execute(connection, keys) if keys else ()
+    return {build(Identifier, row): row.resources or {} for row in rows}
+
+
+def workflows_of_plans(connection: Connection, ids: Iterable[int]) -> list[tuple[int, Identifier, Identifier]]:
+    """Launch plans, by the numbers of their rows, with the version of the workflow that each runs."""
+    columns = (launch_plans.c[name] for name in ("id", *_KEY))
+    query = select(*columns, *_RUN_BY_PLAN).where(launch_plans.c.id.in_(ids))
+    return [(row.id, build(Identifier, row), _run_by(row)) for row in connection.execute(query)]
+
+
+def _run_by(row: AnyRow) -> Identifier:
+    return Identifier(**{name: getattr(row, f"run_{name}") for name in _KEY})
 
 
 def active_plans_containing(

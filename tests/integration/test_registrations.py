@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import Connection
 
+from admin.services import changes, row_warnings
 from admin.services.context import Context
+from admin.services.warnings import stored_warnings
+from admin.store import registrations
+from admin.store.cache.launchables import Launchables
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
@@ -163,48 +170,177 @@ def test_a_workflow_beyond_the_limits_of_its_scope_is_registered_with_a_warning(
     assert ok(register_plan(shared, "other", "wf", **place))["warnings"] == []
 
 
-def test_a_limit_that_refuses_every_run_of_a_workflow_is_warned_of(
-    shared_app: Flask, shared: FlaskClient, place: dict[str, str]
-) -> None:
+Put = Callable[..., list[Any]]
+SMALL, LARGE = ({"command": ["x"], "resources": {"requests": {"cpu": cpu}}} for cpu in ("1", "8"))
+
+
+@pytest.fixture
+def put(shared: FlaskClient, place: dict[str, str]) -> Put:
+    """Sets task resources, and answers with the warnings about limits."""
+
     def put(level: str, payload: Any, query: str = "", **names: str) -> list[Any]:
         path = "/".join([f"{level.replace('-', '_')}_attributes", *place.values(), *names.values()])
         body = {"attributes": {"matching_attributes": {"task_resource_attributes": payload}}}
         warnings: list[Any] = ok(shared.put(f"{API}/{path}{query}", json=body))["warnings"]
         return [warning for warning in warnings if warning["code"] == "above_limit"]
 
-    def stored() -> list[Any]:
-        listed = get(shared, "warnings")["warnings"]
-        return [warning for warning in listed if warning["code"] == "above_limit" and warning.get("project") in named]
+    return put
 
-    named = {place["project"]}
-    small, large = ({"command": ["x"], "resources": {"requests": {"cpu": cpu}}} for cpu in ("1", "8"))
-    ok(register_workflow(shared, "small", job=small, **place))
-    ok(register_workflow(shared, "mended", version="v1", job=large, **place))
-    ok(register_workflow(shared, "mended", version="v2", job=small, **place))
+
+def limits_warned_of(api: FlaskClient, place: dict[str, str]) -> list[Any]:
+    """The stored warnings about limits in the project of a test."""
+    listed = get(api, "warnings")["warnings"]
+    return [entry for entry in listed if entry["code"] == "above_limit" and entry.get("project") == place["project"]]
+
+
+def test_a_limit_that_refuses_runs_of_a_workflow_is_warned_of(
+    shared_app: Flask, shared: FlaskClient, place: dict[str, str], put: Put
+) -> None:
+    ok(register_workflow(shared, "small", job=SMALL, **place))
+    ok(register_workflow(shared, "mended", version="v1", job=LARGE, **place))
+    ok(register_workflow(shared, "mended", version="v2", job=SMALL, **place))
     for number in range(7):
-        ok(register_workflow(shared, f"large{number}", job=large, **place))
-    ok(register_workflow(shared, "exempt", job=large, **place))
+        ok(register_workflow(shared, f"large{number}", job=LARGE, **place))
+    ok(register_workflow(shared, "exempt", job=LARGE, **place))
     assert put("workflow", {"limits": {"cpu": "16"}}, workflow="exempt") == []
-    assert put("project-domain", {"limits": {"cpu": "8", "memory": "1Gi"}}) == stored() == []
+    assert put("project-domain", {"limits": {"cpu": "8", "memory": "1Gi"}}) == limits_warned_of(shared, place) == []
     tried = put("project-domain", {"limits": {"cpu": "4"}}, "?dry_run=true")
-    assert stored() == []
+    assert limits_warned_of(shared, place) == []
     [warning] = put("project-domain", {"limits": {"cpu": "4"}})
     where = f"{place['project']}/{place['domain']}"
     five = ", ".join(f"{where}/large{number} version v1 (requests.cpu 8)" for number in range(5))
     assert warning["message"] == (
-        f"limits.cpu of 4 refuses every run of 7 registered workflows: {five} and 2 more. Raise it, or register "
-        "versions that ask for less."
+        f"limits.cpu of 4 refuses runs of the newest version of 7 registered workflows: {five} and 2 more. Raise it, "
+        "or register versions that ask for less."
     )
     assert warning["field"] == "limits.cpu"
-    assert [entry["message"] for entry in (*tried, *stored())] == [warning["message"]] * 2
+    stored = limits_warned_of(shared, place)
+    assert [entry["message"] for entry in (*tried, *stored)] == [warning["message"]] * 2
     ok(register_plan(shared, "plan", "large0", **place))
     refused(create(shared, **launch("plan"), **place), 400, "above_limit")
     [own] = put("workflow", {"limits": {"cpu": "2"}}, workflow="large1")
-    assert "of 1 registered workflow: " in own["message"]
-    assert len(stored()) == 2
+    assert "of the newest version of 1 registered workflow: " in own["message"]
+    assert len(limits_warned_of(shared, place)) == 2
     with statements(context_of(shared_app)) as made:
         put("project-domain", {"defaults": {"cpu": "1"}})
     assert not [statement for statement in made if "workflows" in statement]
+
+
+def test_a_limit_is_compared_with_the_version_that_a_launch_plan_runs(
+    shared: FlaskClient, place: dict[str, str], put: Put
+) -> None:
+    where = f"{place['project']}/{place['domain']}"
+    ok(register_workflow(shared, "grown", version="v1", job=SMALL, **place))
+    ok(register_workflow(shared, "grown", version="v2", job=LARGE, **place))
+    ok(register_plan(shared, "modest", "grown", **place))
+    limit = {"limits": {"cpu": "4"}}
+    assert put("launch-plan", limit, workflow="grown", launch_plan="modest") == []
+    created(shared, **launch("modest"), **place)
+
+    ok(register_workflow(shared, "mended", version="v1", job=LARGE, **place))
+    ok(register_workflow(shared, "mended", version="v2", job=SMALL, **place))
+    ok(register_plan(shared, "old", "mended", **place))
+    assert limits_warned_of(shared, place) == []
+    [warning] = put("launch-plan", limit, workflow="mended", launch_plan="old")
+    message = (
+        f"limits.cpu of 4 refuses runs by the active version of 1 launch plan: {where}/old "
+        f"({where}/mended version v1, requests.cpu 8). Raise it, or activate versions whose workflow asks for less."
+    )
+    assert warning["message"] == message
+    assert [entry["message"] for entry in limits_warned_of(shared, place)] == [message]
+    refused(create(shared, **launch("old"), **place), 400, "above_limit")
+    # At a broader scope the workflow that asks for more and the launch plan of an older version are both refused.
+    assert put("launch-plan", {"defaults": {"cpu": "1"}}, workflow="mended", launch_plan="old") == []
+    newest, by_plan = put("project-domain", limit)
+    assert f"of the newest version of 1 registered workflow: {where}/grown version v2 " in newest["message"]
+    assert by_plan["message"] == message
+    mended = {"name": "mended", "version": "v2"}
+    ok(register_plan(shared, "old", "mended", version="v2", workflow_id=mended, **place))
+    assert [entry["message"] for entry in limits_warned_of(shared, place)] == [newest["message"]]
+    ok(shared.put(f"{API}/launch_plans/{where}/old/v1", json={"state": "ACTIVE"}))
+    assert [entry["message"] for entry in limits_warned_of(shared, place)] == [newest["message"], message]
+    # A launch plan that runs the newest version is refused with its workflow, and is not named again.
+    grown = {"name": "grown", "version": "v2"}
+    ok(register_plan(shared, "modest", "grown", version="v2", workflow_id=grown, **place))
+    at_project = [entry for entry in limits_warned_of(shared, place) if not entry.get("launch_plan")]
+    assert [entry["message"] for entry in at_project] == [newest["message"], message]
+
+
+def test_what_workflows_ask_for_is_read_once(
+    shared_app: Flask, shared: FlaskClient, place: dict[str, str], put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = context_of(shared_app)
+    for number in range(3):
+        ok(register_workflow(shared, f"large{number}", job=LARGE, **place))
+        put("workflow", {"limits": {"cpu": "4"}}, workflow=f"large{number}")
+    with statements(context) as of_defaults:
+        put("project-domain", {"defaults": {"cpu": "1"}})
+    with statements(context) as of_limits:
+        assert put("project-domain", {"limits": {"memory": "1Gi"}}) == []
+    assert len(of_limits) == len(of_defaults)
+    with statements(context) as of_refused:
+        assert len(put("workflow", {"limits": {"cpu": "3"}}, workflow="large0")) == 1
+    assert len(of_refused) == len(of_defaults)
+    monkeypatch.setattr(row_warnings, "_CHUNK", 1)
+    with statements(context) as listing:
+        assert len(limits_warned_of(shared, place)) == 3
+    assert not [statement for statement in listing if "FROM workflows" in statement]
+
+    ok(register_workflow(shared, "large0", version="v2", job=LARGE, **place))
+    read: list[int] = []
+
+    def resources_of_rows(connection: Connection, ids: list[int]) -> Any:
+        read.extend(ids)
+        return resources(connection, ids)
+
+    resources = registrations.resources_of_rows
+    monkeypatch.setattr(registrations, "resources_of_rows", resources_of_rows)
+    assert len(limits_warned_of(shared, place)) == 3
+    assert len(stored_warnings(context)) >= 3
+    [warning] = put("workflow", {"limits": {"cpu": "2"}}, workflow="large0")
+    assert "large0 version v2 (requests.cpu 8)" in warning["message"]
+    assert len(read) == 1
+
+
+def test_a_limit_costs_no_question_while_nothing_is_registered(api: FlaskClient, context: Context) -> None:
+    def limit(cpu: str) -> None:
+        put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": cpu}})
+
+    limit("4")
+    with statements(context) as made:
+        limit("2")
+    verbs = [statement.split()[0] for statement in made]
+    assert verbs.count("SELECT") == 2  # the head; and when it was made, with what decisions are based on
+
+
+def test_refused_workflows_beyond_those_that_are_kept_are_not_hidden(
+    shared_app: Flask, shared: FlaskClient, place: dict[str, str], put: Put
+) -> None:
+    for number in range(3):
+        ok(register_workflow(shared, f"large{number}", job=LARGE, **place))
+    [warning] = put("project-domain", {"limits": {"cpu": "4"}})
+    assert " of 3 registered workflows: " in warning["message"]
+    few = replace(context_of(shared_app), launchables=Launchables(most=2))
+    messages = [entry.message for entry in stored_warnings(few) if entry.scope.project == place["project"]]
+    assert any(" of at least 2 registered workflows: " in message for message in messages)
+
+
+def test_a_fault_of_a_warning_does_not_fail_a_committed_change(
+    shared: FlaskClient,
+    place: dict[str, str],
+    put: Put,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(changes, "refusals_in_memory", fail)
+    assert put("project-domain", {"limits": {"cpu": "4"}}) == []
+    assert "a fault" in caplog.text
+    path = f"project_domain_attributes/{place['project']}/{place['domain']}?resource_type=TASK_RESOURCE"
+    attributes = get(shared, path)["attributes"]["matching_attributes"]
+    assert attributes == {"task_resource_attributes": {"limits": {"cpu": "4"}}}
 
 
 def test_a_launch_plan_may_give_its_identity_in_the_older_form(shared: FlaskClient, place: dict[str, str]) -> None:

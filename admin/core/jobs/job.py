@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from admin.core import names
@@ -101,15 +101,31 @@ class AboveLimit(NamedTuple):
     limit: str
 
 
-def above_limits(job: Mapping[str, Any], limits: Mapping[str, str | None]) -> Iterator[AboveLimit]:
-    """What a job asks for beyond limits."""
-    resources = job.get("resources", {})
-    for resource in TASK_RESOURCES:
+class AskedAmount(NamedTuple):
+    """An amount of a resource that a job asks for."""
+
+    part: str  #: `requests` or `limits`
+    resource: str
+    amount: str
+
+
+def asked_amounts(job: Mapping[str, Any]) -> tuple[AskedAmount, ...]:
+    """The amounts that a job asks for, by resource."""
+    resources = job.get("resources") or {}
+    return tuple(
+        AskedAmount(part, resource, amount)
+        for resource in TASK_RESOURCES
+        for part in ("requests", "limits")
+        if (amount := resources.get(part, {}).get(resource)) is not None
+    )
+
+
+def above_limits(asked: Iterable[AskedAmount], limits: Mapping[str, str | None]) -> Iterator[AboveLimit]:
+    """The amounts that are asked for beyond limits."""
+    for part, resource, amount in asked:
         limit = limits.get(resource)
-        for part in ("requests", "limits"):
-            amount = resources.get(part, {}).get(resource)
-            if amount is not None and limit is not None and parse_quantity(amount) > parse_quantity(limit):
-                yield AboveLimit(part, resource, amount, limit)
+        if limit is not None and parse_quantity(amount) > parse_quantity(limit):
+            yield AboveLimit(part, resource, amount, limit)
 
 
 def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict[str, Any]:
@@ -121,7 +137,7 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
     requests, limits = dict(resources.get("requests", {})), dict(resources.get("limits", {}))
     allowed_defaults, allowed_limits = allowed.value.get("defaults", {}), allowed.value.get("limits", {})
     problems: list[Problem] = []
-    for part, resource, amount, limit in above_limits(job, allowed_limits):
+    for part, resource, amount, limit in above_limits(asked_amounts(job), allowed_limits):
         origin = allowed.origins["limits", resource]
         reason = f"{amount} is above the limit of {limit} set {origin}: ask for less, or raise it."
         setting = origin.setting(allowed.kind.name, f"limits.{resource}")

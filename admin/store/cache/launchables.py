@@ -1,0 +1,119 @@
+"""Launchables: what runs that name no version would run, and the amounts that it asks for, in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from admin.core.jobs.job import AskedAmount, asked_amounts
+from admin.core.registrations import Identifier
+from admin.core.settings.scopes import Scope
+from admin.store import registrations
+
+#: Workflows, and active launch plans, that are kept: those that were registered last.
+_MOST = 20_000
+#: Those that are read at once.
+_CHUNK = 1000
+
+
+class Launchable(NamedTuple):
+    """The newest version of a workflow, or the version that an active launch plan runs."""
+
+    scope: Scope  #: where the settings of its runs are resolved
+    workflow: Identifier
+    asked: tuple[AskedAmount, ...]
+
+
+_ById = Mapping[int, Launchable]  #: by the number of the row of a workflow or launch plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownLaunchables:
+    """The launchables as of a number of registrations."""
+
+    number: int
+    is_complete: bool  #: False where there are more than are kept
+    workflows: _ById
+    launch_plans: _ById
+    by_path: Mapping[str, Sequence[Launchable]]  #: those that ask for something, by the path of each scope that applies
+
+
+class Launchables:
+    """The launchables of the last number of registrations that was asked for."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._known: KnownLaunchables | None = None
+        self._reading = threading.Lock()  #: so that they are read once where several requests need them
+
+    def latest(self, number: int) -> KnownLaunchables | None:
+        """Those of a number of registrations; None where they are not in memory."""
+        known = self._known
+        return known if known is not None and known.number == number else None
+
+    def at(self, connection: Connection, number: int) -> KnownLaunchables:
+        """Those of a transaction and its number of registrations, from memory where they are known.
+
+        No version is ever edited, so only those are read that came since.
+        """
+        with self._reading:
+            known = self._known
+            if known is None or known.number > number:  # the database may have been restored, and count again
+                known = KnownLaunchables(number=-1, is_complete=True, workflows={}, launch_plans={}, by_path={})
+            if known.number != number:
+                known = self._read(connection, number, known)
+                self._known = known
+            return known
+
+    def _read(self, connection: Connection, number: int, before: KnownLaunchables) -> KnownLaunchables:
+        shared = {launchable.asked: launchable.asked for launchable in before.workflows.values()}
+
+        def load(
+            ids: list[int], kept: _ById, read: Callable[[Connection, Iterable[int]], Iterator[tuple[int, Launchable]]]
+        ) -> _ById:
+            launchables = {id: kept[id] for id in ids if id in kept}
+            missing = [id for id in ids if id not in kept]
+            for start in range(0, len(missing), _CHUNK):
+                for id, new in read(connection, missing[start : start + _CHUNK]):
+                    launchables[id] = new._replace(asked=shared.setdefault(new.asked, new.asked))
+            return launchables
+
+        workflow_ids = registrations.newest_ids(connection, self._most + 1)
+        plan_ids = registrations.active_ids(connection, self._most + 1)
+        workflows = load(workflow_ids[: self._most], before.workflows, _newest_workflows)
+        launch_plans = load(plan_ids[: self._most], before.launch_plans, _active_plans)
+        return KnownLaunchables(
+            number=number,
+            is_complete=max(len(workflow_ids), len(plan_ids)) <= self._most,
+            workflows=workflows,
+            launch_plans=launch_plans,
+            by_path=_by_path([*workflows.values(), *launch_plans.values()]),
+        )
+
+
+def _newest_workflows(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[int, Launchable]]:
+    for id, workflow, resources in registrations.resources_of_rows(connection, ids):
+        scope = Scope(workflow.domain, workflow.project, workflow.name)
+        yield id, Launchable(scope, workflow, asked_amounts({"resources": resources}))
+
+
+def _active_plans(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[int, Launchable]]:
+    plans = registrations.workflows_of_plans(connection, ids)
+    resources = registrations.resources_of(connection, {workflow for _, _, workflow in plans})
+    for id, plan, workflow in plans:
+        scope = Scope(plan.domain, plan.project, workflow.name, plan.name)
+        yield id, Launchable(scope, workflow, asked_amounts({"resources": resources.get(workflow, {})}))
+
+
+def _by_path(launchables: Iterable[Launchable]) -> Mapping[str, Sequence[Launchable]]:
+    by_path: dict[str, list[Launchable]] = defaultdict(list)
+    for launchable in sorted(launchables, key=lambda launchable: launchable.scope.sort_key):
+        if launchable.asked:
+            for path in launchable.scope.paths():
+                by_path[path].append(launchable)
+    return dict(by_path)
