@@ -802,3 +802,23 @@ def test_a_pool_or_label_that_has_a_cluster_is_named_with_the_revision_that_took
     ]
     [user] = plan_of(api, *changes, force=True)["users"]
     assert "provenance" not in user
+
+
+@pytest.mark.usefixtures("west")
+def test_a_forced_delete_tells_at_how_many_scopes_new_executions_would_be_refused_or_wait(
+    api: FlaskClient, context: Context
+) -> None:
+    put_label(api, "near", ["west"])
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "alone"})
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "near"}, workflow="fit")
+    for noun, name in (("pool", "alone"), ("label", "near"), ("cluster", "east")):
+        with nothing_stored(context):
+            [reach] = tried(api, f"{noun}s/{name}", force="true")["reach"]
+        counts = get(api, f"uses?{noun}={name}")["reach"]
+        assert reach == {"noun": noun, "name": name, "complete": True, **counts}
+        assert counts["refused"] or counts.get("waiting")
+        delete = {f"{noun}_definition": {"name": name}, "delete": True}
+        assert plan_of(api, delete, force=True)["reach"] == [reach]
+    row = {"resource_type": "CLUSTER_ASSIGNMENT", "project": PROJECT, "domain": DOMAIN}
+    delete = {"pool_definition": {"name": "alone"}, "delete": True}
+    assert "reach" not in plan_of(api, delete, {**row, "payload": {"cluster_pool_name": "both"}}, force=True)
