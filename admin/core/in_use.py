@@ -18,7 +18,8 @@ class Use:
     reason: str  #: which one it is, without a full stop
     removed: str = ""  #: the name of what it uses
     removed_noun: str = ""
-    version: int | None = None  #: of the row that is the user
+    version: int | None = None  #: of the row that is the user, or the revision by which it is one
+    group: tuple[str, str] | None = None  #: the kind and name of the pool or label that has a removed cluster
     executions: tuple[str, ...] = ()  #: the first of those that are, by name
     provenance: Provenance | None = None  #: of that version
     count: int = 1  #: the users that it stands for
@@ -62,6 +63,7 @@ def _first_of_row(uses: list[Use], most: int) -> list[Use]:
         noun=noun,
         reason=f"{first.removed_noun} '{first.removed}': {count} more use it",
         version=None,
+        group=None,
         count=count,
     )
     return [*uses[:most], more, *(use for use in uses[most:] if use.executions)]
@@ -69,10 +71,18 @@ def _first_of_row(uses: list[Use], most: int) -> list[Use]:
 
 def describe_executions(count: int, first: Iterable[str]) -> str:
     """`3 unfinished executions were placed by it: a/b/c, a/b/d and 1 more`."""
-    names = list(first)
-    more = f" and {count - len(names)} more" if count > len(names) else ""
     were = "execution was" if count == 1 else "executions were"
-    return f"{count} unfinished {were} placed by it: {', '.join(names)}{more}"
+    return f"{count} unfinished {were} placed by it: {_listed(count, first)}"
+
+
+def describe_waiting(count: int, first: Iterable[str]) -> str:
+    """`2 executions wait for it by name: a/b/c and 1 more`."""
+    return f"{count} {'execution waits' if count == 1 else 'executions wait'} for it by name: {_listed(count, first)}"
+
+
+def _listed(count: int, first: Iterable[str]) -> str:
+    names = list(first)
+    return f"{', '.join(names)}{f' and {count - len(names)} more' if count > len(names) else ''}"
 
 
 def with_provenance(uses: Iterable[Use], made_by: Mapping[int, Provenance], now: datetime) -> list[Use]:

@@ -16,7 +16,7 @@ from admin.core.settings.resolution import Effect
 from admin.messages.components import definition_name
 from admin.messages.errors import Details
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
-from admin.messages.previews import PreviewAnswer, Users, users_of
+from admin.messages.previews import PreviewAnswer, Reach, Users, reach_of, users_of
 from admin.messages.projects import NewProject
 from admin.messages.requests import (
     AuthorshipFields,
@@ -180,6 +180,7 @@ class ChangedAnswer(Answer):
     warnings: list[WarningAnswer]
     effective: EffectsAnswer | None = None
     users: Users = None
+    reach: Reach = None
     executions: PreviewAnswer | None = None
     left: Annotated[
         Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
@@ -203,6 +204,7 @@ class ChangedAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             effective=effective,
             users=users_of(changed),
+            reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
             left=list(changed.left) or None,
             left_count=changed.left_count or None,

@@ -8,7 +8,7 @@ from marshmallow import fields
 
 from admin.core.fleet.definitions import FleetKind
 from admin.messages.components import definition_name
-from admin.messages.previews import PreviewAnswer, Users, users_of
+from admin.messages.previews import PreviewAnswer, Reach, Users, reach_of, users_of
 from admin.messages.requests import AuthorshipFields, Fields, Flag, PayloadField, RequestSchema, WriteQuery
 from admin.messages.shared import Answer, Json, WarningAnswer, described_as
 from admin.services.changes import Changed
@@ -43,6 +43,7 @@ class WrittenAnswer(Answer):
     dry_run: bool
     warnings: list[WarningAnswer]
     users: Users = None
+    reach: Reach = None
     executions: PreviewAnswer | None = None
 
     @classmethod
@@ -50,6 +51,7 @@ class WrittenAnswer(Answer):
         return cls.from_attributes(
             changed,
             users=users_of(changed),
+            reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
             version=changed.rows[0].version,
             changed=changed.is_change,

@@ -11,6 +11,7 @@ from admin.core.executions.switch_outcomes import Outcome
 from admin.core.in_use import Use, first_uses
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
+from admin.messages.uses import RemovedReachAnswer
 from admin.services.changes import Changed
 from admin.services.previews import ExecutionEffect, ExecutionPreview
 
@@ -107,6 +108,20 @@ class UserAnswer(Answer):
             executions=executions,
             count=use.count if use.count > 1 else None,
         )
+
+
+Reach = Annotated[
+    list[RemovedReachAnswer] | None,
+    Meta(
+        description="Of a dry run with force that only removes pools, labels and clusters: at how many scopes new "
+        "executions would be refused, or wait, without each of the first twenty that are in use."
+    ),
+]
+
+
+def reach_of(changed: Changed) -> list[RemovedReachAnswer] | None:
+    """Where new executions would miss the rows that a dry run removes."""
+    return [RemovedReachAnswer.from_removed(removed) for removed in changed.reach] or None
 
 
 Users = Annotated[

@@ -61,6 +61,9 @@ class SelectorFields(RequestSchema):
     reason = fields.String()
     cause = fields.String(metadata={"description": "Why it ended without success: LIMIT,CLUSTER_LOST."})
     cluster = fields.String(validate=NAME)
+    requested_cluster = fields.String(
+        validate=NAME, metadata={"description": "The cluster that its request names, wherever it is."}
+    )
     pool = fields.String(validate=NAME)
     label = fields.String(validate=NAME)
     workflow = fields.String(validate=NAME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from marshmallow import fields
@@ -14,9 +15,9 @@ from admin.core.settings.kinds import Kinds
 from admin.core.settings.scopes import Level
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
-from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer
 from admin.services.context import Context
-from admin.services.uses import Affected, Ask, Reached, Use, Uses, ask_kind, ask_name
+from admin.services.uses import Affected, Ask, Reached, RemovedReach, Use, Uses, ask_kind, ask_name
 
 _KIND_FIELDS = ("resource_type", "field", "value")
 
@@ -107,9 +108,36 @@ class ReachCounts(Answer):
     ] = None
 
 
+def _count_reached(noun: str, reached: Sequence[Reached]) -> Json:
+    """The fields of `ReachCounts`."""
+    levels = Counter(place.scope.level for place in reached)
+    return {
+        "scopes": len(reached),
+        "launch_plans": levels[Level.LAUNCH_PLAN],
+        "refused": sum(place.is_refused for place in reached),
+        "waiting": sum(place.is_waiting for place in reached) if noun == "cluster" else None,
+    }
+
+
+class RemovedReachAnswer(ReachCounts):
+    """How many scopes would miss something that is removed."""
+
+    noun: str
+    name: str
+    complete: Annotated[bool, Meta(description="Whether every scope was looked at, or only the first ones.")]
+
+    @classmethod
+    def from_removed(cls, removed: RemovedReach) -> RemovedReachAnswer:
+        counts = _count_reached(removed.noun, removed.reached)
+        return cls(noun=removed.noun, name=removed.name, complete=removed.is_complete, **counts)
+
+
 class AffectedExecution(Answer):
     id: ExecutionIdAnswer
     phase: str
+    waits_for_it: Annotated[
+        bool | None, Meta(description="Of a cluster: true for one without a cluster whose request names it.")
+    ] = None
 
 
 class AffectedAnswer(Answer):
@@ -118,14 +146,26 @@ class AffectedAnswer(Answer):
     phases: Annotated[dict[str, int], Meta(description="How many there are by their phases.")]
     executions: Annotated[list[AffectedExecution], Meta(description="The newest of them, up to a hundred.")]
     complete: Annotated[bool, Meta(description="Whether all that have not ended were looked at, or only the newest.")]
+    waiting_for_it: Annotated[
+        int | None, Meta(description="Of a cluster: how many have no cluster and name it in their requests.")
+    ] = None
 
     @classmethod
     def from_affected(cls, affected: Affected) -> AffectedAnswer:
         executions = [
-            AffectedExecution(id=ExecutionIdAnswer.from_execution(execution), phase=execution.phase)
+            AffectedExecution(
+                id=ExecutionIdAnswer.from_execution(execution),
+                phase=execution.phase,
+                waits_for_it=(affected.waiting_for is not None and execution.cluster is None) or None,
+            )
             for execution in affected.executions
         ]
-        return cls(phases=dict(affected.phases), executions=executions, complete=affected.is_complete)
+        return cls(
+            phases=dict(affected.phases),
+            executions=executions,
+            complete=affected.is_complete,
+            waiting_for_it=affected.waiting_for,
+        )
 
 
 class UsesAnswer(Answer):
@@ -151,7 +191,6 @@ class UsesAnswer(Answer):
     @classmethod
     def from_uses(cls, uses: Uses, token: str | None, *, with_scopes: bool) -> UsesAnswer:
         question, reached = uses.question, uses.reached
-        levels = Counter(place.scope.level for place in reached)
         is_cluster = question.noun == "cluster"
         return cls(
             noun=question.noun,
@@ -163,12 +202,7 @@ class UsesAnswer(Answer):
             labels=list(question.labels) if is_cluster else None,
             revision=uses.revision,
             uses=[UseAnswer.from_use(use) for use in uses.uses],
-            reach=ReachCounts(
-                scopes=len(reached),
-                launch_plans=levels[Level.LAUNCH_PLAN],
-                refused=sum(place.is_refused for place in reached),
-                waiting=sum(place.is_waiting for place in reached) if is_cluster else None,
-            ),
+            reach=ReachCounts(**_count_reached(question.noun, reached)),
             scopes=[ReachedAnswer.from_reached(place) for place in reached] if with_scopes else None,
             executions=None if uses.affected is None else AffectedAnswer.from_affected(uses.affected),
             revisions=ProvenanceAnswer.by_number(uses.provenance),

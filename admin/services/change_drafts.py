@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite
+from admin.core.fleet.memberships import joining_revisions
 from admin.core.in_use import Use, first_uses, with_provenance
 from admin.core.json_text import JsonObject
 from admin.core.problems import Problem, raise_problems
@@ -143,8 +144,18 @@ def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
 
 def explain_uses(context: Context, connection: Connection, uses: Sequence[Use]) -> list[Use]:
     """Uses that say by which revisions they are so."""
+    uses = _with_joining(connection, uses)
     made_by = revisions.provenance_of(connection, (use.version for use in uses if use.version))
     return with_provenance(uses, made_by, context.clock())
+
+
+def _with_joining(connection: Connection, uses: Sequence[Use]) -> list[Use]:
+    """Uses of which those by pools and labels have the revision that added the member, not the last one of the row."""
+    joined = {
+        group: joining_revisions(row_changes.last_changes(connection, *group, row_changes.MOST_OF_GROUP))
+        for group in {use.group for use in uses if use.group is not None}
+    }
+    return [use if use.group is None else replace(use, version=joined[use.group].get(use.removed)) for use in uses]
 
 
 def users_of_removed(nouns: Sequence[Changeable]) -> Iterator[Use]:

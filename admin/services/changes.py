@@ -30,6 +30,7 @@ from admin.services.context import Context
 from admin.services.deletions import explain_deletions
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
+from admin.services.uses import RemovedReach, reach_of_removed
 
 _log = logging.getLogger("rainbow.changes")
 
@@ -56,6 +57,7 @@ class Changed:
     dry_run: bool
     values: ChangedValues = field(default_factory=ChangedValues)  #: of a plan: the effective values that would change
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
+    reach: tuple[RemovedReach, ...] = ()  #: of the same: the scopes that have them now
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
@@ -132,10 +134,11 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         values = find_changed_values(context, connection, drafted.changes) if is_plan else ChangedValues()
         users = list(users_of_removed(drafted.nouns)) if options.force else []
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
+        reach = reach_of_removed(context, connection, drafted.changes) if users else []
         preview = preview_changes(context, connection, drafted.changes)
         warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
     changed = changed_by(drafted, head)
-    return replace(changed, warnings=warnings, values=values, users=tuple(users), preview=preview)
+    return replace(changed, warnings=warnings, values=values, users=tuple(users), reach=tuple(reach), preview=preview)
 
 
 @dataclass(frozen=True, kw_only=True)

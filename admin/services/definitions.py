@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from sqlalchemy import Connection
 
@@ -10,7 +10,8 @@ from admin.core.changes import RowChange, rows_after
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet, build_group
-from admin.core.in_use import Use, describe_executions
+from admin.core.in_use import Use, describe_executions, describe_waiting
+from admin.core.placement.routes import RouteKind
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import NameList, Payload
 from admin.core.settings.warnings import KnownNames
@@ -141,17 +142,26 @@ def users_of(
     if definition.kind is FleetKind.CLUSTER:
         for noun, groups in (("pool", after.pools), ("label", after.labels)):
             for group in after.groups_of(name, groups):
-                version = groups[group].definition.version
-                yield Use(noun=f"{noun}s", reason=f"{noun} '{group}' has it as a member", version=version)
+                stored = groups[group].definition
+                place = None if stored.version is None else (stored.kind.value, group)
+                yield Use(noun=f"{noun}s", reason=f"{noun} '{group}' has it as a member", group=place)
         placed_by = {"cluster": name}
     else:
         placed_by = {"route_kind": definition.kind.noun, "route_name": name}
-    count = executions.count_unfinished(connection, **placed_by)
     if definition.kind is not FleetKind.CLUSTER or after.label(name) is None:
         yield from _named_by(context, connection, definition, changes)
+    yield from _executions(connection, describe_executions, **placed_by)
+    if definition.kind is FleetKind.CLUSTER:  # which a request names, and which none may wait at now
+        waiting = {"route_kind": RouteKind.CLUSTER.value, "route_name": name, "cluster": ""}
+        yield from _executions(connection, describe_waiting, **waiting)
+
+
+def _executions(connection: Connection, describe: Callable[[int, Iterable[str]], str], **columns: str) -> Iterator[Use]:
+    """The unfinished executions that have some values, as one user."""
+    count = executions.count_unfinished(connection, **columns)
     if count:
-        first = tuple(map(str, executions.first_unfinished(connection, _MOST_NAMED, **placed_by)))
-        yield Use(noun="executions", reason=describe_executions(count, first), executions=first)
+        first = tuple(map(str, executions.first_unfinished(connection, _MOST_NAMED, **columns)))
+        yield Use(noun="executions", reason=describe(count, first), executions=first)
 
 
 def _is_replaced(definition: Definition, after: Fleet) -> bool:

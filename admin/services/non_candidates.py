@@ -6,11 +6,11 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
+from admin.core.fleet.memberships import membership_changes
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import group_of
 from admin.core.placement.non_candidates import (
     GroupHistory,
-    membership_changes,
     render_non_candidates,
     switched_off,
 )
@@ -19,9 +19,6 @@ from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
 from admin.services.obstacles import deleted_route, kinds_of
 from admin.store import revisions, row_changes
-
-#: Changes of a pool or label that are looked at for when a cluster left it.
-_MOST_CHANGES = 30
 
 
 def not_candidates(
@@ -41,7 +38,9 @@ def _history(connection: Connection, fleet: Fleet, route: Route) -> GroupHistory
         return GroupHistory()
     group = group_of(route, fleet)
     version = group.definition.version if group else None
-    changed = membership_changes(row_changes.last_changes(connection, kinds[0].value, route.name, _MOST_CHANGES))
+    changed = membership_changes(
+        row_changes.last_changes(connection, kinds[0].value, route.name, row_changes.MOST_OF_GROUP)
+    )
     provenance = revisions.provenance_of(connection, {*changed.values(), version or 0})
     return GroupHistory(
         defined_by=provenance.get(version or 0),

@@ -33,6 +33,7 @@ from admin.services.affected_scopes import changed_among
 from admin.services.context import Context
 from admin.services.deciders import Decider
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
+from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
 from admin.services.simulators import KeyedRequest, Simulator
 from admin.store import execution_queue, executions, fleet
@@ -339,19 +340,22 @@ def _preview(
     """
     returning = [execution for execution in leased if rule.returns(execution)]
     decided = preview(connection, fleet_then, waiting, returning, limits)
-    moved = [redecided for redecided in decided.changed if redecided.cluster != redecided.previous_cluster]
+    noted = [redecided for redecided in decided.changed if redecided.is_noted]
     # What is due to be decided again anyway is no effect of the change.
-    anyway = preview(connection, fleet_now, waiting, [], limits).changed if moved else []
-    due = {(redecided.id, redecided.cluster) for redecided in anyway if redecided.previous_cluster not in undefined}
+    anyway = preview(connection, fleet_now, waiting, [], limits).changed if noted else []
+    due = {_decided(redecided) for redecided in anyway if redecided.previous_cluster not in undefined}
     budgets = _budgets(waiting)
     effects = [
         _effect_on_waiting(
             redecided.id,
             redecided.previous_cluster,
-            within_budget(of_placement(redecided.cluster, redecided.message), budgets[redecided.id]),
+            within_budget(
+                of_placement(redecided.cluster, redecided.message, was_waiting=redecided.previous_cluster is None),
+                budgets[redecided.id],
+            ),
         )
-        for redecided in moved
-        if (redecided.id, redecided.cluster) not in due
+        for redecided in noted
+        if _decided(redecided) not in due
     ]
     decisions = {execution.id: decision for execution, decision in zip(returning, decided.returned, strict=False)}
     effects += [
@@ -369,6 +373,11 @@ def _preview(
         not_examined=len(decided.undecided),
         undecided=_keys(decided.undecided),
     )
+
+
+def _decided(redecided: Redecided) -> tuple[ExecutionId, str | None, str]:
+    """Where an execution goes, and why; one that has no cluster may wait for another reason than before."""
+    return redecided.id, redecided.cluster, redecided.reason
 
 
 def _keys(undecided: Iterable[Execution | WaitingExecution]) -> frozenset[ExecutionId]:

@@ -26,6 +26,7 @@ _LISTS = {
     "workflow": NameList.WORKFLOW,
     "launch_plan": NameList.LAUNCH_PLAN,
 }
+_CLUSTERS = ("cluster", "requested_cluster")
 #: What the newest executions are searched for, in words.
 _VERBS = {"created_by": "was created by", "origin_scope": "was placed by", "limit_scope": "was ended by a limit of"}
 
@@ -44,7 +45,7 @@ def find_unknown(context: Context, connection: Connection, conditions: Iterable[
     pairs = [
         (condition.field, value)
         for condition in conditions
-        if condition.function in ("eq", "value_in") and condition.field in (*_LISTS, *_VERBS, "cluster")
+        if condition.function in ("eq", "value_in") and condition.field in (*_LISTS, *_VERBS, *_CLUSTERS)
         for value in condition.values
         if value != ""
     ]
@@ -59,7 +60,7 @@ def _unknown(connection: Connection, field: str, value: str, names: Collection[s
     if value in names or (field not in _VERBS and _newest(connection, [equals(field, value)], 1)):
         return None
     near = closest(value, islice(_alike_first(value, names), _MOST_COMPARED))
-    start = f"No {field.replace('_', ' ')} is called"
+    start = f"No {'cluster' if field in _CLUSTERS else field.replace('_', ' ')} is called"
     if field in _VERBS:
         start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
     return UnknownName(field, value, f"{start} '{shorten(value)}'.{did_you_mean(near)}", near)
@@ -72,7 +73,7 @@ def _known(context: Context, connection: Connection, field: str) -> Collection[s
 
 
 def _known_names(context: Context, connection: Connection, field: str) -> Collection[str]:
-    if field == "cluster":
+    if field in _CLUSTERS:
         return current_fleet(context, connection).clusters
     return names_known_at(context, connection, decision_basis.read(connection))[_LISTS[field]]
 

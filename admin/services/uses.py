@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.changes import RowChange
 from admin.core.executions.effective_settings import payload_of
-from admin.core.executions.lifecycle import UNFINISHED
+from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.removals import Removal
-from admin.core.executions.selectors import equals
+from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.definitions import FleetKind
 from admin.core.json_text import JsonObject
 from admin.core.problems import Path, closest, dotted, invalid
@@ -26,7 +27,7 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.settings.uses import Sought
 from admin.services.context import Context
-from admin.services.definitions import current_fleet
+from admin.services.definitions import current_fleet, definitions_after
 from admin.services.field_provenance import find_field_provenance
 from admin.services.known_scopes import scopes_below
 from admin.store import attributes, decisions, execution_lists, registrations, revisions, row_changes
@@ -36,6 +37,8 @@ from admin.store.executions import ListedExecution
 SCOPES, ROWS, EXECUTIONS, NAMED = 1000, 40_000, 1000, 100
 #: Rows and launch plans that are read at once, and rows that are read of those that a page looks at.
 _CHUNK, _READ = 100, 5000
+#: Definitions whose removal a dry run tells what the scopes miss.
+_MOST_REMOVED = 20
 
 _POOL, _LABEL = ("cluster_pool_name",), ("value",)
 #: Before and after the kinds of rows in the order of what says something: configuration, and launch plans.
@@ -95,6 +98,7 @@ class Affected:
 
     phases: Mapping[str, int]
     executions: Sequence[ListedExecution]  #: the first of them
+    waiting_for: int | None  #: of a cluster: how many of them have none and name it in their requests
     is_complete: bool  #: whether all unfinished executions were looked at
 
 
@@ -110,6 +114,16 @@ class Uses:
     affected: Affected | None = None  #: on the first page
     deleted_by: Provenance | None = None  #: of a pool, label or cluster that is not there, as far as that is known
     next_key: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovedReach:
+    """What new executions would miss something that is removed, of the scopes that a page looks at."""
+
+    noun: str
+    name: str
+    reached: Sequence[Reached]
+    is_complete: bool  #: whether every scope was looked at
 
 
 Ask = Callable[[Connection], Question]  #: makes a question of what a transaction sees
@@ -165,26 +179,7 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
     with context.database.reading() as connection:
         question = ask(connection)
         search = _Search(context, connection, question)
-        uses: list[Use] = []
-        places: list[tuple[Use, Scope]] = []
-        last = after
-        use_after, scope_after = (None, None) if after is None else (after[:5], Scope(*after[5:]))
-        for use in search.uses(use_after):
-            is_resumed = use.position == use_after
-            if is_resumed and scope_after == PLATFORM:
-                continue  # the page before has ended with it
-            if not is_resumed and (len(uses) == limit or len(places) == SCOPES):
-                break
-            uses += [] if is_resumed else [use]
-            room = SCOPES - len(places)
-            below = search.places(use, room + 1, scope_after if is_resumed else None)
-            places += [(use, scope) for scope in below[:room]]
-            if len(below) > room:
-                last = (*use.position, *places[-1][1])
-                break
-            last = (*use.position, *PLATFORM)
-        else:
-            last = search.examined_to
+        uses, places, last = search.page(after, limit)
         affected = search.affected() if after is None else None
         revision = revisions.head(connection)
         reached = search.reached(places)
@@ -203,6 +198,23 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         deleted_by=deleted_by,
         next_key=last,
     )
+
+
+def reach_of_removed(context: Context, connection: Connection, changes: Sequence[RowChange]) -> list[RemovedReach]:
+    """The scopes that have the pools, labels and clusters which changes remove, of the first ones.
+
+    None where something else is changed too, by which the scopes may come to have something else.
+    """
+    definitions = definitions_after(changes)
+    if len(definitions) < len(changes) or any(definition is not None for definition in definitions.values()):
+        return []
+    removed = []
+    for kind, name in list(definitions)[:_MOST_REMOVED]:
+        search = _Search(context, connection, ask_name(context, connection, kind.noun, name))
+        _, places, last = search.page(None, _CHUNK)
+        reached = search.reached(places)
+        removed.append(RemovedReach(noun=kind.noun, name=name, reached=reached, is_complete=last is None))
+    return removed
 
 
 def _row_of(use: Use) -> RowVersion | None:
@@ -227,6 +239,32 @@ class _Search:
         self._connection = connection
         self._question = question
         self.examined_to: tuple[str, ...] | None = None  #: where the next page begins if no use is left on this one
+
+    def page(
+        self, after: tuple[str, ...] | None, limit: int
+    ) -> tuple[list[Use], list[tuple[Use, Scope]], tuple[str, ...] | None]:
+        """What says it and the scopes that may have it from there, from after a position on, and where that ends."""
+        uses: list[Use] = []
+        places: list[tuple[Use, Scope]] = []
+        last = after
+        use_after, scope_after = (None, None) if after is None else (after[:5], Scope(*after[5:]))
+        for use in self.uses(use_after):
+            is_resumed = use.position == use_after
+            if is_resumed and scope_after == PLATFORM:
+                continue  # the page before has ended with it
+            if not is_resumed and (len(uses) == limit or len(places) == SCOPES):
+                break
+            uses += [] if is_resumed else [use]
+            room = SCOPES - len(places)
+            below = self.places(use, room + 1, scope_after if is_resumed else None)
+            places += [(use, scope) for scope in below[:room]]
+            if len(below) > room:
+                last = (*use.position, *places[-1][1])
+                break
+            last = (*use.position, *PLATFORM)
+        else:
+            last = self.examined_to
+        return uses, places, last
 
     def uses(self, after: tuple[str, ...] | None) -> Iterator[Use]:
         """What says it, from a position on, that included."""
@@ -364,21 +402,28 @@ class _Search:
         return any(origin.scope == use.scope and not origin.key for origin in origins)
 
     def affected(self) -> Affected:
-        """The unfinished executions that were decided by it, of a limited number."""
+        """The unfinished executions that were decided by it, of a limited number; of a cluster also what waits for it.
+
+        Those are without a cluster, and their requests name it.
+        """
         question = self._question
         unfinished = equals("phase", *(phase.value for phase in UNFINISHED))
-        by_column = question.noun in ("pool", "label", "cluster")
-        conditions = [unfinished, *([equals(question.noun, question.name)] if by_column else [])]
-        page = execution_lists.page(
-            self._connection,
-            conditions,
-            ListedExecution,
-            limit=EXECUTIONS,
-            limits=self._context.list_limits,
-        )
-        executions = page.executions if by_column else self._decided_by(page.executions)
-        phases = Counter(execution.phase for execution in executions)
-        return Affected(phases=phases, executions=executions[:NAMED], is_complete=page.last is None)
+        if question.noun not in ("pool", "label", "cluster"):
+            page = self._executions(unfinished)
+            return _affected(self._decided_by(page.executions), is_complete=page.last is None)
+        page = self._executions(unfinished, equals(question.noun, question.name))
+        if question.noun != "cluster":
+            return _affected(page.executions, is_complete=page.last is None)
+        is_queued, is_nowhere = equals("phase", Phase.QUEUED.value), equals("cluster", "")
+        waiting = self._executions(is_queued, is_nowhere, equals("requested_cluster", question.name))
+        newest = sorted([*page.executions, *waiting.executions], key=lambda execution: execution.id, reverse=True)
+        is_complete = page.last is None and waiting.last is None
+        return _affected(newest, is_complete=is_complete, waiting_for=len(waiting.executions))
+
+    def _executions(self, *conditions: Condition) -> execution_lists.Page[ListedExecution]:
+        """The newest executions that fit some conditions, up to a number."""
+        limits = self._context.list_limits
+        return execution_lists.page(self._connection, conditions, ListedExecution, limit=EXECUTIONS, limits=limits)
 
     def _decided_by(self, listed: Sequence[ListedExecution]) -> list[ListedExecution]:
         """Those of some executions whose settings say it; equal trails are read once."""
@@ -396,6 +441,12 @@ class _Search:
             sought.kind.name == setting["resource_type"] and sought.find(setting["value"])
             for sought in self._question.sought
         )
+
+
+def _affected(executions: Sequence[ListedExecution], *, is_complete: bool, waiting_for: int | None = None) -> Affected:
+    phases = Counter(execution.phase for execution in executions)
+    first = executions[:NAMED]
+    return Affected(phases=phases, executions=first, is_complete=is_complete, waiting_for=waiting_for)
 
 
 def _texts(sought: Sought) -> list[str]:

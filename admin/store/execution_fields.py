@@ -18,6 +18,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
 from admin.core.executions.selectors import DAY, LABEL_PREFIX, Condition
 from admin.core.fleet.clusters import SILENT
+from admin.core.placement.routes import RouteKind
 from admin.core.provenance import CLAIM
 from admin.store import decisions
 from admin.store.execution_tables import executions
@@ -40,6 +41,7 @@ _COLUMNS = {
     "node": ("nodes", "phase", "last_failure"),
     "not_before": ("not_before", "phase"),
     "on_lost": ("content",),
+    "requested_cluster": ("route_kind", "route_name"),
     "silent": ("silent_since", "finished_at", "cluster"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
@@ -89,6 +91,8 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         return on_lost_of(table)
     if field == "decided_at":
         return decisions.of_last(table, decisions.decisions.c.decided_at)
+    if field == "requested_cluster":  # only a request names a cluster
+        return case((table.c.route_kind == RouteKind.CLUSTER.value, table.c.route_name))
     if field == "silent":
         return case((_is_silent(table), "true"), else_="false")
     if field == "unconfirmed":

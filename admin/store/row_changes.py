@@ -18,6 +18,8 @@ from admin.store.revisions import MADE_AT, head, provenance_of
 from admin.store.sql_types import AnyColumn, AnyRow, build
 
 _changes = revision_changes.c
+#: Changes of a pool or label that are looked at for when a cluster joined or left it.
+MOST_OF_GROUP = 30
 
 
 def last_changes(connection: Connection, kind: str, name: str, limit: int) -> list[RowChange]:

@@ -62,6 +62,26 @@ def show_notes(session: Session, preview: Document) -> None:
         session.printer.note(note)
 
 
+def show_reach(session: Session, answer: Document) -> None:
+    """At how many scopes new executions would be refused, or wait, without what is removed.
+
+    An older admin does not say.
+    """
+    reach = answer.get("reach") or []
+    for removed in reach:
+        more = "" if removed["complete"] else "at least "
+        parts = [
+            f"{verb} at {more}{count(removed[key], 'scope')}"
+            for key, verb in (("refused", "be refused"), ("waiting", "wait"))
+            if removed.get(key)
+        ]
+        if parts:
+            without = "it" if len(reach) == 1 else f"{removed['noun']} {removed['name']}"
+            plans = removed["launch_plans"]
+            among = f"; {more}{count(plans, 'launch plan')} {'has' if plans == 1 else 'have'} it" if plans else ""
+            session.printer.note(f"Without {without} new executions would {' and '.join(parts)}{among}.")
+
+
 def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
     """The executions that a change would affect, by its dry run; an older admin does not say.
 

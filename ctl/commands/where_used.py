@@ -25,8 +25,9 @@ _HELP = """Show where a pool, label, cluster, queue, queue tag, kind or value is
 
 NOUN is pool, label, cluster, queue or queue-tag, with its NAME, or a kind, with a FIELD or FIELD=VALUE, or alone. The
 answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch plans have
-it from there (--reach lists them); the executions that wait or run by it; and at how many of the scopes executions
-would be refused if it went away. Nothing is written.
+it from there (--reach lists them); the executions that wait or run by it, of a cluster also those that wait for it
+without a cluster and name it; and at how many of the scopes executions would be refused if it went away. Nothing is
+written.
 
 It is of the first hundred that say it and the first thousand scopes below them; --all goes on to the end.
 """
@@ -158,13 +159,20 @@ def _table(session: Session, rows: list[Document], columns: dict[str, Any]) -> N
 def _show_executions(session: Session, affected: Document) -> None:
     phases = ", ".join(f"{number} {phase}" for phase, number in sorted(affected["phases"].items()))
     newest = "" if affected["complete"] else " among the newest 1000"
-    session.printer.sentence(f"Executions that have not ended{newest}: {phases or 'none'}.")
+    number = affected.get("waiting_for_it")  # of a cluster; an older admin does not say
+    waiting = f"; {number} of them {'waits' if number == 1 else 'wait'} for it without a cluster" if number else ""
+    session.printer.sentence(f"Executions that have not ended{newest}: {phases or 'none'}{waiting}.")
     if affected["executions"]:
-        _table(session, affected["executions"], {"EXECUTION": _execution, "PHASE": "phase"})
+        columns = {"EXECUTION": _execution, "PHASE": "phase"}
+        _table(session, affected["executions"], columns | ({"WHERE": _where} if number is not None else {}))
 
 
 def _execution(execution: Document) -> str:
     return str(ExecutionId.from_document(execution["id"]))
+
+
+def _where(execution: Document) -> str:
+    return "waits for it" if execution.get("waits_for_it") else "at it"
 
 
 def _name(use: Document) -> str:

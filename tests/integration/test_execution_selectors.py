@@ -22,10 +22,12 @@ from tests.support.placing import (
     ok,
     pool,
     put_attribute,
+    put_cluster,
     put_pool,
     refused,
     register_plan,
     register_workflow,
+    switch,
 )
 
 
@@ -452,3 +454,24 @@ def test_what_is_no_time_is_refused_with_what_is(shared: FlaskClient) -> None:
         ("executions?filters=" + "%2B".join(["eq(phase,QUEUED)"] * 60), "filters"),
     ):
         refused(shared.get(f"{API}/{query}"), 400, "invalid_request", field)
+
+
+def test_executions_are_selected_by_the_cluster_that_their_request_names(shared: FlaskClient, project: str) -> None:
+    there, other = f"oak-{project}", f"elm-{project}"
+    for cluster in (there, other):
+        put_cluster(shared, cluster)
+    put_pool(shared, f"oaks-{project}", [there])
+    switch(shared, there, "cordon")
+    created(shared, "named", project=project, cluster=there)
+    switch(shared, there, "uncordon")
+    created(shared, "there", project=project, cluster=there)
+    created(shared, "pooled", project=project, **pool(f"oaks-{project}"))
+    created(shared, "other", project=project, cluster=other)
+    assert listed(shared, project, requested_cluster=there) == ["named", "there"]
+    assert listed(shared, project, cluster=there) == ["pooled", "there"]
+    assert listed(shared, project, filters=f"eq(requested_cluster,{there})+eq(cluster,)") == ["named"]
+    assert listed(shared, project, filters="eq(requested_cluster,)") == ["pooled"]
+    assert listed(shared, project, filters=f"ne(requested_cluster,{there})") == ["other", "pooled"]
+    [unknown] = get(shared, f"executions?project={project}&requested_cluster=ok-{project}")["unknown_names"]
+    assert (unknown["field"], there in unknown["closest"]) == ("requested_cluster", True)
+    assert unknown["message"].startswith(f"No cluster is called 'ok-{project}'.")

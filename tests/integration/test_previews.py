@@ -710,3 +710,115 @@ def test_the_end_of_a_drain_alone_says_nothing_of_a_cordon(api: FlaskClient) -> 
     switch(api, "east", "drain")
     assert "it is cordoned" not in get(api, "clusters/east")["summary"]
     assert switch(api, "east", "undrain").keys().isdisjoint({"also_ended", "notes"})
+
+
+def queue_by_name(api: FlaskClient, context: Context, word: str = "cordon") -> None:
+    """Have an execution wait without a cluster for one that its request names, and that no pool or label has."""
+    played_agent(api, context, "north")
+    created(api, "named", cluster="north")
+    switch(api, "north", word)
+    decide_waiting(context)
+    assert execution(api, "named").get("cluster") is None
+
+
+@pytest.mark.usefixtures("west")
+@pytest.mark.parametrize("word", ["cordon", "disable"])
+def test_the_delete_of_a_cluster_tells_what_waits_for_it_by_name_without_a_cluster(
+    api: FlaskClient, context: Context, word: str
+) -> None:
+    queue_by_name(api, context, word)
+    switch(api, "east", "cordon")
+    add(api, "alone", "other")
+    with nothing_stored(context):
+        refusal = refused(api.delete(f"{API}/clusters/north?dry_run=true"), 409, "in_use")
+        answer = tried(api, "clusters/north", force="true")
+    [user] = answer["users"]
+    assert refusal["details"] == [user]
+    assert user["reason"] == f"cluster 'north': 1 execution waits for it by name: {PROJECT}/{DOMAIN}/named."
+    assert effects(answer["executions"]) == {"named": ("WAITS", None)}
+    assert answer["executions"]["counts"] == {"WAITS": 1}
+    assert "from" not in answer["executions"]["effects"][0]
+    ok(api.delete(f"{API}/clusters/north?force=true"))
+    decide_waiting(context)
+    reason = execution(api, "named")["closure"]["reason"]
+    assert reason["code"] == "CLUSTER_GONE"
+    assert messages(answer["executions"])["named"] == f"Still waits, for another reason: {reason['message']}"
+    assert execution(api, "other")["closure"]["reason"]["code"] != "CLUSTER_GONE"
+
+
+@pytest.mark.usefixtures("west")
+@pytest.mark.parametrize("kind", ["pool", "label"])
+def test_the_delete_of_a_pool_or_label_tells_what_waits_for_it_without_a_cluster(
+    api: FlaskClient, context: Context, kind: str
+) -> None:
+    put, asks = (put_pool, pool) if kind == "pool" else (put_label, label)
+    put(api, "old", ["west"])
+    switch(api, "west", "cordon")
+    created(api, "waits", **asks("old"))
+    with nothing_stored(context):
+        answer = tried(api, f"{kind}s/old", force="true")
+    assert effects(answer["executions"]) == {"waits": ("WAITS", None)}
+    ok(api.delete(f"{API}/{kind}s/old?force=true"))
+    decide_waiting(context)
+    message = execution(api, "waits")["closure"]["reason"]["message"]
+    assert messages(answer["executions"])["waits"] == f"Still waits, for another reason: {message}"
+
+
+@pytest.mark.usefixtures("west")
+def test_a_switch_tells_what_goes_on_waiting_for_another_reason(api: FlaskClient, context: Context) -> None:
+    queue_by_name(api, context)
+    for word, outcome in (("disable", "WAITS"), ("enable", "WAITS"), ("uncordon", "MOVES")):
+        answer = preview(api, word, "north")
+        assert {name: effect[0] for name, effect in effects(answer).items()} == {"named": outcome}
+        switch(api, "north", word)
+        decide_waiting(context)
+        reason = execution(api, "named")["closure"]["reason"]["message"]
+        if outcome == "WAITS":
+            assert messages(answer)["named"] == f"Still waits, for another reason: {reason}"
+    assert effects(preview(api, "cordon", "west")) == {}, "nothing waits for that one"
+
+
+@pytest.mark.usefixtures("west")
+@pytest.mark.parametrize("kind", ["pool", "label"])
+def test_a_pool_or_label_that_has_a_cluster_is_named_with_the_revision_that_took_it_in(
+    api: FlaskClient, kind: str
+) -> None:
+    put = put_pool if kind == "pool" else put_label
+    put_cluster(api, "birch")
+    put(api, "fast", ["birch"])
+    put(api, "fast", ["west"])
+    number = put(api, "fast", ["west", "birch"])["revision"]
+    put(api, "fast", {"west": 1, "birch": 2})
+    put(api, "fast", {"west": 1, "birch": 2, "east": 1})
+    [user] = tried(api, "clusters/birch", force="true")["users"]
+    assert user["provenance"]["revision"] == number
+    assert f"{kind} 'fast' has it as a member (revision {number}, " in user["reason"]
+    assert refused(api.delete(f"{API}/clusters/birch"), 409, "in_use")["details"] == [user]
+    # Nobody has taken in yet what the same change takes in.
+    put(api, "fast", ["west"])
+    changes = [
+        {f"{kind}_definition": {"name": "fast", "members": [{"id": "west"}, {"id": "birch"}]}},
+        {"cluster_definition": {"name": "birch"}, "delete": True},
+    ]
+    [user] = plan_of(api, *changes, force=True)["users"]
+    assert "provenance" not in user
+
+
+@pytest.mark.usefixtures("west")
+def test_a_forced_delete_tells_at_how_many_scopes_new_executions_would_be_refused_or_wait(
+    api: FlaskClient, context: Context
+) -> None:
+    put_label(api, "near", ["west"])
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "alone"})
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "near"}, workflow="fit")
+    for noun, name in (("pool", "alone"), ("label", "near"), ("cluster", "east")):
+        with nothing_stored(context):
+            [reach] = tried(api, f"{noun}s/{name}", force="true")["reach"]
+        counts = get(api, f"uses?{noun}={name}")["reach"]
+        assert reach == {"noun": noun, "name": name, "complete": True, **counts}
+        assert counts["refused"] or counts.get("waiting")
+        delete = {f"{noun}_definition": {"name": name}, "delete": True}
+        assert plan_of(api, delete, force=True)["reach"] == [reach]
+    row = {"resource_type": "CLUSTER_ASSIGNMENT", "project": PROJECT, "domain": DOMAIN}
+    delete = {"pool_definition": {"name": "alone"}, "delete": True}
+    assert "reach" not in plan_of(api, delete, {**row, "payload": {"cluster_pool_name": "both"}}, force=True)

@@ -20,11 +20,13 @@ from tests.support.placing import (
     ok,
     pool,
     put_attribute,
+    put_cluster,
     put_label,
     put_pool,
     refused,
     register_plan,
     register_workflow,
+    switch,
 )
 from tests.support.statements import transactions
 
@@ -263,3 +265,24 @@ def test_nothing_is_written(pooled: FlaskClient) -> None:
 )
 def test_bad_input_is_refused_by_name(api: FlaskClient, query: str, field: str | None) -> None:
     refused(api.get(f"{API}/uses?{query}"), 400, "invalid_request", field)
+
+
+def test_what_waits_for_a_cluster_by_name_is_counted_and_listed(pooled: FlaskClient) -> None:
+    put_cluster(pooled, "cedar")
+    switch(pooled, "cedar", "cordon")
+    created(pooled, "named", cluster="cedar")
+    created(pooled, "elsewhere", **pool("gpu"))
+    answer = used(pooled, "cluster=cedar")["executions"]
+    waits = {"id": {**HERE, "name": "named"}, "phase": "QUEUED", "waits_for_it": True}
+    assert answer == {"phases": {"QUEUED": 1}, "executions": [waits], "complete": True, "waiting_for_it": 1}
+    at_it = used(pooled, "cluster=east")["executions"]
+    assert [entry.get("waits_for_it") for entry in at_it["executions"]] == [None]
+    assert at_it["waiting_for_it"] == 0
+    switch(pooled, "cedar", "uncordon")
+    created(pooled, "there", cluster="cedar")
+    both = used(pooled, "cluster=cedar")["executions"]
+    assert [(entry["id"]["name"], "waits_for_it" in entry) for entry in both["executions"]] == [
+        ("there", False),
+        ("named", True),
+    ]
+    assert (both["phases"], both["waiting_for_it"]) == ({"QUEUED": 2}, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,44 @@ def test_where_used_tells_names_from_groups_and_what_was_deleted(
         shown = " ".join(rainbowctl("where-used pool old").split())
         assert "executions are refused at 1 scope; as of revision 3." in shown
         assert "The pool 'old' was deleted by revision 3, anonymous (says eve), " in shown
+
+
+def test_what_waits_for_a_cluster_by_name_and_what_its_delete_would_do_are_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> tuple[str, str]:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out, printed.err
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    here = "-p flytesnacks -d development"
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for line in (
+            "create cluster cedar",
+            "cordon cedar",
+            f"create execution named {here} --cluster cedar -- true",
+            "create pool fast --member oak",
+            f"update cluster-pool-attribute {here} --clusterPoolName fast",
+        ):
+            rainbowctl(line)
+        shown, _ = rainbowctl("where-used cluster cedar")
+        assert "Executions that have not ended: 1 QUEUED; 1 of them waits for it without a cluster." in shown
+        [row] = [line for line in shown.splitlines() if line.startswith("flytesnacks/development/named")]
+        assert row.split()[1:] == ["QUEUED", "waits", "for", "it"]
+        out, err = rainbowctl("delete cluster cedar --force --dryRun")
+        assert "Executions: 1 would wait." in out
+        assert "Still waits, for another reason: The cluster 'cedar' is gone from the fleet." in " ".join(out.split())
+        assert "1 execution waits for it by name: flytesnacks/development/named." in " ".join(err.split())
+        out, err = rainbowctl("delete pool fast --force --dryRun")
+        assert err.splitlines()[:2] == [
+            "Dry run: pool fast was not deleted.",
+            "Without it new executions would be refused at 1 scope.",
+        ]
+        answer = json.loads(rainbowctl("delete pool fast --force --dryRun -o json")[0])
+        [reach] = answer["reach"]
+        assert (reach["noun"], reach["name"], reach["refused"], reach["complete"]) == ("pool", "fast", 1, True)
+        selected, _ = rainbowctl(f"get execution {here} --filter.fieldSelector requested_cluster=cedar -o name")
+        assert "named" in selected

@@ -39,6 +39,7 @@ FIELDS = {
             "reason",
             "cause",
             "cluster",
+            "requested_cluster",  # that its request names, wherever it is
             "pool",
             "label",
             "workflow",

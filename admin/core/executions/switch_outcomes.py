@@ -66,10 +66,14 @@ class LeasedAttempt(Repeatable, Protocol):
     def lease_expires_at(self) -> datetime | None: ...
 
 
-def of_placement(cluster: str | None, reason: str) -> SwitchOutcome:
-    """The outcome for an execution in the queue, which goes to a cluster or waits for a reason."""
+def of_placement(cluster: str | None, reason: str, *, was_waiting: bool = False) -> SwitchOutcome:
+    """The outcome for an execution in the queue, which goes to a cluster or waits for a reason.
+
+    One that `was_waiting` had no cluster before.
+    """
     if cluster is None:
-        return SwitchOutcome(outcome=Outcome.WAITS, message=reason, cluster=None)
+        message = f"Still waits, for another reason: {reason}" if was_waiting else reason
+        return SwitchOutcome(outcome=Outcome.WAITS, message=message, cluster=None)
     return SwitchOutcome(outcome=Outcome.MOVES, message=f"Moves to {cluster}.", cluster=cluster)
 
 

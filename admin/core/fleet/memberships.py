@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from admin.core.changes import RowChange
@@ -25,6 +25,22 @@ def regrouped_clusters(change: RowChange) -> set[str]:
     if (change.before or {}).get("members") == (change.after or {}).get("members"):
         return set()
     return (members_of(change.before) or set()) | (members_of(change.after) or set())
+
+
+def membership_changes(changes: Iterable[RowChange]) -> dict[str, int]:
+    """The revision that last added each cluster to a pool or label or removed it, from changes newest first."""
+    revisions: dict[str, int] = {}
+    for change in changes:
+        before, after = (members_of(payload) or set() for payload in (change.before, change.after))
+        for cluster in before ^ after:
+            revisions.setdefault(cluster, change.revision)
+    return revisions
+
+
+def joining_revisions(changes: Sequence[RowChange]) -> dict[str, int]:
+    """The revision that added each cluster which a pool or label has, from its changes newest first."""
+    members = (members_of(changes[0].after) if changes else None) or set()
+    return {cluster: number for cluster, number in membership_changes(changes).items() if cluster in members}
 
 
 class MemberChanges(NamedTuple):

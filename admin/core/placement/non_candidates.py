@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from admin.core.changes import RowChange
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
-from admin.core.fleet.memberships import members_of
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import Candidate, Workload, group_of
 from admin.core.placement.decisions import describe_drop
@@ -36,16 +34,6 @@ class GroupHistory:
     defined_by: Provenance | None = None
     deleted_by: Provenance | None = None
     changed_by: Mapping[str, Provenance] = field(default_factory=dict)  #: by cluster: its last coming or leaving
-
-
-def membership_changes(changes: Iterable[RowChange]) -> dict[str, int]:
-    """The revision that last added each cluster to a pool or label or removed it, from changes newest first."""
-    revisions: dict[str, int] = {}
-    for change in changes:
-        before, after = (members_of(payload) or set() for payload in (change.before, change.after))
-        for cluster in before ^ after:
-            revisions.setdefault(cluster, change.revision)
-    return revisions
 
 
 def render_non_candidates(

@@ -16,7 +16,7 @@ from ctl.client.formats import printable
 from ctl.client.schemas import show
 from ctl.client.scopes import Scope
 from ctl.client.words import count, listed
-from ctl.commands.previews import show_preview
+from ctl.commands.previews import show_preview, show_reach
 from ctl.files.proposals import Proposal
 
 #: Up to how many changed rows the differences are shown by default.
@@ -107,6 +107,7 @@ def show_plan(
     if trial.effective is not None and trial.changed and session.printer.is_wide:
         _show_effective(session, trial.effective)
     if trial.changed:
+        show_reach(session, trial.document)
         show_preview(session, trial.document, is_dry_run=is_dry_run)
 
 

@@ -14,7 +14,7 @@ from ctl.client.errors import Conflict
 from ctl.client.nouns import plural
 from ctl.client.words import count, did_you_mean, listed
 from ctl.commands.fleet.definitions import FleetNoun
-from ctl.commands.previews import show_preview
+from ctl.commands.previews import show_preview, show_reach
 
 _HELP = """Delete {nouns} by their names.
 
@@ -23,7 +23,8 @@ several names, all are deleted, or none if one is in use. Asks for confirmation 
 that name, there is nothing to delete, and the exit status is 0.
 
 --dryRun shows what would become of each execution that waits for the {noun} or runs there; with --force also of one
-that is in use, with everything that would be left naming it.
+that is in use, with the number of scopes where new executions would be refused, and everything that would be left
+naming it.
 """
 
 
@@ -110,6 +111,7 @@ def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: 
     """What a dry run says: what would be left naming what is deleted, and what would become of executions."""
     was = "was" if len(names) == 1 else "were"
     session.printer.note(f"Dry run: {noun.name} {listed(names)} {was} not deleted.")
+    show_reach(session, trial)
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")
     show_preview(session, trial, is_dry_run=True)

@@ -7,7 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 from admin.core.changes import RowChange
-from admin.core.fleet.memberships import MemberChanges, member_changes, regrouped_clusters
+from admin.core.fleet.memberships import (
+    MemberChanges,
+    joining_revisions,
+    member_changes,
+    membership_changes,
+    regrouped_clusters,
+)
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import PLATFORM
 
@@ -56,3 +62,23 @@ def test_who_joined_and_left_a_pool_is_found_among_its_changes() -> None:
         "joined the pool by revision 1, ana, at 2026-03-01T00:00:00Z",
         "left the pool by revision 2, ana, at 2026-03-01T00:00:00Z",
     ]
+
+
+def test_the_last_coming_or_leaving_of_each_cluster_counts() -> None:
+    def change(revision: int, before: str | None, after: str | None) -> RowChange:
+        payload = defined(after, weight=revision)
+        return RowChange(
+            kind="POOL", name="gpu", scope=PLATFORM, before=defined(before), after=payload, revision=revision
+        )
+
+    changes = [
+        change(10, "ab", None),
+        change(9, "ab", "ab"),
+        change(8, "a", "ab"),
+        change(7, "ac", "a"),
+        change(6, None, "ac"),
+    ]
+    assert membership_changes(changes) == {"a": 10, "b": 10, "c": 7}
+    assert membership_changes(changes[1:]) == {"a": 6, "b": 8, "c": 7}
+    assert joining_revisions(changes[1:]) == {"a": 6, "b": 8}, "not the last revision of the pool, nor who has left"
+    assert joining_revisions(changes) == joining_revisions([]) == {}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
-from admin.core.changes import RowChange
-from admin.core.placement.non_candidates import GroupHistory, membership_changes, render_non_candidates, switched_off
+from admin.core.placement.non_candidates import GroupHistory, render_non_candidates, switched_off
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
-from admin.core.settings.scopes import PLATFORM
 from tests.support.small_fleets import group, small_fleet
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
@@ -59,17 +56,3 @@ def test_a_pool_that_was_deleted_is_why_nothing_is_in_it() -> None:
         why_not(RouteKind.POOL, "gone")["a"]
         == "pool 'gone' is gone from the fleet, event 9, anonymous, 1 d ago, 'disks'"
     )
-
-
-def test_the_last_coming_or_leaving_of_each_cluster_counts() -> None:
-    def change(revision: int, before: dict[str, Any] | None, after: dict[str, Any] | None) -> RowChange:
-        return RowChange(kind="POOL", name="gpu", scope=PLATFORM, before=before, after=after, revision=revision)
-
-    changes = [
-        change(9, group(["a", "b"]), None),
-        change(8, group(["a"]), group(["a", "b"])),
-        change(7, group(["a", "c"], strategy="spill"), group(["a"])),
-        change(6, None, group(["a", "c"])),
-    ]
-    assert membership_changes(changes) == {"a": 9, "b": 9, "c": 7}
-    assert membership_changes(changes[1:]) == {"a": 6, "b": 8, "c": 7}
