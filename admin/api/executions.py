@@ -158,7 +158,7 @@ def compare_execution_settings(query: Fields, **key: str) -> ComparisonAnswer:
 @operations.add("PUT", _PATH, body=StateBody, errors=(404,))
 def set_execution_state(body: Fields, **key: str) -> ExecutionAnswer:
     """Archive an execution, or bring it back to lists."""
-    execution, is_change = executions.set_state(context(), execution_id(**key), body["state"])
+    execution, is_change = executions.set_state(context(), execution_id(**key), body["state"], body.get("claimed_by"))
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 

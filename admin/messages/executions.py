@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from marshmallow import validate
+from marshmallow import fields, validate
 from msgspec import Meta
 from msgspec.structs import asdict
 
@@ -17,7 +17,7 @@ from admin.core.executions.run_terms import RunTerms
 from admin.core.executions.statuses import Status
 from admin.core.provenance import split_name
 from admin.messages.registrations import IdentifierAnswer
-from admin.messages.requests import Fields, Flag, Number, RequestSchema, Seconds, Word
+from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
 from admin.store.executions import Execution, ExecutionId, ListedExecution
@@ -25,9 +25,12 @@ from admin.store.leases import LeasedExecution
 
 
 class StateBody(RequestSchema):
-    example: ClassVar[Fields] = {"state": "ARCHIVED"}
+    example: ClassVar[Fields] = {"state": "ARCHIVED", "claimed_by": "ada"}
 
     state = Word("ACTIVE", "ARCHIVED", prefix="EXECUTION_", required=True)
+    claimed_by = fields.String(
+        validate=NAME, metadata={"description": "The name that the caller gave, unverified; kept with the event."}
+    )
 
 
 class WaitQuery(RequestSchema):

@@ -222,14 +222,14 @@ def list_events(context: Context, key: ExecutionId, above: int, limit: int) -> E
     )
 
 
-def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution, bool]:
+def set_state(context: Context, key: ExecutionId, state: str, by: str | None) -> tuple[Execution, bool]:
     """Archive an execution, or make it active again; returns whether that changed anything."""
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
         if before.state == state:
             return before, False
         kind = "ARCHIVED" if state == "ARCHIVED" else "ACTIVATED"
-        executions.change(connection, before, {"state": state}, kind, context.clock())
+        executions.change(connection, before, {"state": state}, kind, context.clock(), by=by or ANONYMOUS)
         return find_execution(context, connection, key), True
 
 

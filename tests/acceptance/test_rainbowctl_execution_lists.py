@@ -200,7 +200,10 @@ def test_an_execution_is_archived_and_brought_back(shell: Shell, here: str) -> N
     update = f"rainbowctl update execution old {here}"
     assert shell.run(f"{update} --archive --dryRun").err.endswith("would be ARCHIVED. Dry run: nothing was written.\n")
     assert named(shell, here) == ["old"]
-    shell.ok(f"{update} --archive")
+    shell.ok(f"{update} --archive", LOGNAME="olga")
+    archived = json.loads(shell.ok(f"rainbowctl get execution-event old {here} -o json"))[-1]
+    assert (archived["type"], archived["author"], archived["claimed_by"]) == ("ARCHIVED", "anonymous", "olga")
+    assert "anonymous (says olga)" in shell.ok(f"rainbowctl get execution-event old {here}").splitlines()[-1]
     assert named(shell, here) == []
     assert named(shell, f"{here} --state archived") == ["old"]
     assert named(shell, f"{here} --filter.fieldSelector state=1") == ["old"]
