@@ -40,7 +40,9 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
         with_status=query["with_status"],
     )
     note = None if view.silence is None else view.silence.note
-    return ExecutionAnswer.from_execution(view.execution, status=view.status, silence=note)
+    return ExecutionAnswer.from_execution(
+        view.execution, status=view.status, silence=note, abort_requested_at=view.abort_requested_at
+    )
 
 
 @operations.add("GET", "/executions", query=ExecutionListQuery, for_agents=True)
@@ -64,6 +66,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
                 listed.terms.get(execution.id),
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
+                listed.abort_requests.get(execution.id),
             )
             for execution in listed.page.executions
         ],

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from ctl.cli.output import Printer
 from tests.support.fleets import register, shell_with_fleet
 from tests.support.shells import Shell
 from tests.support.waiting import wait_until
@@ -222,6 +223,10 @@ def test_executions_are_ended_by_name_and_finished_ones_are_said_to_be(shell: Sh
     assert (done.status, done.err) == (0, f"Ended execution {project}/development/a: it is ABORTED.\n")
     execution = shell.rest("GET", f"executions/{project}/development/a")
     assert execution["closure"]["abort_metadata"]["cause"] == "wrong inputs"
+    header, row = shell.ok(f"rainbowctl get execution {here} --cause cancelled -o wide").splitlines()
+    requested_at = execution["closure"]["abort_metadata"]["requested_at"]
+    shown = row[header.index("ABORT REQUESTED") :].split("  ")[0]
+    assert shown == Printer(format="wide").when(requested_at)
     done = shell.run(f"rainbowctl delete execution a b {here}")
     assert done.status == 0
     assert f"Execution {project}/development/a is ABORTED already: nothing was done." in done.err

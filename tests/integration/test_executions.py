@@ -363,6 +363,10 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
     assert (ended["phase"], ended["changed"]) == ("ABORTED", True)
     assert ok(shared.delete(path, json={"cause": "again"})) == {**ended, "changed": False}
     stored = execution(shared, "e", project)
+    [listed] = get(shared, f"executions/{project}/development")["executions"]
+    assert listed["closure"] == stored["closure"]
+    requested_at = stored["closure"]["abort_metadata"].pop("requested_at")
+    assert requested_at == get(shared, f"executions/{project}/development/e/events")["events"][1]["at"]
     assert (stored["closure"]["abort_metadata"], stored["closure"]["reason"]) == (
         {"cause": "no longer needed", "principal": "ann", "author": "anonymous", "claimed_by": "ann"},
         {"code": "TERMINATED", "message": "no longer needed"},
