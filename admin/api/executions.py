@@ -40,7 +40,9 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
         with_status=query["with_status"],
     )
     note = None if view.silence is None else view.silence.note
-    return ExecutionAnswer.from_execution(view.execution, status=view.status, silence=note)
+    return ExecutionAnswer.from_execution(
+        view.execution, status=view.status, silence=note, abort_requested_at=view.abort_requested_at
+    )
 
 
 @operations.add("GET", "/executions", query=ExecutionListQuery, for_agents=True)
@@ -64,6 +66,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
                 listed.terms.get(execution.id),
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
+                listed.abort_requests.get(execution.id),
             )
             for execution in listed.page.executions
         ],
@@ -158,7 +161,7 @@ def compare_execution_settings(query: Fields, **key: str) -> ComparisonAnswer:
 @operations.add("PUT", _PATH, body=StateBody, errors=(404,))
 def set_execution_state(body: Fields, **key: str) -> ExecutionAnswer:
     """Archive an execution, or bring it back to lists."""
-    execution, is_change = executions.set_state(context(), execution_id(**key), body["state"])
+    execution, is_change = executions.set_state(context(), execution_id(**key), body["state"], body.get("claimed_by"))
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 

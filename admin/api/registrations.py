@@ -80,7 +80,9 @@ def get_active_launch_plan(**key: str) -> LaunchPlanAnswer:
 @operations.add("PUT", "/launch_plans/<project>/<domain>/<name>/<version>", body=LaunchPlanStateBody, errors=(404,))
 def set_launch_plan_state(body: Fields, **key: str) -> LaunchPlanAnswer:
     """Activate or deactivate a version of a launch plan."""
-    launch_plan, is_change = registrations.set_launch_plan_state(context(), Identifier(**key), body["state"])
+    launch_plan, is_change = registrations.set_launch_plan_state(
+        context(), Identifier(**key), body["state"], authorship(body)
+    )
     return LaunchPlanAnswer.from_registered(launch_plan, changed=is_change)
 
 

@@ -55,9 +55,7 @@ def list_timeline(query: Fields) -> TimelineAnswer:
 def get_revision(number: str) -> OneRevisionAnswer:
     """Read a revision and its changes."""
     error = invalid("number", "is not the number of a revision.")
-    revision, changes = revisions.get_revision(context(), parse_number(number, error))
-    rows = [RowDifference.from_change(change) for change in changes]
-    return OneRevisionAnswer.from_revision(revision, changes=rows)
+    return OneRevisionAnswer.from_view(revisions.get_revision(context(), parse_number(number, error)))
 
 
 @operations.add("GET", "/revision_diff", query=DiffQuery, errors=(404,))

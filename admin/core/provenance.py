@@ -34,9 +34,16 @@ def not_kept(revision: str) -> str:
     return f"{revision}, which is no longer kept"
 
 
+def describe_rollback(undone: int | None, restored: int | None) -> str:
+    """` (rollback of 7)` after the number of a revision; empty where it is no rollback."""
+    if undone is not None:
+        return f" (rollback of {undone})"
+    return "" if restored is None else f" (rollback to {restored})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The revision or event that set something; it has the number of one of the two."""
+    """The revision or event that set something; it has the number of one of the two, or of none where it has none."""
 
     author: str
     claimed_by: str | None  #: unverified
@@ -45,6 +52,8 @@ class Provenance:
     revision: int | None = None
     event: int | None = None
     kept: bool | None = None  #: False for a revision that is no longer kept, of which the row tells the rest
+    undone: int | None = None  #: the revision that it rolled back, if it is such a rollback
+    restored: int | None = None  #: the revision that it went back to, if it is such a rollback
 
     def as_json(self) -> JsonObject:
         """All of it as answers show it within a trail; what is unknown is left out."""
@@ -58,9 +67,11 @@ class Provenance:
     def describe(self, now: datetime | None) -> str:
         """All of it as a part of a sentence: `revision 41, ana, 3 d 4 h ago, 'cap memory'`.
 
-        Without `now` it has the time itself, for a sentence that is stored.
+        A rollback has what it rolled back: `revision 42 (rollback of 41), …`. Without `now` it has the time itself, for
+        a sentence that is stored.
         """
         number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"
+        number += describe_rollback(self.undone, self.restored)
         if self.kept is False:
             number = not_kept(number)
         age = f"at {show_time(self.at)}" if now is None else f"{show_duration((now - self.at).total_seconds())} ago"

@@ -193,7 +193,7 @@ class ReadAnswer(Answer):
         return cls(
             attributes=attributes(inherited.value),
             inherited_from=trails.origin(most_specific),
-            origins=origins if set_by is None else _with_revisions(reading.kind, origins, set_by.fields),
+            origins=origins if set_by is None else with_field_revisions(reading.kind, origins, set_by.fields),
             revisions=revisions,
         )
 
@@ -201,10 +201,11 @@ class ReadAnswer(Answer):
 def _row_origins(kind: Kind, row: Row, fields: FieldsByRow) -> dict[str, Json]:
     """The origins of the fields of a row, each with the revision that set it."""
     here = trails.scope_with(row.scope, level=row.scope.level.value, version=row.version)
-    return _with_revisions(kind, {dotted(path): here for path in kind.leaves(row.payload)}, fields)
+    return with_field_revisions(kind, {dotted(path): here for path in kind.leaves(row.payload)}, fields)
 
 
-def _with_revisions(kind: Kind, origins: Mapping[str, Json], fields: FieldsByRow) -> dict[str, Json]:
+def with_field_revisions(kind: Kind, origins: Mapping[str, Json], fields: FieldsByRow) -> dict[str, Json]:
+    """The origins of some fields, each with the revision that set it."""
     return {path: with_revision(kind.name, path, origin, fields) for path, origin in origins.items()}
 
 

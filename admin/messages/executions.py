@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, ClassVar
 
-from marshmallow import validate
+from marshmallow import fields, validate
 from msgspec import Meta
 from msgspec.structs import asdict
 
@@ -17,7 +18,7 @@ from admin.core.executions.run_terms import RunTerms
 from admin.core.executions.statuses import Status
 from admin.core.provenance import split_name
 from admin.messages.registrations import IdentifierAnswer
-from admin.messages.requests import Fields, Flag, Number, RequestSchema, Seconds, Word
+from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
 from admin.store.executions import Execution, ExecutionId, ListedExecution
@@ -25,9 +26,12 @@ from admin.store.leases import LeasedExecution
 
 
 class StateBody(RequestSchema):
-    example: ClassVar[Fields] = {"state": "ARCHIVED"}
+    example: ClassVar[Fields] = {"state": "ARCHIVED", "claimed_by": "ada"}
 
     state = Word("ACTIVE", "ARCHIVED", prefix="EXECUTION_", required=True)
+    claimed_by = fields.String(
+        validate=NAME, metadata={"description": "The name that the caller gave, unverified; kept with the event."}
+    )
 
 
 class WaitQuery(RequestSchema):
@@ -72,7 +76,9 @@ class ClosureAnswer(Answer):
     abort_metadata: Json | None = None
 
     @classmethod
-    def from_execution(cls, execution: Execution | ListedExecution) -> ClosureAnswer:
+    def from_execution(
+        cls, execution: Execution | ListedExecution, abort_requested_at: datetime | None = None
+    ) -> ClosureAnswer:
         cause = cause_of_execution(execution)
         return cls(
             phase=execution.phase,
@@ -83,15 +89,18 @@ class ClosureAnswer(Answer):
             started_at=execution.started_at,
             finished_at=execution.finished_at,
             duration=execution.duration,
-            abort_metadata=None if execution.abort_cause is None else _abort_metadata(execution),
+            abort_metadata=None if execution.abort_cause is None else _abort_metadata(execution, abort_requested_at),
         )
 
 
-def _abort_metadata(execution: Execution | ListedExecution) -> Json:
-    """Why an execution was ended, and by whom; `principal` is Flyte's field for the name, which is only claimed."""
+def _abort_metadata(execution: Execution | ListedExecution, requested_at: datetime | None) -> Json:
+    """Why an execution was ended, by whom, and when that was requested, if its event is kept.
+
+    `principal` is Flyte's field for the name, which is only claimed.
+    """
     principal = execution.abort_principal
     author, claimed_by = split_name(principal) if principal else (None, None)
-    names = {"author": author, "claimed_by": claimed_by}
+    names = {"author": author, "claimed_by": claimed_by, "requested_at": requested_at}
     abort = {"cause": execution.abort_cause, "principal": principal}
     return abort | {key: name for key, name in names.items() if name is not None}
 
@@ -155,6 +164,7 @@ class ListedAnswer(Answer):
         terms: RunTerms | None,
         origin: Json | None = None,
         silence: str | None = None,
+        abort_requested_at: datetime | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -166,7 +176,7 @@ class ListedAnswer(Answer):
             claimed_by=execution.claimed_by,
             principal=execution.principal,
             labels=execution.labels,
-            closure=ClosureAnswer.from_execution(execution),
+            closure=ClosureAnswer.from_execution(execution, abort_requested_at),
             state=execution.state,
             workflow=None if workflow is None else IdentifierAnswer(**workflow),
             launch_plan=None if launch_plan is None else IdentifierAnswer(**launch_plan),
@@ -217,13 +227,18 @@ class ExecutionAnswer(ListedAnswer):
         changed: bool | None = None,
         status: Status | None = None,
         silence: str | None = None,
+        abort_requested_at: datetime | None = None,
     ) -> ExecutionAnswer:
         content = execution.content
         quality_of_service = dict(content["quality_of_service"])
         if execution.queue_deadline is not None:
             quality_of_service["queue_deadline"] = execution.queue_deadline
         return cls(
-            **asdict(ListedAnswer.from_listed(execution, RunTerms.of(content), silence=silence)),
+            **asdict(
+                ListedAnswer.from_listed(
+                    execution, RunTerms.of(content), silence=silence, abort_requested_at=abort_requested_at
+                )
+            ),
             spec=execution.request["spec"],
             quality_of_service=quality_of_service or None,
             **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},

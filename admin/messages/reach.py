@@ -8,9 +8,12 @@ from typing import Annotated
 from msgspec import Meta
 
 from admin.core.problems import dotted
+from admin.core.settings import trails
+from admin.core.settings.field_revisions import FieldsByRow
+from admin.core.settings.kinds import Kind
 from admin.core.settings.reach import Relation, ScopeRelation
 from admin.core.settings.scopes import Scope
-from admin.messages.attributes import ConfigurationAnswer
+from admin.messages.attributes import ConfigurationAnswer, OriginJson, with_field_revisions
 from admin.messages.effective import ConsequenceAnswer
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import PageQuery, ResourceType, ScopeQuery
@@ -32,17 +35,24 @@ class RelationAnswer(ScopeAnswer):
     relation: Annotated[str, _RELATION]
     fields: Annotated[dict[str, Annotated[str, _RELATION]], Meta(description="The same of each field of the row.")]
     version: Annotated[int | None, Meta(description="Of the row of the kind at this scope, where it has one.")] = None
+    origins: Annotated[
+        dict[str, OriginJson] | None,
+        Meta(description="What decides each field that does not follow the row, and which revision set it there."),
+    ] = None
     consequence: Annotated[
         ConsequenceAnswer | None,
         Meta(description="Where the scope has the row's pool or label, and executions go by another one."),
     ] = None
 
     @classmethod
-    def from_relation(cls, relation: ScopeRelation, outranked: ShownConsequence | None) -> RelationAnswer:
+    def from_relation(
+        cls, kind: Kind, relation: ScopeRelation, rows: FieldsByRow, outranked: ShownConsequence | None
+    ) -> RelationAnswer:
         fields = {dotted(path): field.value for path, field in relation.fields.items()}
         consequence = outranked and ConsequenceAnswer.from_consequence(outranked)
         level = relation.scope.level.value
-        return cls.from_attributes(relation, level=level, fields=fields, consequence=consequence)
+        origins = with_field_revisions(kind, trails.origins(relation.origins), rows) or None
+        return cls.from_attributes(relation, level=level, fields=fields, origins=origins, consequence=consequence)
 
 
 class RelationCounts(Answer):
@@ -81,7 +91,9 @@ class ReachAnswer(Answer):
                 outranked=len(reach.outranked),
             ),
             scopes=[
-                RelationAnswer.from_relation(relation, reach.outranked.get(relation.scope))
+                RelationAnswer.from_relation(
+                    reach.kind, relation, reach.set_by.fields, reach.outranked.get(relation.scope)
+                )
                 for relation in reach.relations
             ],
             revisions=ProvenanceAnswer.by_number(reach.provenance),

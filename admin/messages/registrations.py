@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.messages.requests import NAME, AuthorshipFields, Fields, PageQuery, PayloadField, RequestSchema, Word
-from admin.messages.shared import Answer, Json, Time, one_of
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, one_of
 from admin.store.registrations import Registered, RegisteredFilter
 
 
@@ -49,8 +49,8 @@ class RegisterPlanBody(RegisterBody):
     state = Word(INACTIVE, ACTIVE, load_default=INACTIVE)
 
 
-class LaunchPlanStateBody(RequestSchema):
-    example: ClassVar[Fields] = {"state": "ACTIVE"}
+class LaunchPlanStateBody(AuthorshipFields):
+    example: ClassVar[Fields] = {"state": "ACTIVE", "message": "The new one is faster.", "claimed_by": "ada"}
 
     state = Word(INACTIVE, ACTIVE, required=True)
 
@@ -99,6 +99,10 @@ class LaunchPlanAnswer(Answer):
     message: Why = None
     state: Annotated[str, one_of(ACTIVE, INACTIVE)]
     updated_at: Time
+    state_set_by: Annotated[
+        ProvenanceAnswer | None,
+        Meta(description="Who made it active or inactive last; absent where it is as it was registered."),
+    ] = None
     expected_inputs: Annotated[
         Json | None, Meta(description="By name, as its workflow declares them; `required` are those without a default.")
     ] = None
@@ -110,6 +114,7 @@ class LaunchPlanAnswer(Answer):
             launch_plan,
             id=IdentifierAnswer.from_attributes(launch_plan.id),
             updated_at=launch_plan.updated_at or launch_plan.created_at,
+            state_set_by=launch_plan.state_set_by and ProvenanceAnswer.from_attributes(launch_plan.state_set_by),
             changed=changed,
         )
 

@@ -22,7 +22,8 @@ from admin.messages.requests import (
     Seconds,
 )
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Json, Time
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time
+from admin.services.revisions import RevisionView
 from admin.store.revisions import Revision, RevisionFilter
 
 
@@ -133,7 +134,19 @@ class RowDifference(RowChangeAnswer):
 
 
 class OneRevisionAnswer(RevisionAnswer):
+    rolled_back_by: Annotated[
+        list[ProvenanceAnswer] | None,
+        Meta(description="The newest later revisions that rolled it back, or rows of it to before; newest first."),
+    ] = None
     changes: list[RowDifference]
+
+    @classmethod
+    def from_view(cls, view: RevisionView) -> OneRevisionAnswer:
+        return cls.from_revision(
+            view.revision,
+            rolled_back_by=[ProvenanceAnswer.from_attributes(entry) for entry in view.rolled_back_by] or None,
+            changes=[RowDifference.from_change(change) for change in view.changes],
+        )
 
 
 class DiffAnswer(Answer):

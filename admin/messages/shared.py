@@ -115,6 +115,8 @@ class ProvenanceAnswer(Answer):
     kept: Annotated[
         bool | None, Meta(description="False for a revision that is no longer kept; the row tells the rest.")
     ] = None
+    undone: Annotated[int | None, Meta(description="The revision that it rolled back, of a rollback.")] = None
+    restored: Annotated[int | None, Meta(description="The revision that it went back to, of a rollback.")] = None
 
     @classmethod
     def by_number(cls, provenance: Mapping[int, Provenance]) -> dict[str, ProvenanceAnswer]:

@@ -8,6 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 from msgspec import Meta
 
 from admin.core.fleet.definitions import FleetKind
+from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
@@ -69,13 +70,14 @@ def timeline_filter(query: Fields, kind: str | None) -> TimelineFilter:
 
 def position_of(token: str | None) -> Position:
     """Where the page of a token starts."""
-    # A token of an earlier version has no place for registrations.
-    key = key_of(token, 2, len(Position._fields)) or ()
+    # A token of an earlier version has no place for registrations, or none for activations.
+    key = key_of(token, 2, 4, len(Position._fields)) or ()
     return Position(*(parse_number(part, wrong_token()) if part else None for part in key))
 
 
 #: What is registered, in the words of events.
 _REGISTERED = {workflows.name: "WORKFLOW_REGISTERED", launch_plans.name: "LAUNCH_PLAN_REGISTERED"}
+_ACTIVATED = {ACTIVE: "LAUNCH_PLAN_ACTIVATED", INACTIVE: "LAUNCH_PLAN_DEACTIVATED"}
 
 
 class EntryAnswer(Answer):
@@ -94,8 +96,13 @@ class EntryAnswer(Answer):
         int | None,
         Meta(description="Of an event, or of a registration of its type; of a revision the same as `revision`."),
     ] = None
-    id: Annotated[IdentifierAnswer | None, Meta(description="Of what was registered.")] = None
-    workflow: Annotated[str | None, Meta(description="Of a launch plan that was registered.")] = None
+    id: Annotated[IdentifierAnswer | None, Meta(description="Of what was registered, activated or deactivated.")] = None
+    workflow: Annotated[
+        str | None, Meta(description="Of a launch plan that was registered, activated or deactivated.")
+    ] = None
+    replaced_by: Annotated[
+        str | None, Meta(description="Of a launch plan: the version whose activation made this one inactive.")
+    ] = None
     created_at: Annotated[Time | None, Meta(description="Of a revision, the same as `at`.")] = None
     author: Annotated[
         str | None, Meta(description="`unknown` for what was registered before authors were recorded.")
@@ -129,10 +136,11 @@ class EntryAnswer(Answer):
             return cls(
                 at=registration.at,
                 source=entry.source,
-                type=_REGISTERED[registration.table],
+                type=_ACTIVATED[registration.state] if registration.state else _REGISTERED[registration.table],
                 number=registration.number,
                 id=IdentifierAnswer.from_attributes(registration.id),
                 workflow=registration.workflow,
+                replaced_by=registration.replaced_by,
                 author=registration.author,
                 claimed_by=registration.claimed_by,
                 message=registration.message,

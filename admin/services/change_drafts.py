@@ -25,7 +25,6 @@ from admin.services.context import Context
 from admin.services.later_revisions import (
     MOST_LATER,
     describe_later,
-    describe_rollback,
     later_details,
     later_revisions,
 )
@@ -215,7 +214,7 @@ def _current_state(change: RowChange, made_by: Mapping[RowKey, Provenance], late
     if "later" in later:
         state += f" (changed since by {describe_later(later['later'], later['later_count'], now)})"
     elif change.key in made_by:
-        by = f"{made_by[change.key].describe(now)}{describe_rollback(later)}"
+        by = made_by[change.key].describe(now)
         state += f" ({'' if version else 'deleted by '}{by})"
     return f"{change.kind} at {place} {state}"
 

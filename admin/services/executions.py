@@ -114,6 +114,7 @@ class ListedPage:
     origins: Mapping[int, JsonObject]
     silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
     terms: Mapping[int, RunTerms]  #: by their row ids
+    abort_requests: Mapping[int, datetime]  #: when it was requested to end those that somebody ended, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
 
@@ -165,7 +166,16 @@ def list_executions(
         terms = execution_lists.run_terms(connection, [execution.id for execution in page.executions])
         is_empty = not page.executions and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
-    return ListedPage(page=page, origins=origins, silences=silences, terms=terms, unknown=unknown)
+        aborted = [execution.id for execution in page.executions if execution.abort_cause is not None]
+        abort_requests = execution_events.abort_requests(connection, aborted)
+    return ListedPage(
+        page=page,
+        origins=origins,
+        silences=silences,
+        terms=terms,
+        abort_requests=abort_requests,
+        unknown=unknown,
+    )
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:
@@ -222,14 +232,14 @@ def list_events(context: Context, key: ExecutionId, above: int, limit: int) -> E
     )
 
 
-def set_state(context: Context, key: ExecutionId, state: str) -> tuple[Execution, bool]:
+def set_state(context: Context, key: ExecutionId, state: str, by: str | None) -> tuple[Execution, bool]:
     """Archive an execution, or make it active again; returns whether that changed anything."""
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
         if before.state == state:
             return before, False
         kind = "ARCHIVED" if state == "ARCHIVED" else "ACTIVATED"
-        executions.change(connection, before, {"state": state}, kind, context.clock())
+        executions.change(connection, before, {"state": state}, kind, context.clock(), by=by or ANONYMOUS)
         return find_execution(context, connection, key), True
 
 

@@ -24,7 +24,7 @@ from admin.services.field_provenance import with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
-from admin.store import cluster_events, decisions, fleet
+from admin.store import cluster_events, decisions, execution_events, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.executions import Execution, ExecutionId
 from admin.store.given_jobs import given_jobs
@@ -70,6 +70,7 @@ class ExecutionView:
     execution: Execution
     status: Status | None  #: where it stands, if that was asked
     silence: SilenceView | None  #: of its cluster, while it waits or runs there
+    abort_requested_at: datetime | None  #: of one that somebody ended, if its event is kept
 
 
 def view_execution(
@@ -86,7 +87,9 @@ def view_execution(
         heard = fleet.heard(connection, [execution.cluster or ""]) if is_open else {}
         silence = view_silence(context, connection, execution, heard.get(execution.cluster or ""))
         status = _stand(context, connection, execution, silence) if with_status else None
-    return ExecutionView(execution=execution, status=status, silence=silence)
+        aborted = [execution.id] if execution.abort_cause is not None else []
+        requested_at = execution_events.abort_requests(connection, aborted).get(execution.id)
+    return ExecutionView(execution=execution, status=status, silence=silence, abort_requested_at=requested_at)
 
 
 def _stand(context: Context, connection: Connection, execution: Execution, silence: SilenceView | None) -> Status:

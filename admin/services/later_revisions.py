@@ -18,46 +18,18 @@ MOST_LATER = 10
 def later_revisions(connection: Connection, numbers: Iterable[int]) -> dict[int, JsonObject]:
     """Some revisions as details of conflicts show them; one that is no longer kept has its number alone."""
     distinct = set(numbers)
-    kept = revisions.kept_revisions(connection, distinct)
-    return {number: _entry(number, kept.get(number)) for number in distinct}
-
-
-def _entry(number: int, revision: revisions.KeptRevision | None) -> JsonObject:
-    if revision is None:
-        return {"revision": number}
-    rolled_back = {"undone": revision.undone, "restored": revision.restored}
-    kept = {name: number for name, number in rolled_back.items() if number is not None}
-    return {**revision.provenance.as_json(), **kept}
+    kept = revisions.provenance_of(connection, distinct)
+    return {number: kept[number].as_json() if number in kept else {"revision": number} for number in distinct}
 
 
 def later_details(entries: Sequence[JsonObject], count: int) -> JsonObject:
     """What a detail of a conflict says of the later revisions of a row, newest first, where there are several.
 
-    Of a single one, which the detail has the provenance of, it is what that rolled back.
+    Of a single one, which the detail has the provenance of, it is what that rolled back, for older clients.
     """
     if count > 1:
         return {"later": list(entries), "later_count": count}
-    return rolled_back_by(entries[0]) if entries else {}
-
-
-#: What is told of a rollback beside its provenance: the revision that it undid, or the one that it went back to.
-_ROLLED_BACK = {"undone": "of", "restored": "to"}
-
-
-def rolled_back_by(entry: JsonObject) -> JsonObject:
-    """What a revision rolled back, of its entry or of a detail of a conflict; empty where it is no rollback."""
-    return {name: entry[name] for name in _ROLLED_BACK if name in entry}
-
-
-def provenance_in(entry: JsonObject) -> JsonObject:
-    """The provenance of a revision, of its entry."""
-    return {name: value for name, value in entry.items() if name not in _ROLLED_BACK}
-
-
-def describe_rollback(entry: JsonObject) -> str:
-    """` (rollback of revision 7)` after a revision in a sentence; empty where it is no rollback."""
-    rolled_back = rolled_back_by(entry)
-    return "".join(f" (rollback {_ROLLED_BACK[name]} revision {number})" for name, number in rolled_back.items())
+    return {name: entry[name] for entry in entries[:1] for name in ("undone", "restored") if name in entry}
 
 
 def describe_later(entries: Sequence[JsonObject], count: int, now: datetime) -> str:
@@ -70,6 +42,4 @@ def describe_later(entries: Sequence[JsonObject], count: int, now: datetime) -> 
 
 
 def _describe(entry: JsonObject, now: datetime) -> str:
-    fields = provenance_in(entry)
-    shown = Provenance.from_json(fields).describe(now) if "author" in fields else f"revision {fields['revision']}"
-    return f"{shown}{describe_rollback(entry)}"
+    return Provenance.from_json(entry).describe(now) if "author" in entry else f"revision {entry['revision']}"

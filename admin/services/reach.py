@@ -17,7 +17,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
 from admin.services.consequences import ShownConsequence, plan_settings, show_outranking
 from admin.services.context import Context
-from admin.services.field_provenance import find_field_provenance
+from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.known_scopes import scopes_below
 from admin.services.scopes import check_readable
 from admin.store import attributes, revisions
@@ -38,7 +38,8 @@ class Reach:
     outranked: Mapping[Scope, ShownConsequence]  #: what executions go by at scopes that have the value of the row
     last: Scope | None  #: the scope after which the next page begins; None for the last page
     fields: Mapping[str, int] | None  #: the revisions that set the fields of the row; None if not kept
-    provenance: Mapping[int, Provenance]  #: of these, and of the rows that the scopes have
+    set_by: FieldProvenance  #: of the row, of the rows that the scopes have, and of those that they follow instead
+    provenance: Mapping[int, Provenance]  #: of all of these revisions, and of what outranks the row
 
 
 def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, limit: int) -> Reach:
@@ -66,7 +67,15 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
         outranked, outranked_by = _find_outranked(context, connection, kind, row, relations, rows)
         versions = (relation.version for relation in relations if relation.version)
         this = RowVersion(kind.name, row.scope, row.version)
-        set_by = find_field_provenance(context, connection, [this], versions)
+        deciding = {
+            RowVersion(kind.name, origin.scope, origin.version)
+            for relation in relations
+            for origin in relation.origins.values()
+            if origin.version
+        }
+        set_by = find_field_provenance(
+            context, connection, {this, *deciding}, versions, most_rows=max(limit, MOST_ROWS)
+        )
         fields = set_by.fields.get(this)
     last = places[limit - 1] if len(places) > limit else None
     return Reach(
@@ -77,6 +86,7 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
         outranked=outranked,
         last=last,
         fields=fields.revisions if fields and fields.revisions else None,
+        set_by=set_by,
         provenance={**set_by.provenance, **outranked_by},
     )
 

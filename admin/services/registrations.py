@@ -94,7 +94,7 @@ def register_launch_plan(
             revisions.lock_head(connection)  # serializes activations
         stored, is_new = _register(connection, launch_plans, new, dry_run=dry_run)
         if active and is_new and not dry_run:
-            registrations.set_state(connection, identifier, ACTIVE, now)
+            registrations.set_state(connection, identifier, ACTIVE, now, authorship)
         return stored, is_new
 
 
@@ -223,14 +223,19 @@ def _not_found(connection: Connection, table: Table, identifier: Identifier) -> 
     return error(reason, details=[{"field": "name", "reason": reason, "closest": list(near)}])
 
 
-def _with_inputs(connection: Connection, table: Table, page: list[Registered]) -> list[Registered]:
-    """Launch plans with the inputs that they expect; workflows as they are."""
+def _with_details(connection: Connection, table: Table, page: list[Registered]) -> list[Registered]:
+    """Launch plans with the inputs that they expect, and who set their state; workflows as they are."""
     if table is workflows:
         return page
     targets = [Identifier(**plan.spec["workflow_id"]) for plan in page]
     specs = registrations.workflow_specs(connection, targets)
+    state_set_by = registrations.last_activations(connection, (plan.id for plan in page))
     return [
-        replace(plan, expected_inputs=expected_inputs(plan.spec, specs.get(target, {})))
+        replace(
+            plan,
+            expected_inputs=expected_inputs(plan.spec, specs.get(target, {})),
+            state_set_by=state_set_by.get(plan.id),
+        )
         for plan, target in zip(page, targets, strict=True)
     ]
 
@@ -238,7 +243,7 @@ def _with_inputs(connection: Connection, table: Table, page: list[Registered]) -
 def _get(table: Table, context: Context, identifier: Identifier) -> Registered:
     """One version."""
     with context.database.reading() as connection:
-        return _with_inputs(connection, table, [_find(context, connection, table, identifier)])[0]
+        return _with_details(connection, table, [_find(context, connection, table, identifier)])[0]
 
 
 get_workflow = partial(_get, workflows)
@@ -251,7 +256,7 @@ def get_active(context: Context, identifier: Identifier) -> Registered:
         newest = _find(context, connection, launch_plans, identifier)
         active = registrations.latest(connection, launch_plans, identifier, ACTIVE)
         if active is not None:
-            return _with_inputs(connection, launch_plans, [active])[0]
+            return _with_details(connection, launch_plans, [active])[0]
     raise LaunchPlanNotFound(
         f"No version of the launch plan '{identifier.name}' is active; the newest is '{newest.id.version}'. "
         f"`rainbowctl update launchplan {identifier.name} --version {newest.id.version} --activate` activates it."
@@ -266,7 +271,7 @@ def _list(
     with context.database.reading() as connection:
         check_readable(context, connection, Scope(project=conditions.project, domain=conditions.domain))
         page = registrations.page(connection, table, conditions, after, limit + 1)
-        page = _with_inputs(connection, table, page)
+        page = _with_details(connection, table, page)
     last = page[limit - 1] if len(page) > limit else None
     return page[:limit], (last.id.name, last.row_id) if last else None
 
@@ -275,13 +280,16 @@ list_workflows = partial(_list, workflows)
 list_launch_plans = partial(_list, launch_plans)
 
 
-def set_launch_plan_state(context: Context, identifier: Identifier, state: str) -> tuple[Registered, bool]:
+def set_launch_plan_state(
+    context: Context, identifier: Identifier, state: str, authorship: Authorship
+) -> tuple[Registered, bool]:
     """Activate or deactivate a version of a launch plan; the second value says whether that changed anything."""
     with context.database.writing() as connection:
         revisions.lock_head(connection)  # serializes activations
         before = _find(context, connection, launch_plans, identifier)
         _check_open(context, connection, before.id)
         if before.state != state:
-            registrations.set_state(connection, before.id, state, context.clock())
-        after = registrations.get(connection, launch_plans, before.id)
-    return after or before, before.state != state
+            registrations.set_state(connection, before.id, state, context.clock(), authorship)
+        after = registrations.get(connection, launch_plans, before.id) or before
+        state_set_by = registrations.last_activations(connection, [after.id]).get(after.id)
+    return replace(after, state_set_by=state_set_by), before.state != state

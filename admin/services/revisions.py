@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, net_changes
+from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.errors import NotFound, RevisionNotFound, RevisionPruned
 from admin.services.context import Context
+from admin.services.later_revisions import MOST_LATER
 from admin.services.scopes import check_existed
 from admin.services.waiting import Wait
 from admin.store import revisions, row_changes
@@ -48,13 +50,26 @@ def list_revisions(
     return RevisionPage(revisions=tuple(page[:limit]), head=head, oldest=oldest, next_number=next_number)
 
 
-def get_revision(context: Context, number: int) -> tuple[Revision, list[RowChange]]:
+@dataclass(frozen=True, kw_only=True)
+class RevisionView:
     """One revision with the rows it changed."""
+
+    revision: Revision
+    changes: list[RowChange]
+    rolled_back_by: list[Provenance]  #: the newest later revisions that rolled it, or rows of it, back
+
+
+def get_revision(context: Context, number: int) -> RevisionView:
+    """One revision with the rows it changed, and by which ones it was rolled back."""
     with context.database.reading() as connection:
         revision = revisions.get(connection, number)
         if revision is None:
             raise not_found(connection, number)
-        return revision, row_changes.changes_of(connection, number)
+        return RevisionView(
+            revision=revision,
+            changes=row_changes.changes_of(connection, number),
+            rolled_back_by=revisions.rollbacks_of(connection, number, MOST_LATER),
+        )
 
 
 def difference(context: Context, start: int, end: int) -> list[RowChange]:

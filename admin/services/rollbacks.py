@@ -23,8 +23,6 @@ from admin.services.later_revisions import (
     describe_later,
     later_details,
     later_revisions,
-    provenance_in,
-    rolled_back_by,
 )
 from admin.services.revisions import check_number, not_found
 from admin.services.scopes import check_readable
@@ -86,19 +84,18 @@ class LaterChanges:
 
     def _detail(self, change: RowChange, entries: Mapping[int, JsonObject]) -> JsonObject:
         last = entries.get(change.revision, {})
-        provenance = provenance_in(last)
         later = [entries[number] for number in self._newest(change) if number in entries]
         return {
             **_row(change),
             "changed_by_revision": change.revision,
-            **({"provenance": provenance} if "author" in provenance else {}),
+            **({"provenance": last} if "author" in last else {}),
             **({"rolled_back": True} if last.get("undone") == self.number else {}),
             **(later_details(later, len(self._revisions[change.key])) if later else {}),
         }
 
     def describe(self, change: RowChange, detail: JsonObject, now: datetime) -> str:
         """A row that was changed again, and by which revisions."""
-        entries = detail.get("later") or [{**_last(detail), **rolled_back_by(detail)}]
+        entries = detail.get("later") or [_last(detail)]
         return f"{change.key} by {describe_later(entries, detail.get('later_count', 1), now)}"
 
     def _newest(self, change: RowChange) -> list[int]:
@@ -120,7 +117,7 @@ def _changed_since(
     count = f" Its other rows ({len(unchanged)}) can be undone alone (--restorable)." if unchanged else ""
     last, now = {change.revision for change in since.changed}, context.clock()
     if len(last) == 1 and all(detail.get("rolled_back") for detail in details):
-        by = describe_later([_last(details[0])], 1, now)
+        by = describe_later([{**_last(details[0]), "undone": None}], 1, now)  # what it undid is said already
         message = (
             f"Revision {since.number} was rolled back already, by {by}.{count} To make its change again, roll back "
             f"revision {details[0]['changed_by_revision']}."

@@ -24,7 +24,7 @@ from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
 from admin.store import cluster_events, registrations, retention, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
-from admin.store.registrations import Registration, RegistrationFilter, launch_plans, workflows
+from admin.store.registrations import Registration, RegistrationFilter, activations, launch_plans, workflows
 from admin.store.revisions import Revision, RevisionFilter
 
 _Item = Revision | ClusterEvent | Registration
@@ -97,6 +97,7 @@ class Position(NamedTuple):
     event: int | None = None
     workflow: int | None = None
     launch_plan: int | None = None
+    activation: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +164,7 @@ def _find(
         filters = conditions.registrations()
         yield registrations.registered(connection, workflows, filters, position.workflow, limit)
         yield registrations.registered(connection, launch_plans, filters, position.launch_plan, limit)
+        yield registrations.registered(connection, activations, filters, position.activation, limit)
 
 
 def _entry(item: _Item, changes: Mapping[int, Sequence[RowChange]], deadlines: Mapping[int, datetime]) -> Entry:
@@ -222,8 +224,12 @@ def _position_after(page: Sequence[_Item], before: Position) -> Position:
     return position
 
 
+#: The fields of a position of what is registered, by table.
+_REGISTRATIONS = {workflows.name: "workflow", launch_plans.name: "launch_plan", activations.name: "activation"}
+
+
 def _source(item: _Item) -> str:
     """The field of a position that an entry moves."""
     if isinstance(item, Registration):
-        return "workflow" if item.table == workflows.name else "launch_plan"
+        return _REGISTRATIONS[item.table]
     return "revision" if isinstance(item, Revision) else "event"

@@ -12,6 +12,7 @@ from sqlalchemy import (
     select,
 )
 
+from admin.core.executions.lifecycle import Phase
 from admin.core.json_text import JsonObject
 from admin.store.batches import insert_all
 from admin.store.execution_tables import execution_events, executions
@@ -62,6 +63,8 @@ def attempt_events(connection: Connection, execution_id: int, limit: int) -> lis
 CONFIRMED = "CONFIRMED"
 #: The type of the event of an agent that has an attempt no longer and has not reported the end of its job.
 DROPPED = "DROPPED"
+#: The types of the events by which somebody ends an execution; an agent's report of the end is by nobody.
+_ABORTS = (Phase.ABORTING.value, Phase.ABORTED.value)
 #: Executions whose records are read at once, and the newest records of these that are.
 _BATCH, _MOST_RECORDS = 500, 5000
 
@@ -101,6 +104,19 @@ def last_time(connection: Connection, execution_id: int, kind: str, before: int)
     query = select(func.max(_event_columns.at)).where(*is_event, _event_columns.number < before)
     time: datetime | None = connection.execute(query).scalar_one()
     return time
+
+
+def abort_requests(connection: Connection, ids: Iterable[int]) -> dict[int, datetime]:
+    """When it was last requested to end some executions, by their ids; those whose event is not kept are left out."""
+    requested = list(ids)
+    if not requested:
+        return {}
+    is_request = (_event_columns.type.in_(_ABORTS), _event_columns.by.is_not(None))
+    query = select(_event_columns.execution_id, func.max(_event_columns.at).label("at")).group_by(
+        _event_columns.execution_id
+    )
+    rows = connection.execute(query.where(_event_columns.execution_id.in_(requested), *is_request))
+    return {row.execution_id: row.at for row in rows}
 
 
 def last_event(connection: Connection) -> int:

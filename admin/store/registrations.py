@@ -19,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     func,
+    insert,
     literal_column,
     or_,
     select,
@@ -27,8 +28,9 @@ from sqlalchemy import (
     update,
 )
 
-from admin.core.changes import UNKNOWN
+from admin.core.changes import UNKNOWN, Authorship
 from admin.core.json_text import JsonObject
+from admin.core.provenance import Provenance
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
 from admin.store.keys import KeyedQuery, within
@@ -67,6 +69,22 @@ launch_plans = Table(
     UniqueConstraint(*_KEY),
     Index("ix_launch_plans_created_at", "created_at", "id"),
 )
+#: Every activation and deactivation of a version of a launch plan; none of before they were recorded.
+activations = Table(
+    "launch_plan_activations",
+    metadata,
+    Column("id", RowId, primary_key=True, autoincrement=True),
+    *(Column(name, Text, nullable=False) for name in _KEY),
+    Column("workflow", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("replaced_by", Text),  # the version whose activation made this one inactive
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("claimed_by", Text),
+    Column("message", Text),
+    Index("ix_launch_plan_activations_version", *_KEY, "id"),
+    Index("ix_launch_plan_activations_created_at", "created_at", "id"),
+)
 #: The condition of the indexes of active launch plans; no parameter, for a database must know that it is the same.
 IS_ACTIVE = launch_plans.c.state == literal_column(f"'{ACTIVE}'")
 for _name, _columns_of_index in (
@@ -98,6 +116,10 @@ _JOBS_OF = KeyedQuery(
 #: Of very many workflows only what they ask for is read, and not all of their jobs.
 _RESOURCES = select(*(workflows.c[name] for name in _KEY), workflows.c.spec["job", "resources"].label("resources"))
 _RESOURCES_OF = KeyedQuery(_RESOURCES, [workflows.c[name] for name in _KEY])
+_LAST_ACTIVATION_OF = KeyedQuery(
+    select(func.max(activations.c.id)).group_by(*(activations.c[name] for name in _KEY)),
+    [activations.c[name] for name in _KEY],
+)
 _NEWEST_OF = KeyedQuery(
     select(func.max(workflows.c.id)).group_by(*(workflows.c[name] for name in _NAMED)),
     [workflows.c[name] for name in _NAMED],
@@ -120,6 +142,7 @@ class Registered:
     updated_at: datetime | None = None
     row_id: int = 0
     expected_inputs: JsonObject | None = None  #: of a launch plan, where they were looked up
+    state_set_by: Provenance | None = None  #: who set its state, where that was looked up and recorded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +208,7 @@ def page(
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """That a version was registered: by whom, when and why."""
+    """That a version was registered, or made active or inactive: by whom, when and why."""
 
     table: str  #: the name of its table
     number: int  #: of its row
@@ -195,6 +218,8 @@ class Registration:
     author: str
     claimed_by: str | None
     message: str | None
+    state: str | None = None  #: that a launch plan's version was given
+    replaced_by: str | None = None  #: the version whose activation made this one inactive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,12 +238,13 @@ class RegistrationFilter:
 def registered(
     connection: Connection, table: Table, filters: RegistrationFilter, below: int | None, limit: int
 ) -> list[Registration]:
-    """The registrations of workflows or launch plans, newest first, below a number if one is given."""
-    is_plan = table is launch_plans
+    """The registrations of workflows or launch plans, or activations, newest first, below a number if one is given."""
+    is_plan = table is not workflows
     if filters.launch_plan is not None and not is_plan:
         return []
-    columns = (table.c[name] for name in (*_KEY, "id", "created_at", "author", "claimed_by", "message"))
-    query = select(*columns, *([table.c.workflow] if is_plan else [])).where(*_timeline_conditions(table, filters))
+    names = [*_KEY, "id", "created_at", "author", "claimed_by", "message", *(["workflow"] if is_plan else [])]
+    names += ["state", "replaced_by"] if table is activations else []
+    query = select(*(table.c[name] for name in names)).where(*_timeline_conditions(table, filters))
     if below is not None:
         query = query.where(table.c.id < below)
     rows = connection.execute(query.order_by(table.c.id.desc()).limit(limit))
@@ -232,6 +258,7 @@ def registered(
             author=row.author,
             claimed_by=row.claimed_by,
             message=row.message,
+            **({"state": row.state, "replaced_by": row.replaced_by} if table is activations else {}),
         )
         for row in rows
     ]
@@ -239,7 +266,7 @@ def registered(
 
 def _timeline_conditions(table: Table, filters: RegistrationFilter) -> Iterator[ColumnElement[bool]]:
     names = {"project": filters.project, "domain": filters.domain, "name": filters.workflow}
-    if table is launch_plans:
+    if table is not workflows:
         names |= {"name": filters.launch_plan, "workflow": filters.workflow}
     yield from (table.c[column] == name for column, name in names.items() if name is not None)
     if filters.actor is not None:
@@ -248,10 +275,10 @@ def _timeline_conditions(table: Table, filters: RegistrationFilter) -> Iterator[
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:
-    """Who made the newest registrations: the authors and the names that callers gave."""
+    """Who made the newest registrations and activations: the authors and the names that callers gave."""
     queries = (
         select(table.c.author, table.c.claimed_by).order_by(table.c.id.desc()).limit(limit)
-        for table in (workflows, launch_plans)
+        for table in (workflows, launch_plans, activations)
     )
     return {name for query in queries for names in connection.execute(query) for name in names if name}
 
@@ -296,14 +323,56 @@ def versions(connection: Connection, table: Table, identifier: Identifier) -> li
     return list(connection.execute(query).scalars())
 
 
-def set_state(connection: Connection, identifier: Identifier, state: str, now: datetime) -> None:
+def set_state(
+    connection: Connection, identifier: Identifier, state: str, now: datetime, authorship: Authorship
+) -> None:
     """Activate or deactivate a launch plan's version; at most one version of a name is active."""
+    named = _named(launch_plans, identifier)
+    is_this = launch_plans.c.version == identifier.version
     if state == ACTIVE:
-        others = (*_named(launch_plans, identifier), launch_plans.c.state == ACTIVE)
+        others = (*named, launch_plans.c.state == ACTIVE, ~is_this)
+        _record_activations(connection, others, INACTIVE, now, authorship, replaced_by=identifier.version)
         connection.execute(update(launch_plans).where(*others).values(state=INACTIVE, updated_at=now))
-    this = (*_named(launch_plans, identifier), launch_plans.c.version == identifier.version)
-    connection.execute(update(launch_plans).where(*this).values(state=state, updated_at=now))
+    # A version that was registered as active has its author already.
+    _record_activations(connection, (*named, is_this, launch_plans.c.state != state), state, now, authorship)
+    connection.execute(update(launch_plans).where(*named, is_this).values(state=state, updated_at=now))
     _bump_number(connection)
+
+
+def _record_activations(
+    connection: Connection,
+    conditions: Iterable[ColumnElement[bool]],
+    state: str,
+    now: datetime,
+    authorship: Authorship,
+    replaced_by: str | None = None,
+) -> None:
+    """Record who gives some versions of launch plans a state."""
+    values = {
+        "state": state,
+        "replaced_by": replaced_by,
+        "created_at": now,
+        "author": authorship.author,
+        "claimed_by": authorship.claimed_by,
+        "message": authorship.message,
+    }
+    versions = connection.execute(select(*(launch_plans.c[name] for name in (*_KEY, "workflow"))).where(*conditions))
+    rows = [{**row._asdict(), **values} for row in versions]
+    if rows:
+        connection.execute(insert(activations), rows)
+
+
+def last_activations(connection: Connection, identifiers: Iterable[Identifier]) -> dict[Identifier, Provenance]:
+    """Who gave some versions of launch plans their state, as far as that was recorded."""
+    keys = [tuple(vars(identifier)[name] for name in _KEY) for identifier in set(identifiers)]
+    ids = [row[0] for row in _LAST_ACTIVATION_OF.execute(connection, keys)] if keys else []
+    rows = connection.execute(select(activations).where(activations.c.id.in_(ids))) if ids else ()
+    return {
+        build(Identifier, row): Provenance(
+            author=row.author, claimed_by=row.claimed_by, at=row.created_at, message=row.message
+        )
+        for row in rows
+    }
 
 
 def active_plans_of(connection: Connection, keys: Iterable[PlaceKey]) -> dict[PlaceKey, Registered]:

@@ -25,6 +25,10 @@ revisions = Table(
     Index("ix_revisions_created_at", "created_at", "number"),
 )
 
+#: Rollbacks are few; other writes do not pay for this index.
+IS_ROLLBACK = text("(undone IS NOT NULL OR restored IS NOT NULL)")
+Index("ix_revisions_rollbacks", revisions.c.number, postgresql_where=IS_ROLLBACK, sqlite_where=IS_ROLLBACK)
+
 revision_changes = Table(
     "revision_changes",
     metadata,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, union
 
@@ -14,7 +13,15 @@ from admin.core.fleet.memberships import regrouped_clusters
 from admin.core.provenance import Provenance
 from admin.store.batches import Insertion
 from admin.store.keys import within
-from admin.store.revision_tables import IS_NAMED, ROW_KEY, member_changes, revision_changes, revision_head, revisions
+from admin.store.revision_tables import (
+    IS_NAMED,
+    IS_ROLLBACK,
+    ROW_KEY,
+    member_changes,
+    revision_changes,
+    revision_head,
+    revisions,
+)
 from admin.store.sql_types import AnyRow, build
 
 _HEAD_ID = 1
@@ -181,40 +188,53 @@ def get(connection: Connection, number: int) -> Revision | None:
     return next((revision for revision in revisions_above if revision.number == number), None)
 
 
-class KeptRevision(NamedTuple):
-    """A revision without its changes."""
-
-    provenance: Provenance
-    undone: int | None  #: the revision that it rolled back, if it is a rollback
-    restored: int | None  #: the revision that it went back to, if it is such a rollback
-
-
-def kept_revisions(connection: Connection, numbers: Iterable[int]) -> dict[int, KeptRevision]:
-    """Those of some revisions that are still kept, by number."""
-    distinct = set(numbers)
-    rows = connection.execute(_SELECT_SOME, {"numbers": sorted(distinct)}) if distinct else ()
-    return {
-        row.number: KeptRevision(
-            Provenance(
-                revision=row.number,
-                author=row.author,
-                claimed_by=row.claimed_by,
-                at=row.created_at,
-                message=row.message,
-            ),
-            row.undone,
-            row.restored,
-        )
-        for row in rows
-    }
-
-
 def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
     """By whom, when and why some revisions were made; those that are no longer kept are left out."""
-    return {number: revision.provenance for number, revision in kept_revisions(connection, numbers).items()}
+    distinct = set(numbers)
+    rows = connection.execute(_SELECT_SOME, {"numbers": sorted(distinct)}) if distinct else ()
+    return {row.number: _provenance(row) for row in rows}
+
+
+def rollbacks_of(connection: Connection, number: int, limit: int) -> list[Provenance]:
+    """The newest later revisions that rolled back a revision, or rows of it to before, newest first."""
+    rows = connection.execute(_ROLLBACKS_OF, {"number_": number, "most": limit})
+    return [_provenance(row) for row in rows]
+
+
+def _provenance(row: AnyRow) -> Provenance:
+    return Provenance(
+        revision=row.number,
+        author=row.author,
+        claimed_by=row.claimed_by,
+        at=row.created_at,
+        message=row.message,
+        undone=row.undone,
+        restored=row.restored,
+    )
 
 
 _SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
+_rolled_back = revision_changes.alias("rolled_back")
+_ROLLBACKS_OF = (
+    select(revisions)
+    .where(
+        IS_ROLLBACK,
+        revisions.c.number > bindparam("number_"),
+        or_(
+            revisions.c.undone == bindparam("number_"),
+            and_(
+                revisions.c.restored < bindparam("number_"),
+                exists().where(
+                    _rolled_back.c.revision == bindparam("number_"),
+                    _changes.revision == revisions.c.number,
+                    *(column == _rolled_back.c[column.name] for column in ROW_KEY),
+                ),
+            ),
+        ),
+    )
+    .order_by(revisions.c.number.desc())
+    .limit(bindparam("most"))
+)
 
 
 def _revision(row: AnyRow) -> Revision:

@@ -36,10 +36,18 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
     return show_name(ANONYMOUS, None if name == ANONYMOUS else name) if name else ""
 
 
+#: What provenance is of.
+_NUMBERED = ("revision", "event")
+
+
 def describe_provenance(printer: Printer, provenance: Document) -> str:
-    """`revision 41, anonymous (says ana), 3 d 4 h ago, 'cap memory'`; wide output has the time itself."""
+    """
+    `revision 41, anonymous (says ana), 3 d 4 h ago, 'cap memory'`; wide output has the time itself.
+
+    A rollback has what it rolled back: `revision 42 (rollback of 41), …`.
+    """
     parts = [
-        *(f"{noun} {provenance[noun]}" for noun in ("revision", "event") if provenance.get(noun)),
+        *(f"{noun} {provenance[noun]}{_rolled_back(provenance)}" for noun in _NUMBERED if provenance.get(noun)),
         "which is no longer kept" if provenance.get("kept") is False else "",
         show_name(provenance.get("author"), provenance.get("claimed_by")),
         printer.when(provenance.get("at")),
@@ -90,10 +98,11 @@ def describe_later(printer: Printer, detail: Document) -> str:
     """The revisions that changed a row again, of a detail of a conflict, newest first; empty where none is known."""
     number = detail.get("changed_by_revision")
     last = detail.get("provenance") or ({"revision": number} if number else None)
-    if last and not detail.get("rolled_back"):  # that is said already
-        last = {**last, "undone": detail.get("undone"), "restored": detail.get("restored")}
+    if last:  # of a rollback of what is asked about that is said already
+        rolled_back = {"undone": detail.get("undone"), "restored": detail.get("restored")}
+        last = {**last, **({"undone": None} if detail.get("rolled_back") else rolled_back)}
     later = detail.get("later") or ([last] if last else [])
-    parts = [f"{describe_provenance(printer, entry)}{_rolled_back(entry)}" for entry in later]
+    parts = [describe_provenance(printer, entry) for entry in later]
     rest = int(detail.get("later_count") or len(later)) - len(later)
     return "; by ".join([*parts, *([f"{rest} more before"] if rest else [])])
 
@@ -103,11 +112,11 @@ def _rolled_back(revision: Document) -> str:
     return f" ({rollback})" if rollback else ""
 
 
-def describe_rollback(revision: Document) -> str:
-    """What a rollback rolled back: `rollback of revision 7`; empty for any other revision."""
+def describe_rollback(revision: Document, noun: str = "") -> str:
+    """What a rollback rolled back: `rollback of 7`, or with a noun before the number; empty for other revisions."""
     if revision.get("undone"):
-        return f"rollback of revision {revision['undone']}"
-    return f"rollback to revision {revision['restored']}" if revision.get("restored") is not None else ""
+        return f"rollback of {noun}{revision['undone']}"
+    return f"rollback to {noun}{revision['restored']}" if revision.get("restored") is not None else ""
 
 
 def describe_field_origin(

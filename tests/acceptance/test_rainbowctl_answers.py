@@ -52,9 +52,16 @@ def test_the_reach_of_a_row(shell: Shell) -> None:
         "says_the_same": "says the same again",
         "follows_another": "follows another row",
     }
+    other = next(entry for entry in answer["scopes"] if entry.get("workflow") == "other" and "version" in entry)
+
+    def decided_by(entry: dict[str, Any]) -> str:
+        if entry["relation"] == "follows_another":
+            assert entry["origins"]["value"]["workflow"] == "other"
+            return f"{place_of(other)} ({set_by(answer, other)})"
+        return set_by(answer, entry) or "-"
+
     expected = [
-        [entry["level"], place_of(entry), words[entry["relation"]], set_by(answer, entry) or "-"]
-        for entry in answer["scopes"]
+        [entry["level"], place_of(entry), words[entry["relation"]], decided_by(entry)] for entry in answer["scopes"]
     ]
     assert [cells(row) for row in rows] == expected
     assert "No execution-cluster-label is set" in shell.refused(3, command.replace("staging", "production"))

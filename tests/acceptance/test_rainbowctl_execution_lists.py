@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from ctl.cli.output import Printer
 from tests.support.fleets import register, shell_with_fleet
 from tests.support.shells import Shell
 from tests.support.waiting import wait_until
@@ -200,7 +201,10 @@ def test_an_execution_is_archived_and_brought_back(shell: Shell, here: str) -> N
     update = f"rainbowctl update execution old {here}"
     assert shell.run(f"{update} --archive --dryRun").err.endswith("would be ARCHIVED. Dry run: nothing was written.\n")
     assert named(shell, here) == ["old"]
-    shell.ok(f"{update} --archive")
+    shell.ok(f"{update} --archive", LOGNAME="olga")
+    archived = json.loads(shell.ok(f"rainbowctl get execution-event old {here} -o json"))[-1]
+    assert (archived["type"], archived["author"], archived["claimed_by"]) == ("ARCHIVED", "anonymous", "olga")
+    assert "anonymous (says olga)" in shell.ok(f"rainbowctl get execution-event old {here}").splitlines()[-1]
     assert named(shell, here) == []
     assert named(shell, f"{here} --state archived") == ["old"]
     assert named(shell, f"{here} --filter.fieldSelector state=1") == ["old"]
@@ -219,6 +223,10 @@ def test_executions_are_ended_by_name_and_finished_ones_are_said_to_be(shell: Sh
     assert (done.status, done.err) == (0, f"Ended execution {project}/development/a: it is ABORTED.\n")
     execution = shell.rest("GET", f"executions/{project}/development/a")
     assert execution["closure"]["abort_metadata"]["cause"] == "wrong inputs"
+    header, row = shell.ok(f"rainbowctl get execution {here} --cause cancelled -o wide").splitlines()
+    requested_at = execution["closure"]["abort_metadata"]["requested_at"]
+    shown = row[header.index("ABORT REQUESTED") :].split("  ")[0]
+    assert shown == Printer(format="wide").when(requested_at)
     done = shell.run(f"rainbowctl delete execution a b {here}")
     assert done.status == 0
     assert f"Execution {project}/development/a is ABORTED already: nothing was done." in done.err

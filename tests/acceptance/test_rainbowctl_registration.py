@@ -211,8 +211,9 @@ def test_versions_and_the_history_tell_who_registered_them_and_why(shell: Shell)
     wide = cells(shell.ok("rainbowctl get workflow -o wide"))
     assert wide[0][5:] == ["CREATED AT", "CREATED BY", "WHY"]
     assert [row[6:] for row in wide[1:]] == [["anonymous (says rita)", "a second one"], by]
-    assert cells(shell.ok("rainbowctl get launchplan nightly"))[1][6:] == ["anonymous (says otto)", "-"]
-    assert cells(shell.ok("rainbowctl get launchplan -o wide"))[1][6:] == ["anonymous (says otto)", "-"]
+    for flags in ("nightly", "-o wide"):
+        cells_of_plan = cells(shell.ok(f"rainbowctl get launchplan {flags}"))[1]
+        assert cells_of_plan[6:] == ["anonymous (says otto)", *"----"], "nobody has set its state since"
     document = json.loads(shell.ok("rainbowctl get workflow train --latest -o json"))
     assert (document["author"], document["claimed_by"], document["message"]) == ("anonymous", "rita", "larger batches")
     selected = shell.ok(
@@ -291,6 +292,40 @@ def test_launch_plans_are_listed_shown_and_activated(shell: Shell) -> None:
         terminal.wait_for("Write this? [y/N] ")
         terminal.type("n\n")
         assert terminal.finish().status == 1
+
+
+def test_who_activated_a_launch_plan_and_why_is_kept(shell: Shell) -> None:
+    project = shell.environment["RAINBOW_PROJECT"]
+    shell.ok("rainbowctl create workflow --file - --version w", stdin=TRAIN)
+    for version in ("v1", "v2"):
+        shell.ok(f"rainbowctl create launchplan --file - --version {version}", stdin=NIGHTLY, LOGNAME="otto")
+    update = "rainbowctl update launchplan nightly --force --version"
+    shell.ok(f"{update} v1 --activate", LOGNAME="otto")
+    shell.ok(f"{update} v2 --activate -m 'twice as fast'", LOGNAME="olga")
+    header, *rows = cells(shell.ok("rainbowctl get launchplan nightly"))
+    assert header[-3:] == ["STATE SET", "STATE SET BY", "STATE WHY"]
+    by_olga = ["anonymous (says olga)", "twice as fast"]
+    assert [[row[0], row[3], *row[-2:]] for row in rows] == [["v2", "ACTIVE", *by_olga], ["v1", "INACTIVE", *by_olga]]
+    listed = json.loads(shell.ok("rainbowctl get launchplan nightly -o json"))
+    assert listed == shell.rest("GET", f"launch_plans/{project}/development/nightly")["launch_plans"]
+    assert listed[0]["state_set_by"]["claimed_by"] == "olga"
+    history = f"rainbowctl history --source registration -p {project} -d development --author"
+    plan = f"launch plan {project}/development/nightly version"
+    assert [row[2:] for row in cells(shell.ok(f"{history} olga"))[1:]] == [
+        [by_olga[0], f"activated {plan} v2 of workflow train", by_olga[1]],
+        [by_olga[0], f"deactivated {plan} v1 of workflow train, replaced by v2", by_olga[1]],
+    ]
+    entries = json.loads(shell.ok(f"{history} otto -o json"))
+    assert entries == shell.rest("GET", f"timeline?source=registration&project={project}&actor=otto")["entries"]
+    assert [(entry["type"], entry["id"]["version"]) for entry in entries] == [
+        ("LAUNCH_PLAN_ACTIVATED", "v1"),
+        ("LAUNCH_PLAN_REGISTERED", "v2"),
+        ("LAUNCH_PLAN_REGISTERED", "v1"),
+    ]
+    shell.ok(f"{update} v2 --archive -m 'wrong results'", LOGNAME="rita")
+    assert cells(shell.ok("rainbowctl get launchplan nightly --version v2"))[1][-1] == "wrong results"
+    names = shell.ok(f"{history} rita -o name")
+    assert names == f"launchplan/{path(shell, 'nightly', 'v2')}\n"
 
 
 def test_a_file_for_an_execution_is_written_and_not_overwritten(shell: Shell) -> None:

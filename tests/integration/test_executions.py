@@ -363,6 +363,10 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
     assert (ended["phase"], ended["changed"]) == ("ABORTED", True)
     assert ok(shared.delete(path, json={"cause": "again"})) == {**ended, "changed": False}
     stored = execution(shared, "e", project)
+    [listed] = get(shared, f"executions/{project}/development")["executions"]
+    assert listed["closure"] == stored["closure"]
+    requested_at = stored["closure"]["abort_metadata"].pop("requested_at")
+    assert requested_at == get(shared, f"executions/{project}/development/e/events")["events"][1]["at"]
     assert (stored["closure"]["abort_metadata"], stored["closure"]["reason"]) == (
         {"cause": "no longer needed", "principal": "ann", "author": "anonymous", "claimed_by": "ann"},
         {"code": "TERMINATED", "message": "no longer needed"},
@@ -370,8 +374,9 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
     assert stored["closure"]["finished_at"] >= stored["closure"]["created_at"]
     for state, changed in (("EXECUTION_ARCHIVED", True), ("ARCHIVED", False), (1, False), ("EXECUTION_ACTIVE", True)):
         assert ok(shared.put(path, json={"state": state}))["changed"] is changed
-    ok(shared.put(path, json={"state": "ARCHIVED"}))
+    ok(shared.put(path, json={"state": "ARCHIVED", "claimed_by": "bob"}))
     refused(shared.put(path, json={"state": "GONE"}), 400, "invalid_request", "state")
+    refused(shared.put(path, json={"state": "ACTIVE", "claimed_by": "a\0b"}), 400, "invalid_request", "claimed_by")
     listing = f"executions/{project}/development"
     assert get(shared, listing)["executions"] == []
     assert [execution["state"] for execution in get(shared, f"{listing}?state=ARCHIVED")["executions"]] == ["ARCHIVED"]
@@ -385,7 +390,12 @@ def test_an_execution_is_terminated_once_and_archived_and_brought_back(shared: F
         (5, "ARCHIVED", "ABORTED"),
     ]
     assert (events[0]["cluster"], events[0]["reason"]["code"], events[1]["by"]) == ("gpu-1", "CLUSTER_EXPECTED", "ann")
-    assert (events[1]["author"], events[1]["claimed_by"], "author" in events[2]) == ("anonymous", "ann", False)
+    assert (events[1]["author"], events[1]["claimed_by"]) == ("anonymous", "ann")
+    assert [(event["author"], event.get("claimed_by")) for event in events[2:]] == [
+        ("anonymous", None),
+        ("anonymous", None),
+        ("anonymous", "bob"),
+    ]
     assert (events[0]["author"], events[0]["by"], "claimed_by" in events[0]) == ("anonymous", "anonymous", False)
     page = get(shared, f"{listing}/e/events?limit=2")
     assert page["events"] + get(shared, f"{listing}/e/events?token={page['token']}")["events"] == events

@@ -18,6 +18,7 @@ from admin.core.changes import RowKey
 from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.decisions import WAITS_FOR_ROOM
+from admin.core.registrations import Identifier
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.services.context import Context
 from admin.store import (
@@ -48,7 +49,7 @@ from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
 from admin.store.fleet_tables import moved_clusters
 from admin.store.leases import SilentClusters
-from admin.store.registrations import RegistrationFilter, launch_plans, workflows
+from admin.store.registrations import RegistrationFilter, activations, launch_plans, workflows
 from admin.store.revisions import RevisionFilter
 from admin.store.shares import Window
 from bench.finished import add_finished
@@ -547,6 +548,7 @@ HISTORY: dict[str, tuple[Call, str]] = {
         lambda c: row_changes.definition_changes_since(c, "POOL", "pool-3", NOW - 5 * MINUTE, 100),
         "_changes_name",
     ),
+    "rollbacks": (lambda c: revisions.rollbacks_of(c, 10, 10), "s_rollbacks"),
     "since-a-time": (lambda c: revisions.page(c, RevisionFilter(after=NOW - 5 * MINUTE), None, 20), "s_created_at"),
     "before-a-time": (
         lambda c: revisions.page(c, RevisionFilter(before=NOW - (REVISIONS - 5) * MINUTE), None, 20),
@@ -631,8 +633,11 @@ def test_what_moved_from_or_to_a_cluster_is_found_without_other_events(context: 
 
 
 REGISTRATIONS = {
-    "of-a-name": (RegistrationFilter(project="p3", domain="d", workflow="w"), "_project_domain_name|autoindex"),
-    "of-a-project": (RegistrationFilter(project="p3"), "_project_domain_name|autoindex"),
+    "of-a-name": (
+        RegistrationFilter(project="p3", domain="d", workflow="w"),
+        "_project_domain_name|autoindex|_activations_version",
+    ),
+    "of-a-project": (RegistrationFilter(project="p3"), "_project_domain_name|autoindex|_activations_version"),
     "since-a-time": (RegistrationFilter(after=NOW - 5 * MINUTE), "_created_at"),
     "before-a-time": (RegistrationFilter(before=NOW - 3995 * MINUTE), "_created_at"),
 }
@@ -649,11 +654,14 @@ def registered(context: Context) -> Context:
         connection.execute(insert(workflows), rows)
         more = {"workflow": "w", "state": "ACTIVE", "updated_at": NOW}
         connection.execute(insert(launch_plans), [{**row, **more} for row in rows])
+        names = ("project", "domain", "name", "version", "created_at")
+        by = {"workflow": "w", "state": "ACTIVE", "author": "anonymous"}
+        connection.execute(insert(activations), [{**{name: row[name] for name in names}, **by} for row in rows])
         connection.execute(text("ANALYZE"))
     return context
 
 
-@pytest.mark.parametrize("table", [workflows, launch_plans], ids=str)
+@pytest.mark.parametrize("table", [workflows, launch_plans, activations], ids=str)
 @pytest.mark.parametrize("name", REGISTRATIONS)
 def test_registrations_of_a_scope_and_of_a_time_are_found_by_an_index(
     registered: Context, table: Table, name: str
@@ -662,3 +670,12 @@ def test_registrations_of_a_scope_and_of_a_time_are_found_by_an_index(
     plan = Plans(registered.database).of(lambda c: registrations.registered(c, table, filters, None, 20))
     assert re.search(index, plan), plan
     assert not re.search(f"SCAN {table.name}(?! USING)|Seq Scan", plan), plan
+
+
+def test_who_set_the_state_of_launch_plans_is_found_by_an_index(registered: Context) -> None:
+    plans = [Identifier(project=f"p{number}", domain="d", name="w", version="v") for number in (1, 2)]
+    plan = Plans(registered.database).of(lambda c: registrations.last_activations(c, plans))
+    assert "ix_launch_plan_activations_version" in plan, plan
+    assert not re.search("SCAN launch_plan_activations(?! USING)|Seq Scan", plan), plan
+    with registered.database.reading() as connection:
+        assert registrations.last_activations(connection, plans).keys() == set(plans)

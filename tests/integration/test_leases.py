@@ -541,7 +541,11 @@ def test_what_is_cancelled_ends_when_its_agent_says_so(agent: PlayedAgent) -> No
         assert phase(agent, name) == ("ABORTED", "TERMINATED")
     assert shown(agent, "finishes")["closure"]["reason"]["message"] == "enough It had succeeded by then."
     by = {"principal": "anonymous", "author": "anonymous"}
-    assert shown(agent, "runs")["closure"]["abort_metadata"] == {"cause": "enough", **by}
+    abort = shown(agent, "runs")["closure"]["abort_metadata"]
+    requested_at = abort.pop("requested_at")
+    assert abort == {"cause": "enough", **by}
+    events = get(agent.client, f"executions/{agent.project}/development/runs/events")["events"]
+    assert requested_at == next(event["at"] for event in events if event["type"] == "ABORTING")
 
 
 def test_what_is_cancelled_is_not_run_again_whatever_its_policy(agent: PlayedAgent) -> None:

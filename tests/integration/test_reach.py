@@ -91,6 +91,33 @@ def test_scopes_that_follow_a_row_with_some_fields_only_are_counted_apart(api: F
     assert {key: number for key, number in answer["counts"].items() if number} == {"differs_by_field": 2}
 
 
+def test_what_scopes_follow_instead_has_the_revision_that_set_the_field_and_its_scope(api: FlaskClient) -> None:
+    resources = "task_resource_attributes"
+    put_attribute(api, "domain", resources, {"limits": {"memory": "1Gi"}})
+    own = {"project": PROJECT, "domain": DOMAIN}
+    memory = put_attribute(api, "project-domain", resources, {"limits": {"memory": "2Gi"}})["revision"]
+    limits = {"limits": {"memory": "2Gi", "cpu": "2"}}
+    cpu = put_attribute(api, "project-domain", resources, limits)["revision"]
+    put_attribute(api, "workflow", resources, {"limits": {"cpu": "1"}}, workflow="fit")
+    ok(register_workflow(api, "fit"))
+    ok(register_plan(api, "nightly", "fit"))
+    answer = get(api, f"effective_attributes/reach?resource_type=TASK_RESOURCE&domain={DOMAIN}")
+    here = {
+        place.get("launch_plan") or place.get("workflow", ""): place
+        for place in answer["scopes"]
+        if place["project"] == PROJECT
+    }
+    origin = {**own, "level": "project-domain", "version": cpu, "revision": memory}
+    assert {name: (place["relation"], place["origins"]) for name, place in here.items()} == {
+        "": ("says_otherwise", {"limits.memory": origin}),
+        "fit": ("follows_another", {"limits.memory": origin}),
+        "nightly": ("follows_another", {"limits.memory": origin}),
+    }
+    assert str(memory) in answer["revisions"]
+    elsewhere = next(place for place in answer["scopes"] if place["project"] != PROJECT)
+    assert (elsewhere["relation"], "origins" in elsewhere) == ("follows", False)
+
+
 def test_the_row_and_those_below_are_shown_with_who_set_them(labelled: FlaskClient, context: Context) -> None:
     with transactions(context) as begun:
         answer = reach(labelled, "", domain=DOMAIN)

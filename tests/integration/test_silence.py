@@ -297,7 +297,11 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     message = shown(agent, "aborted")["closure"]["reason"]["message"]
     assert message == f"enough. {unconfirmed} {given_up}"
     by = {"principal": "me", "author": "anonymous", "claimed_by": "me"}
-    assert shown(agent, "aborted")["closure"]["abort_metadata"] == {"cause": "enough", **by}
+    abort = shown(agent, "aborted")["closure"]["abort_metadata"]
+    requested_at = abort.pop("requested_at")
+    assert abort == {"cause": "enough", **by}
+    events = get(agent.client, f"executions/{agent.project}/{DOMAIN}/aborted/events")["events"]
+    assert requested_at == next(event["at"] for event in events if event["type"] == "ABORTING")
     for name in ("runs", "aborted"):
         event = get(agent.client, f"executions/{agent.project}/{DOMAIN}/{name}/events")["events"][-1]
         assert (event["type"], event["by"], event["cluster"]) == ("GIVEN_UP", "ops", agent.cluster)

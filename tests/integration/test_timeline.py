@@ -358,6 +358,51 @@ def test_pages_of_every_source_join_without_gaps(registered: FlaskClient) -> Non
     assert below == [entry for entry in complete[5:] if entry["source"] == "revision"], "a token of an earlier version"
 
 
+def test_activations_stand_in_the_timeline_with_who_made_them_and_why(
+    registered: FlaskClient, app_clock: Clock
+) -> None:
+    path, before = f"{API}/launch_plans/flytesnacks/development/nightly/v1", entries(registered)
+    for state, more in (("INACTIVE", {"claimed_by": "olga", "message": "wrong"}), ("INACTIVE", {}), ("ACTIVE", {})):
+        app_clock.advance(60)
+        ok(registered.put(path, json={"state": state, **more}))
+    activated, deactivated, *others = entries(registered)
+    assert others == before, "the same again is no change"
+    assert deactivated == {
+        "at": deactivated["at"],
+        "source": "registration",
+        "type": "LAUNCH_PLAN_DEACTIVATED",
+        "number": 1,
+        "id": identifier("nightly"),
+        "workflow": "train",
+        "author": "anonymous",
+        "claimed_by": "olga",
+        "message": "wrong",
+    }
+    assert (activated["type"], "claimed_by" in activated) == ("LAUNCH_PLAN_ACTIVATED", False)
+    assert entries(registered, "&actor=olga") == [deactivated]
+    assert entries(registered, "&project=flytesnacks&domain=development&launch_plan=nightly")[:2] == [
+        activated,
+        deactivated,
+    ]
+    page = get(registered, "timeline?limit=1")
+    assert get(registered, f"timeline?limit=1&token={page['token']}")["entries"] == [deactivated]
+    plan = get(registered, "launch_plans/flytesnacks/development/nightly/v1")
+    assert plan["state_set_by"] == {"author": "anonymous", "at": activated["at"]}
+    # A version that is registered as active makes the other one inactive.
+    app_clock.advance(60)
+    body = {"spec": {"workflow_id": {"name": "train", "version": "v1"}}, "claimed_by": "rita", "state": "ACTIVE"}
+    ok(registered.post(f"{API}/launch_plans", json={"id": {**identifier("nightly"), "version": "v2"}, **body}))
+    newest = {entry["type"]: entry for entry in entries(registered)[:2]}
+    assert newest["LAUNCH_PLAN_REGISTERED"]["id"]["version"] == "v2"
+    replaced = newest["LAUNCH_PLAN_DEACTIVATED"]
+    assert (replaced["id"]["version"], replaced["replaced_by"], replaced["claimed_by"]) == ("v1", "v2", "rita")
+    v2, v1 = get(registered, "launch_plans/flytesnacks/development/nightly")["launch_plans"]
+    assert (v1["state"], v1["state_set_by"]["claimed_by"], "state_set_by" in v2) == ("INACTIVE", "rita", False)
+    for field, value in (("claimed_by", "a\0b"), ("message", "x" * 1001), ("by", "rita")):
+        refused(registered.put(path, json={"state": "ACTIVE", field: value}), 400, "invalid_request", field)
+    assert entries(registered)[0]["at"] == replaced["at"], "nothing is changed by what is refused"
+
+
 def test_a_registration_before_authors_were_recorded_says_that_its_author_is_unknown(
     app: Flask, registered: FlaskClient
 ) -> None:
@@ -448,6 +493,32 @@ def test_a_rollback_says_what_it_rolled_back(api: FlaskClient) -> None:
     assert get(api, f"revisions/{undoing}")["undone"] == number
     [newest, _, *_] = get(api, "revisions")["revisions"]
     assert newest["restored"] == number
+
+
+def test_a_revision_says_by_which_later_ones_it_was_rolled_back(api: FlaskClient) -> None:
+    numbers = [
+        put_attribute(api, "domain", "workflow_priority", {"priority": priority}, domain=domain)["revision"]
+        for priority, domain in ((7, "staging"), (8, "staging"), (9, "production"))
+    ]
+    first, second, elsewhere = numbers
+    body = {"revision": second, "message": "too high", "claimed_by": "olga"}
+    undoing = ok(api.post(f"{API}/rollbacks", json=body))["revision"]
+    redoing = ok(api.post(f"{API}/rollbacks", json={"revision": undoing}))["revision"]
+    restoring = ok(api.post(f"{API}/rollbacks", json={"to": first, "domain": "staging"}))["revision"]
+
+    def rolled_back_by(number: int) -> list[int]:
+        return [entry["revision"] for entry in get(api, f"revisions/{number}").get("rolled_back_by", [])]
+
+    assert rolled_back_by(second) == [restoring, undoing]
+    assert (rolled_back_by(undoing), rolled_back_by(redoing)) == ([restoring, redoing], [restoring])
+    assert rolled_back_by(first) == rolled_back_by(elsewhere) == rolled_back_by(restoring) == []
+    entry = get(api, f"revisions/{second}")["rolled_back_by"][1]
+    assert {key: entry[key] for key in ("undone", "author", "claimed_by", "message")} == {
+        "undone": second,
+        "author": "anonymous",
+        "claimed_by": "olga",
+        "message": "too high",
+    }
 
 
 def test_a_deleted_cluster_takes_the_reason_of_its_state_along(api: FlaskClient) -> None:

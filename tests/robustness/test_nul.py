@@ -58,7 +58,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "ProposalBody": {"project": PROJECT, "domain": DOMAIN, "workflow": "w", "changes": [ENTRY]},
     "CreationBody": EXECUTION,
     "RepeatBody": {"id": ID, "name": "again"},
-    "StateBody": {"state": "ARCHIVED"},
+    "StateBody": {"state": "ARCHIVED", "claimed_by": "me"},
     "SwitchesBody": {"switch": "drain", "clusters": ["local"], "reason": "why", "claimed_by": "me", "deadline": "1m"},
     "CauseBody": {"cause": "why", "claimed_by": "me"},
     "EndBody": {"cause": "why", "claimed_by": "me", "give_up": False},
@@ -86,7 +86,7 @@ BODIES: dict[str, dict[str, Any]] = {
         "state": "ACTIVE",
         **AUTHOR,
     },
-    "LaunchPlanStateBody": {"state": "ACTIVE"},
+    "LaunchPlanStateBody": {"state": "ACTIVE", **AUTHOR},
     "RollbackBody": {"to": 0, "project": PROJECT, "domain": DOMAIN, "workflow": "w", **AUTHOR},
 }
 PATH_NAMES = {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from admin.core.problems import Path
 from admin.core.settings.kinds import Kind, Merge
 from admin.core.settings.platform import PlatformDefaults
 from admin.core.settings.resolution import Row, effective_value
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import Origin, Scope
 
 
 class Relation(StrEnum):
@@ -29,6 +29,7 @@ class ScopeRelation:
     scope: Scope
     fields: Mapping[Path, Relation]
     version: int | None = None  #: of the scope's own row of the kind; None where it has none
+    origins: Mapping[Path, Origin] = field(default_factory=dict)  #: what decides each field that does not follow
 
     @property
     def relation(self) -> Relation:
@@ -47,13 +48,20 @@ def relate(kind: Kind, row: Row, scope: Scope, rows: Mapping[Scope, Row], platfo
     own = rows.get(scope)
     own_paths = () if own is None else kind.leaves(own.payload)
     fields: dict[Path, Relation] = {}
+    deciding: dict[Path, Origin] = {}
     for path, value in kind.leaves(row.payload).items():
         if path in origins and origins[path].scope == row.scope:
             fields[path] = Relation.FOLLOWS
-        elif own is None or (kind.merge is Merge.LEAF and path not in own_paths):
+            continue
+        # A row that replaces others decides of the fields that it does not have, too.
+        origin = origins.get(path) or effective.most_specific
+        if origin is not None:
+            deciding[path] = origin
+        if own is None or (kind.merge is Merge.LEAF and path not in own_paths):
             fields[path] = Relation.FOLLOWS_ANOTHER
         elif leaves.get(path) == value:
             fields[path] = Relation.SAYS_THE_SAME
         else:
             fields[path] = Relation.SAYS_OTHERWISE
-    return ScopeRelation(scope=scope, fields=fields, version=None if own is None else own.version)
+    version = None if own is None else own.version
+    return ScopeRelation(scope=scope, fields=fields, version=version, origins=deciding)

@@ -217,9 +217,13 @@ class ExecutionCalls(Calls):
         with self._newer_parameter("other_project", "It compares an execution with the settings of now alone."):
             return self._read(f"{id.path}/comparison", query, holding="differences")
 
-    def set_execution_state(self, id: ExecutionId, state: str) -> Document:
-        """Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not."""
-        return self._write("PUT", id.path, {"state": state})
+    def set_execution_state(self, id: ExecutionId, state: str, *, claimed_by: str | None = None) -> Document:
+        """
+        Make an execution ACTIVE or ARCHIVED; `changed` tells whether it was not.
+
+        `claimed_by` is the author, kept with the event; an older admin keeps none.
+        """
+        return self._change_as_known("PUT", id.path, {"state": state}, {"claimed_by": claimed_by})
 
     def terminate_execution(
         self,

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, WriteOptions, resource_path, without_refused
-from ctl.client.errors import InvalidRequest
+from ctl.client.calls.base import Calls, Reasons, WriteOptions, resource_path
 from ctl.client.nouns import collection
 from ctl.client.scopes import check_name
 
@@ -87,12 +86,13 @@ class RegistrationCalls(Calls):
         for key, word in id.document().items():
             check_name(key, word)
         body = {"id": id.document(), "spec": dict(spec), **({"state": "ACTIVE"} if is_active else {})}
-        try:
-            return self._change("POST", collection(noun), body, **options)
-        except InvalidRequest as error:
-            known = without_refused({**options}, ["claimed_by"], error)
-            return self._change("POST", collection(noun), body, **known)
+        return self._change_as_known("POST", collection(noun), body, options)
 
-    def set_launch_plan_state(self, id: Identifier, state: str) -> Document:
-        """Make a version of a launch plan ACTIVE, and every other one inactive; or make it INACTIVE."""
-        return self._write("PUT", resource_path("launch_plans", **id.document()), {"state": state})
+    def set_launch_plan_state(self, id: Identifier, state: str, **reasons: Unpack[Reasons]) -> Document:
+        """
+        Make a version of a launch plan ACTIVE, and every other one inactive; or make it INACTIVE.
+
+        `message` and `claimed_by` are the reason and the author; an older admin keeps no author, and refuses a message.
+        """
+        path = resource_path("launch_plans", **id.document())
+        return self._change_as_known("PUT", path, {"state": state}, reasons)

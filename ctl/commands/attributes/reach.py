@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ctl.cli.output import Column, Printer
-from ctl.cli.provenance import as_of, describe_revision, describe_setter
+from ctl.cli.provenance import as_of, describe_origin_revision, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.kinds import Kind
@@ -51,8 +51,8 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
     if shown:
         printer.line()
         columns: dict[str, Column] = {"LEVEL": "level", "SCOPE": _place, "RELATION": _stands}
-        if any(place.get("version") for place in shown):
-            columns["SET BY"] = lambda place: describe_revision(printer, place.get("version"), revisions)
+        if any(_set_by(printer, place, revisions) for place in shown):
+            columns["SET BY"] = lambda place: _set_by(printer, place, revisions)
         if any(place.get("consequence") for place in shown):
             columns["PLACEMENT GOES BY"] = lambda place: _goes_by(printer, place.get("consequence"), revisions)
         printer.rows(shown, columns)
@@ -64,6 +64,20 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
 
 def _place(place: Document) -> str:
     return Scope.from_document(place).describe()
+
+
+def _set_by(printer: Printer, place: Document, revisions: Mapping[str, Document] | None) -> str:
+    """The revisions that set what a scope has instead of the row, and of other scopes' rows where those are."""
+    if "origins" not in place:  # of an older admin
+        return describe_revision(printer, place.get("version"), revisions) if place["relation"] != "follows" else ""
+    here = Scope.from_document(place)
+    parts = [
+        describe_origin_revision(printer, origin, revisions)
+        if origin["level"] == place["level"] and Scope.from_document(origin) == here
+        else describe_setter(printer, origin, revisions)
+        for origin in place["origins"].values()
+    ]
+    return "; ".join(dict.fromkeys(parts))
 
 
 def _goes_by(printer: Printer, consequence: Document | None, revisions: Mapping[str, Document] | None) -> str:

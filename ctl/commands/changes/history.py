@@ -15,7 +15,7 @@ from ctl.cli.groups import command
 from ctl.cli.lists import Chosen, Listing, choose_page, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
 from ctl.cli.output import Sentence, Time
-from ctl.cli.provenance import describe_rollback, show_author
+from ctl.cli.provenance import describe_provenance, describe_rollback, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange
@@ -29,8 +29,10 @@ from ctl.commands.changes.reports import show_rows
 #: The kinds of entries of the timeline.
 _SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration")
 
-#: The type of a registration; the other one is that of launch plans.
+#: The type of the registration of a workflow; the others are about launch plans.
 _WORKFLOW_REGISTERED = "WORKFLOW_REGISTERED"
+#: What happened to a launch plan, by type; any other type is that of its registration.
+_ACTIVATIONS = {"LAUNCH_PLAN_ACTIVATED": "activated", "LAUNCH_PLAN_DEACTIVATED": "deactivated"}
 
 _LARGEST_PAGE = 1000
 _FIELDS = (
@@ -44,16 +46,17 @@ show the differences of one; with FROM..TO, the net difference between two, in e
 first.
 
 A revision is one change of one or more rows, and is never edited. Its first rows are shown with their values, old and
-new; a rollback says which revision it undid, or went back to. -p, -d, WORKFLOW and --launchplan select the revisions
-that changed a row with that key: -p X selects everything at and below project X. NOUN selects one kind, or `project`,
-`cluster`, `pool` or `label`; these last three with a NAME the changes of that one. Times are UTC.
+new; a rollback says which revision it undid, or went back to, and `history REVISION` which later ones rolled it back.
+-p, -d, WORKFLOW and --launchplan select the revisions that changed a row with that key: -p X selects everything at and
+below project X. NOUN selects one kind, or `project`, `cluster`, `pool` or `label`; these last three with a NAME the
+changes of that one. Times are UTC.
 
-Between the revisions stand the registrations of workflows and launch plans, and what happened to clusters: who cordoned
-or drained one, when an agent joined, fell silent or came back; and each round in which waiting executions were decided
-again, or retention deleted what was over, with its cause and counts. --source shows one kind of entries. --cluster
-shows one cluster's part: what happened to it, rounds that moved executions from or to it, and changes of its definition
-or of the members of pools and labels that had or have it. What happens to clusters belongs to no scope and to no other
-noun.
+Between the revisions stand the registrations of workflows and launch plans, who activated or deactivated a launch plan,
+and what happened to clusters: who cordoned or drained one, when an agent joined, fell silent or came back; and each
+round in which waiting executions were decided again, or retention deleted what was over, with its cause and counts.
+--source shows one kind of entries. --cluster shows one cluster's part: what happened to it, rounds that moved
+executions from or to it, and changes of its definition or of the members of pools and labels that had or have it. What
+happens to clusters belongs to no scope and to no other noun.
 
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 """
@@ -231,7 +234,9 @@ def _what(session: Session, entry: Document) -> list[str]:
         id = Identifier.from_document(entry["id"])
         what = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launch plan"
         of = f" of workflow {entry['workflow']}" if entry.get("workflow") else ""
-        return [f"registered {what} {id.project}/{id.domain}/{id.name} version {id.version}{of}"]
+        happened = _ACTIVATIONS.get(str(entry["type"]), "registered")
+        by = f", replaced by {entry['replaced_by']}" if entry.get("replaced_by") else ""
+        return [f"{happened} {what} {id.project}/{id.domain}/{id.name} version {id.version}{of}{by}"]
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         if entry.get("deadline"):
@@ -256,7 +261,7 @@ def _row(session: Session, row: RowChange) -> str:
 
 def _rolled_back(revision: Document) -> str:
     """What a rollback rolled back; empty for any other revision."""
-    rollback = describe_rollback(revision)
+    rollback = describe_rollback(revision, "revision ")
     return f"{rollback}: " if rollback else ""
 
 
@@ -287,5 +292,7 @@ def _show_one(session: Session, revision: Document) -> None:
     if revision.get("message"):
         printer.sentence(f"why   {revision['message']}", indent=" " * 6)
     printer.line(f"what  {_rolled_back(revision)}{count(len(changes), 'row')}")
+    for rollback in revision.get("rolled_back_by") or []:
+        printer.sentence(f"then  rolled back by {describe_provenance(printer, rollback)}", indent=" " * 6)
     printer.line()
     show_rows(session, changes, with_diffs=True)

@@ -95,6 +95,11 @@ def _aborted_by(execution: Execution) -> str:
     return show_author(closure.get("abort_metadata") or {}, "principal")
 
 
+def _abort_requested_at(execution: Execution) -> str | None:
+    abort = (execution.document.get("closure") or {}).get("abort_metadata") or {}
+    return abort.get("requested_at")
+
+
 def _time_limit(execution: Execution) -> str:
     seconds = execution.document.get("time_limit_seconds")
     return format_duration(seconds) if seconds else ""
@@ -122,6 +127,7 @@ _WIDE: Columns = {
     "PRINCIPAL": _field("principal"),
     "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
+    "ABORT REQUESTED": Time(_abort_requested_at),
     "ATTEMPT": attrgetter("attempt_number"),
     "NEXT ATTEMPT": Time(_field("not_before"), is_due=True),
     "TIME LIMIT": _time_limit,

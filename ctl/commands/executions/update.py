@@ -7,7 +7,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.options import Option, dry_run_option, force_option
 from ctl.cli.prompts import confirm, is_terminal
-from ctl.cli.session import Session
+from ctl.cli.session import Session, local_user
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import Execution
 from ctl.commands.executions.options import EXECUTION_PARAMETERS, execution_id
@@ -50,7 +50,7 @@ def update_execution(session: Session, name: str, **flags: Any) -> None:
         return
     if is_terminal() and not flags["force"]:
         confirm(f"Make execution {id} {state}?", "Not confirmed: nothing was written.")
-    _answer(session, Execution.from_document(session.client.set_execution_state(id, state)))
+    _answer(session, Execution.from_document(session.client.set_execution_state(id, state, claimed_by=local_user())))
     session.printer.note(f"Updated execution {id}: it is {state}.")
 
 

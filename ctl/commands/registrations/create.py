@@ -13,7 +13,7 @@ from ctl.cli.options import MESSAGE, Option, domain_option, dry_run_option, proj
 from ctl.cli.scopes import default_scope
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document, warning_text
-from ctl.client.calls.base import WriteOptions
+from ctl.client.calls.base import Reasons, WriteOptions
 from ctl.client.calls.registrations import LATEST, LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import Conflict, InvalidRequest, NotFound
 from ctl.files.registrations import TITLES, Registration, read_registrations
@@ -64,7 +64,8 @@ class Registrar:
         self.client = session.client
         self.printer = session.printer
         self.dry_run = dry_run
-        self._options: WriteOptions = {"message": message, "claimed_by": local_user(), "dry_run": dry_run}
+        self._reasons: Reasons = {"message": message, "claimed_by": local_user()}
+        self._options: WriteOptions = {**self._reasons, "dry_run": dry_run}
         self._planned: list[Identifier] = []  #: workflows that a dry run has only looked at
 
     def register(self, item: Registration) -> Registered:
@@ -97,7 +98,7 @@ class Registrar:
         was_activated = was_new and bool(item.active)
         if item.active and not self.dry_run and (answer.get("launch_plan") or {}).get("state") != "ACTIVE":
             # It was registered before, and a registration changes nothing of that.
-            answer["launch_plan"] = self.client.set_launch_plan_state(item.id, "ACTIVE")
+            answer["launch_plan"] = self.client.set_launch_plan_state(item.id, "ACTIVE", **self._reasons)
             was_activated = True
         return Registered(item=item, answer=answer, was_new=was_new, was_activated=was_activated, is_trial=self.dry_run)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from ctl.cli.diffs import show_difference
 from ctl.cli.groups import command
-from ctl.cli.options import Argument, Option, domain_option, dry_run_option, force_option, project_option
-from ctl.cli.output import Columns, Time, id_part
+from ctl.cli.options import MESSAGE, Argument, Option, domain_option, dry_run_option, force_option, project_option
+from ctl.cli.output import Columns, Sentence, Time, id_part
 from ctl.cli.prompts import asks, confirm_write
+from ctl.cli.provenance import show_author
 from ctl.cli.scopes import project_domain
-from ctl.cli.session import Session
+from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.calls.registrations import LAUNCH_PLAN, WORKFLOW, Identifier
 from ctl.client.errors import InvalidInput, NotFound
@@ -29,7 +30,8 @@ of the active version, else of the newest.
 _UPDATE_HELP = """Activate or deactivate a version of a launch plan.
 
 At most one version of a launch plan is active: activating one deactivates the other. Executions without a version
-launch the active one. Shows the difference and asks for confirmation on a terminal.
+launch the active one. Shows the difference and asks for confirmation on a terminal. Who did it, when and why (-m) is
+shown by `rainbowctl get launchplan NAME` and `rainbowctl history`.
 """
 
 
@@ -78,8 +80,18 @@ def _inputs(launch_plan: Document) -> str:
     return ", ".join(inputs)
 
 
+def _state_set_by(launch_plan: Document) -> Document:
+    """Who made it active or inactive last, when and why; empty where it is as it was registered."""
+    return launch_plan.get("state_set_by") or {}
+
+
+_STATE_SET: Columns = {
+    "STATE SET": Time(lambda launch_plan: _state_set_by(launch_plan).get("at")),
+    "STATE SET BY": lambda launch_plan: show_author(_state_set_by(launch_plan)),
+    "STATE WHY": Sentence(lambda launch_plan: _state_set_by(launch_plan).get("message")),
+}
 _COLUMNS: Columns = {"VERSION": id_part("version"), "NAME": id_part("name"), "WORKFLOW": _workflow, "STATE": "state"}
-_VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, **REGISTERED}
+_VERSION_COLUMNS: Columns = {**_COLUMNS, "INPUTS": _inputs, **REGISTERED, **_STATE_SET}
 _LISTING = version_listing(
     "launch_plan",
     workflow=lambda launch_plan: _workflow_id(launch_plan).get("name"),
@@ -97,7 +109,7 @@ _READING = Reading(
     read=_read,
     sample=_sample,
     listing=_LISTING,
-    wide_columns={"INPUTS": _inputs, "CREATED BY": REGISTERED["CREATED BY"], "WHY": REGISTERED["WHY"]},
+    wide_columns={"INPUTS": _inputs, "CREATED BY": REGISTERED["CREATED BY"], "WHY": REGISTERED["WHY"], **_STATE_SET},
 )
 
 
@@ -133,9 +145,10 @@ def get_launchplan(session: Session, name: str | None, workflow: str | None, **f
         Option(["--archive"], is_flag=True, hidden=True),
         dry_run_option("Show what would change, and change nothing."),
         force_option("Do not ask."),
+        MESSAGE,
     ],
     examples=[
-        "rainbowctl update launchplan nightly -p flytesnacks -d development --version v2 --activate",
+        "rainbowctl update launchplan nightly -p flytesnacks -d development --version v2 --activate -m 'twice as fast'",
         "rainbowctl update launchplan nightly -p flytesnacks -d development --version v2 --deactivate --force",
     ],
 )
@@ -162,7 +175,7 @@ def update_launchplan(session: Session, name: str, **flags: Any) -> None:
     if flags["dry_run"]:
         _report(session, id, {**current, "state": state})
         return
-    _report(session, id, session.client.set_launch_plan_state(id, state))
+    _report(session, id, session.client.set_launch_plan_state(id, state, **reasons(flags)))
     session.printer.note(f"{'Activated' if state == 'ACTIVE' else 'Deactivated'} {title}.")
 
 

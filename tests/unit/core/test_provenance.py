@@ -17,5 +17,10 @@ def test_a_name_that_is_only_claimed_stands_beside_the_author() -> None:
 def test_a_revision_and_an_event_are_described_with_author_time_and_message() -> None:
     set_by = Provenance(revision=41, author="ana", claimed_by=None, at=NOW - timedelta(days=3), message="cap\nmemory")
     assert set_by.describe(NOW) == "revision 41, ana, 3 d ago, 'cap memory'"
+    undoing = Provenance(revision=42, author="ana", claimed_by=None, at=NOW, message=None, undone=41)
+    assert undoing.describe(NOW) == "revision 42 (rollback of 41), ana, 0 s ago"
+    assert Provenance.from_json(undoing.as_json()) == undoing
+    restoring = Provenance(revision=42, author="ana", claimed_by=None, at=NOW, message=None, restored=0)
+    assert restoring.describe(NOW) == "revision 42 (rollback to 0), ana, 0 s ago"
     cordoned_by = Provenance(event=7, author="anonymous", claimed_by="otto", at=NOW, message=None)
     assert cordoned_by.describe(NOW) == "event 7, anonymous (says otto), 0 s ago"

@@ -48,6 +48,12 @@ def test_a_revision_is_shown_with_its_age_and_in_wide_output_with_its_time() -> 
     assert shown == "revision 41, anonymous (says ana), 2026-03-04 12:00:00Z"
 
 
+def test_a_rollback_says_what_it_rolled_back() -> None:
+    wide, end = Printer(format="wide"), "anonymous (says ana), 2026-03-04 12:00:00Z"
+    assert describe_revision(wide, 41, {"41": {**REVISION, "undone": 40}}) == f"revision 41 (rollback of 40), {end}"
+    assert describe_revision(wide, 41, {"41": {**REVISION, "restored": 0}}) == f"revision 41 (rollback to 0), {end}"
+
+
 def test_of_a_revision_that_the_answer_does_not_have_the_number_is_shown() -> None:
     assert describe_revision(Printer(), 41, {"40": REVISION}) == "revision 41, which is no longer kept"
     assert describe_revision(Printer(), 41, None) == "revision 41"

@@ -170,6 +170,16 @@ def test_the_name_of_the_creator_goes_along_and_an_older_admin_is_asked_without_
     assert len(admin.calls) == 1
 
 
+def test_who_archives_goes_along_and_an_older_admin_is_asked_without_it() -> None:
+    older = InvalidRequest("claimed_by: unknown field.", details=[{"field": "claimed_by", "reason": "unknown field."}])
+    client, admin = make(older, {"state": "ARCHIVED"})
+    assert client.set_execution_state(ID, "ARCHIVED", claimed_by="otto") == {"state": "ARCHIVED"}
+    assert [call["body"] for _method, _path, call in admin.calls] == [
+        {"state": "ARCHIVED", "claimed_by": "otto"},
+        {"state": "ARCHIVED"},
+    ]
+
+
 def test_a_dry_run_of_an_end_asks_the_admin_and_an_older_one_refuses_it_by_name() -> None:
     client, admin = make({"id": ID.document(), "phase": "QUEUED", "changed": True, "dry_run": True})
     client.terminate_execution(ID, give_up=True, dry_run=True)

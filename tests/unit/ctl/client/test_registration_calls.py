@@ -26,6 +26,16 @@ def test_who_registers_goes_along_and_an_older_admin_is_asked_without_it() -> No
     ]
 
 
+def test_who_activates_goes_along_and_an_older_admin_is_asked_without_it() -> None:
+    older = InvalidRequest("claimed_by: unknown field.", details=[{"field": "claimed_by", "reason": "unknown field."}])
+    client, admin = make(older, {"state": "ACTIVE"})
+    assert client.set_launch_plan_state(ID, "ACTIVE", claimed_by="otto")["state"] == "ACTIVE"
+    assert [call["body"] for _method, _path, call in admin.calls] == [
+        {"state": "ACTIVE", "claimed_by": "otto"},
+        {"state": "ACTIVE"},
+    ]
+
+
 def test_an_older_admin_refuses_a_message_that_it_would_not_keep() -> None:
     unknown = [{"field": field, "reason": "unknown field."} for field in ("claimed_by", "message")]
     older = InvalidRequest("claimed_by, message: unknown fields.", details=unknown)
