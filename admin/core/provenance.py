@@ -24,6 +24,12 @@ def show_name(author: str, claimed_by: str | None) -> str:
     return f"{author}{CLAIM[0]}{claimed_by}{CLAIM[1]}" if claimed_by else author
 
 
+def read_name(shown: str) -> tuple[str, str] | None:
+    """The author and the claimed name of a name that `show_name` has made of both; None of any other."""
+    author, claim, claimed_by = shown.removesuffix(CLAIM[1]).partition(CLAIM[0])
+    return (author, claimed_by) if claim and shown.endswith(CLAIM[1]) else None
+
+
 def split_name(stored: str) -> tuple[str, str | None]:
     """The author and the claimed name, where one column has the claimed name, or the author if none was claimed."""
     return (stored, None) if stored == ANONYMOUS else (ANONYMOUS, stored)

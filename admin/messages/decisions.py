@@ -45,7 +45,9 @@ class SilenceAnswer(Answer):
     since: Annotated[Time, Meta(description="When its cluster was last heard.")]
     on_lost: str
     lease_expires_at: Time | None = None
-    next_at: Annotated[Time | None, Meta(description="When it is judged if the cluster stays silent.")] = None
+    next_at: Annotated[
+        Time | None, Meta(description="When it is judged, or a drain ends it, if the cluster stays silent.")
+    ] = None
     note: Annotated[str, Meta(description="The start of the message, as lists and single executions have it.")]
     message: str
 
@@ -105,7 +107,7 @@ class HeldLeaseAnswer(Answer):
     expires_at: Time
     confirmed: Annotated[bool, Meta(description="Its agent is known to have it, and may have started it.")]
     heard_at: Annotated[Time | None, Meta(description="When the agent that has it was last heard.")] = None
-    health: Annotated[str | None, Meta(description="Of its cluster.")] = None
+    health: Annotated[str | None, Meta(description="Of its cluster, `deleted` if it is.")] = None
 
 
 class NonCandidateAnswer(Answer):

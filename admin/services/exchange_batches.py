@@ -15,7 +15,7 @@ from admin.core.fleet.clusters import REPORTED, ClusterState, Health, differs_on
 from admin.core.fleet.silence import describe_return
 from admin.core.placement.scores import looks_at_load_of
 from admin.core.problems import Invalid, invalid
-from admin.errors import AgentPresent, AgentReplaced
+from admin.errors import AgentPresent, AgentReplaced, Unauthenticated
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
 from admin.services.exchanges import Exchange, Lock, NeedsLock, SyncResult, SyncSuperseded
@@ -93,7 +93,7 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
         exchange.changes_fleet = _changes_fleet(exchange.context, connection, before, state)
         if exchange.changes_fleet and Lock.FLEET not in exchange.locks:
             raise NeedsLock(Lock.FLEET)
-    except (AgentPresent, AgentReplaced, Invalid, SyncSuperseded, NeedsLock) as failure:
+    except (AgentPresent, AgentReplaced, Invalid, SyncSuperseded, NeedsLock, Unauthenticated) as failure:
         exchange.failure = failure
         return False
     exchange.before, exchange.answer = before, SyncResult(state=state)
@@ -103,6 +103,9 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
 def _state_after(before: ClusterState, exchange: Exchange, connection: Connection, now: datetime) -> ClusterState:
     """The state of a cluster after a sync of its agent."""
     request, context = exchange.request, exchange.context
+    if before.was_deleted and request.cluster not in current_fleet(context, connection).clusters:
+        # Its token was revoked after this sync arrived, which may have waited since.
+        raise Unauthenticated(f"Cluster '{request.cluster}' was deleted. Define and register it again.")
     if request.seen > before.syncs + _MOST_LOST_SYNCS:
         raise invalid("seen", "is not of this admin. Remove the file 'position' from the agent's state directory.")
     if before.agent not in (None, request.agent):
@@ -151,7 +154,9 @@ def _store_states(connection: Connection, exchanges: list[Exchange], now: dateti
             unchanged.append(after)
             continue
         kind = "READY" if before.health != after.health else REPORTED
-        reason = describe_return(before.health, before.last_sync_at, now) if kind == "READY" else None
+        reason = None
+        if kind == "READY":
+            reason = describe_return(before.health, before.last_sync_at, now, was_deleted=before.was_deleted)
         event = ClusterEvent(cluster=after.name, at=now, type=kind, reason=reason)
         fleet.save(connection, after, event, may_change_decisions=exchange.changes_fleet)
     fleet.touch(connection, unchanged)

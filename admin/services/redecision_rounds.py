@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
@@ -133,11 +133,12 @@ class FleetRound(Round):
             self._newest = SeenChanges(event=event, revision=revisions.head(connection))
 
     def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
-        """What has happened to the fleet since the last such round."""
-        if self.cause is None:
-            revision = row_changes.last_of_fleet(connection, _MOST_SEARCHED)
-            self.cause = _describe_cause(self.context.seen_changes, self._events, revision)
-        return self.cause
+        """What has happened to the fleet since the last such round, above all to the clusters of these executions."""
+        if self.cause is not None:
+            return self.cause
+        clusters = {name for outcome in noted for name in outcome.moved_clusters}
+        revision = row_changes.last_of_fleet(connection, _MOST_SEARCHED)
+        return _describe_cause(self.context.seen_changes, self._events, revision, clusters)
 
     def end(self) -> None:
         """Store what was examined, for the next round."""
@@ -168,23 +169,32 @@ def _describe_move(outcome: Redecided) -> str:
     return f"{outcome.previous_cluster or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}"
 
 
-def _describe_cause(seen: SeenChanges, newest: Sequence[ClusterEvent], revision: Provenance | None) -> str:
+def _describe_cause(
+    seen: SeenChanges, newest: Sequence[ClusterEvent], revision: Provenance | None, clusters: Collection[str]
+) -> str:
     """The last event or revision that changed the fleet, of those that are new; else there is room again.
 
+    Of events those of some clusters count before any other, the last one of each: several may be switched at once.
     A process that has just begun does not know which are new, and names none.
     """
     if seen.event is None:
         return "The fleet had changed, or had room again, when this admin began to decide."
-    events = (event for event in newest if event.type not in (PRUNED, REDECIDED) and seen.is_new_event(event.number))
-    event = next(events, None)
+    events = [event for event in newest if event.type not in (PRUNED, REDECIDED) and seen.is_new_event(event.number)]
+    last_events = {event.cluster: event for event in reversed(events) if event.cluster in clusters}
+    causes = sorted(last_events.values(), key=lambda event: event.number)[-_MOST_NAMED:] or events[:1]
+    event = causes[-1] if causes else None
     if revision is not None and not seen.is_new_revision(revision.revision or 0):
         revision = None
     if revision is not None and (event is None or revision.at >= event.at):
         return f"After revision {revision.revision} by {_who(revision)}."
     if event is None:
         return "Room was left, or an agent reported a change."
+    return f"After {', and '.join(map(_describe_event, causes))}."
+
+
+def _describe_event(event: ClusterEvent) -> str:
     by = f" by {_who(event.provenance)}" if event.author else f": {shorten(event.reason, 200)}" if event.reason else ""
-    return f"After event {event.number}, cluster '{event.cluster}' {event.type}{by.rstrip('.')}."
+    return f"event {event.number}, cluster '{event.cluster}' {event.type}{by.rstrip('.')}"
 
 
 def _who(made_by: Provenance) -> str:

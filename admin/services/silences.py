@@ -12,12 +12,12 @@ from sqlalchemy import Connection
 from admin.core.executions.attempts import may_have_started, seconds_until_retry
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
-from admin.core.executions.silences import Silence, describe_silence
+from admin.core.executions.silences import Drain, Silence, describe_silence
 from admin.core.fleet.clusters import SILENT, Health
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.obstacles import deleted_cluster
-from admin.store import clock_checks, fleet, reconciliations
+from admin.store import clock_checks, cluster_events, fleet, reconciliations
 from admin.store.executions import Execution, ListedExecution
 from admin.store.fleet import HeardCluster
 
@@ -106,6 +106,24 @@ def find_silence(context: Context, execution: Execution) -> SilenceView | None:
         return view_silence(context, connection, execution, heard.get(execution.cluster))
 
 
+def find_drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:
+    """The drain of the cluster whose agent has an execution."""
+    name = execution.cluster
+    if name is None or execution.lease_expires_at is None:
+        return None
+    state = fleet.states(connection, [name]).get(name)
+    if state is None or not state.draining:
+        return None
+    now = context.clock()
+    event = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+    return Drain(
+        cluster=name,
+        deadline=state.drain_deadline,
+        by="its event is not kept" if event is None else event.describe(now),
+        is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None,
+    )
+
+
 def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:
     """What keeps executions at silent clusters from being judged."""
     if reconciliations.load(connection).is_waiting:
@@ -122,12 +140,13 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
     cluster = execution.cluster or ""
     is_gone = cluster not in current_fleet(context, connection).clusters
     deleted = deleted_cluster(connection, cluster) if is_gone else None
+    lost_at = last.since + timedelta(seconds=agents.lost_seconds)
     return Silence(
         cluster=cluster,
         since=last.since,
         on_lost=retries.on_lost,
         lease_expires_at=execution.lease_expires_at,
-        lost_at=last.since + timedelta(seconds=agents.lost_seconds),
+        lost_at=min(lost_at, context.clock()) if is_gone else lost_at,  # a deleted one counts as lost at once
         given_up_at=last.since + timedelta(seconds=agents.give_up_seconds),
         has_started=may_have_started(execution),
         is_aborting=is_aborting,
@@ -135,6 +154,7 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
         is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None and may_follow,
         is_taken_over=last.is_taken_over,
         is_lost=last.is_lost,
+        drain=find_drain(context, connection, execution),
         deleted="" if deleted is None else deleted.describe(context.clock()),
         command=f"rainbowctl delete execution {execution.key} --giveUp",
     )

@@ -21,9 +21,9 @@ from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.limits import Limits, may_lack_memory
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.run_times import Spent, Times, add_up, late_by, spend
-from admin.core.executions.silences import foresee_silence
+from admin.core.executions.silences import Drain, foresee_silence
 from admin.core.executions.starts import MOST_AHEAD, Start, find_start
-from admin.core.executions.statuses import Circumstances, Drain, Status
+from admin.core.executions.statuses import Circumstances, Status
 from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
@@ -32,8 +32,8 @@ from admin.core.times import show_duration
 from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
-from admin.services.silences import SilenceView
-from admin.store import cluster_events, fleet, statuses
+from admin.services.silences import SilenceView, find_drain
+from admin.store import statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 from admin.store.given_jobs import given_jobs
@@ -46,10 +46,10 @@ class LeaseView:
     expires_at: datetime
     confirmed: bool  #: the agent is known to have it, and may have started it
     heard_at: datetime | None  #: None where nothing was ever heard of its cluster
-    health: str | None  #: of its cluster
+    health: str | None  #: of its cluster; `deleted` where that is gone from the fleet
 
 
-def view_lease(execution: Execution, heard: HeardCluster | None) -> LeaseView | None:
+def view_lease(execution: Execution, heard: HeardCluster | None, *, is_deleted: bool) -> LeaseView | None:
     """The lease of an execution; None where no agent has one."""
     if execution.lease_expires_at is None:
         return None
@@ -58,7 +58,7 @@ def view_lease(execution: Execution, heard: HeardCluster | None) -> LeaseView | 
         confirmed=execution.confirmed,
         # Of the agent that has it, where another one serves the cluster now.
         heard_at=execution.silent_since or (heard and heard.last_sync_at),
-        health=heard and heard.health,
+        health="deleted" if is_deleted else heard and heard.health,
     )
 
 
@@ -86,6 +86,7 @@ def view_status(
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not is_backing_off and (obstacle is None or obstacle.filter == ROOM.name)
+    drain = find_drain(context, connection, execution)
     circumstances = Circumstances(
         phase=phase,
         since=phase_began_at(execution),
@@ -117,7 +118,7 @@ def view_status(
             if is_nowhere or is_backing_off
             else None
         ),
-        drain=_drain(context, connection, execution),
+        drain=drain,
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,
         ends_at=time_limit_ends_at(execution.started_at, execution.content),
@@ -128,6 +129,7 @@ def view_status(
             retries.on_lost,
             context.settings.agents.give_up_seconds,
             is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None,
+            drained=_drained_before_judgement(context, retries.on_lost, drain),
         ),
         judgement="" if silence is None else silence.next,
         judged_at=None if silence is None else silence.next_at,
@@ -169,10 +171,13 @@ def _why_no_other(execution: Execution) -> str:
     outcome = CLUSTER_LOST if is_drained or execution.reason == CLUSTER_LOST else execution.phase
     policy = execution.content.get("retry")
     retries = Retries.of(policy)
-    why = retries.why_no_other(attempt_number(execution), outcome)
+    why = retries.why_no_other(attempt_number(execution), outcome, is_drained=is_drained)
     plan = execution.launched.get("launch_plan")
     is_by_request = bool(execution.request["spec"].get("retry")) or plan is None
-    if not why or not policy or (retries.attempts == 1 and is_by_request):
+    is_by_default = (
+        outcome == CLUSTER_LOST and not retries.says_on_lost and attempt_number(execution) < retries.attempts
+    )
+    if not why or not policy or is_by_default or (retries.attempts == 1 and is_by_request):
         return why
     if is_by_request or plan is None:
         return f"{why}, as the request says"
@@ -218,18 +223,10 @@ def _late(execution: Execution, attempts: AttemptList) -> str:
     return f"its job had ended {show_duration(late.total_seconds())} before: {last.cluster} was silent"
 
 
-def _drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:
-    """The drain of the cluster on which an execution runs."""
-    name = execution.cluster
-    if name is None or execution.phase not in (Phase.RUNNING.value, Phase.ABORTING.value):
-        return None
-    state = fleet.states(connection, [name]).get(name)
-    if state is None or not state.draining:
-        return None
-    now = context.clock()
-    event = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
-    return Drain(
-        deadline=state.drain_deadline,
-        by="its event is not kept" if event is None else event.describe(now),
-        is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None,
-    )
+def _drained_before_judgement(context: Context, on_lost: str, drain: Drain | None) -> str:
+    """When the drain of its cluster is over, if that comes before a silence that began now would be judged."""
+    agents, now = context.settings.agents, context.clock()
+    seconds = agents.give_up_seconds if on_lost == "wait" else max(agents.lost_seconds, agents.lease_seconds)
+    if drain is None or drain.deadline is None or drain.deadline >= now + timedelta(seconds=seconds):
+        return ""
+    return drain.describe_end(now)

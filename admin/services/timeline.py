@@ -14,6 +14,7 @@ from admin.core.changes import RowChange
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import closest, did_you_mean, shorten
+from admin.core.provenance import read_name
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.core.times import show_time
@@ -206,7 +207,8 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
     if conditions.actor is not None:
         names = revisions.newest_names(connection, _NEWEST) | cluster_events.newest_names(connection, _NEWEST)
         names |= registrations.newest_names(connection, _NEWEST)
-        if conditions.actor not in names:
+        shown = read_name(conditions.actor)
+        if conditions.actor not in names and (shown is None or shown[1] not in names):
             near = closest(conditions.actor, names)
             who = shorten(conditions.actor)
             start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{who}'."

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, u
 
 from admin.core.changes import ANONYMOUS
 from admin.core.fleet.clusters import END_EVENTS, REPORTED, STATE_EVENTS, SWITCHES
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, read_name
 from admin.store.database import insert_new
 from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
 
@@ -98,7 +98,9 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
     if filters.actor == ANONYMOUS:
         query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(SWITCHES)))
     elif filters.actor is not None:
-        query = query.where(cluster_events.c.claimed_by == filters.actor)
+        author, claimed_by = read_name(filters.actor) or ("", "")
+        names = [filters.actor, claimed_by] if author == ANONYMOUS else [filters.actor]
+        query = query.where(cluster_events.c.claimed_by.in_(names))
     if filters.types is not None:
         query = query.where(cluster_events.c.type.in_(filters.types))
     if filters.of_clusters:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Delete, FromClause, and_, bindparam, cast, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Delete, FromClause, and_, bindparam, cast, func, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 
+from admin.core.provenance import read_name
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.dialects import is_sqlite
 from admin.store.sql_types import AnyColumn, AnyResult, AnyRow, AnySelect, TableColumn
@@ -26,6 +27,13 @@ def scope_columns(table: FromClause) -> tuple[ColumnElement[str], ...]:
 def scope_of(row: AnyRow) -> Scope:
     """The scope of a row with these columns."""
     return Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan)
+
+
+def is_by(actor: str, author: TableColumn, claimed_by: TableColumn) -> ColumnElement[bool]:
+    """Whether something is by an author, verified or claimed, or by both as they are shown together."""
+    either = or_(author == actor, claimed_by == actor)
+    names = read_name(actor)
+    return either if names is None else or_(either, and_(author == names[0], claimed_by == names[1]))
 
 
 def within(

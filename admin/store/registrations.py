@@ -33,7 +33,7 @@ from admin.core.json_text import JsonObject
 from admin.core.provenance import Provenance
 from admin.core.registrations import ACTIVE, INACTIVE, Identifier
 from admin.store.database import RowId, UtcDateTime, head_table, insert_new, metadata
-from admin.store.keys import KeyedQuery, within
+from admin.store.keys import KeyedQuery, is_by, within
 from admin.store.sql_types import AnyRow, TableColumn, build
 
 _KEY = ("project", "domain", "name", "version")
@@ -270,7 +270,7 @@ def _timeline_conditions(table: Table, filters: RegistrationFilter) -> Iterator[
         names |= {"name": filters.launch_plan, "workflow": filters.workflow}
     yield from (table.c[column] == name for column, name in names.items() if name is not None)
     if filters.actor is not None:
-        yield or_(table.c.author == filters.actor, table.c.claimed_by == filters.actor)
+        yield is_by(filters.actor, table.c.author, table.c.claimed_by)
     yield from within(table.c.id, table.c.created_at, filters.after, filters.before)
 
 

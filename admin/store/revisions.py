@@ -12,7 +12,7 @@ from admin.core.changes import Authorship, LastChange, MadeChange, RowChange
 from admin.core.fleet.memberships import regrouped_clusters
 from admin.core.provenance import Provenance
 from admin.store.batches import Insertion
-from admin.store.keys import within
+from admin.store.keys import is_by, within
 from admin.store.revision_tables import (
     IS_NAMED,
     IS_ROLLBACK,
@@ -160,7 +160,7 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
         if getattr(filters, column.name) is not None:
             yield column == getattr(filters, column.name)
     if filters.actor is not None:
-        yield or_(revisions.c.author == filters.actor, revisions.c.claimed_by == filters.actor)
+        yield is_by(filters.actor, revisions.c.author, revisions.c.claimed_by)
     yield from within(revisions.c.number, revisions.c.created_at, filters.after, filters.before)
     named = [column == getattr(filters, column.name) for column in ROW_KEY if getattr(filters, column.name) is not None]
     if filters.name and filters.kind:

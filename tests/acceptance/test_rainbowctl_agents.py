@@ -500,7 +500,7 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     assert (effect["id"]["name"], effect["phase"], effect["outcome"]) == ("last", "RUNNING", "ENDS")
     row = re.split(" {2,}", planned.out.strip())
     assert row[2:4] == ["last", "RUNNING"]
-    end = ", unless it has ended by then; its retry allows no further attempt."
+    end = ", unless it has ended by then; no other attempt follows: no retries were asked for."
     assert row[4] == "quiet"
     assert re.fullmatch(f"Is ended in 59 min [0-9]+ s{end}", row[5])
     assert re.fullmatch(f"Is ended at [^ ]*Z{end}", effect["message"])

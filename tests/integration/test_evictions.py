@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,13 +11,16 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.errors import Unauthenticated
 from admin.loops.evictions import EvictionLoop
 from admin.metrics import StateCollector, exposition
 from admin.services.context import Context
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
+from admin.services.exchanges import Sync
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.state import StateSummary
-from admin.store import executions
+from admin.services.syncs import sync
+from admin.store import executions, fleet
 from admin.store.executions import ExecutionId
 from tests.support.agents import (
     Clock,
@@ -82,6 +86,12 @@ def place(agent: PlayedAgent, name: str) -> tuple[str | None, int]:
     """Where an execution is, and its attempt."""
     answer = execution(agent.client, name, agent.project)
     return answer.get("cluster"), answer["attempt"]
+
+
+def heard_at(context: Context, cluster: str) -> datetime | None:
+    """When the agent of a cluster synced last."""
+    with context.database.reading() as connection:
+        return fleet.heard(connection, [cluster])[cluster].last_sync_at
 
 
 def health(agent: PlayedAgent) -> str:
@@ -405,6 +415,32 @@ def test_a_cluster_that_is_deleted_by_force_loses_its_work_when_the_leases_are_o
     other.sync()
     assert evict(context) == ["runs"]
     assert place(agent, "runs") == (other.cluster, 2)
+
+
+def test_a_cluster_that_is_deleted_by_force_is_said_to_be_and_not_to_be_lost(
+    play: Play, context: Context, clock: Clock
+) -> None:
+    agent, other = play("a"), play("b")
+    add(agent, "runs")
+    agent.start()
+    put_pool(agent.client, agent.project, [other.cluster])
+    body = {"claimed_by": "ana", "message": "sold"}
+    revision = ok(agent.client.delete(f"{API}/clusters/{agent.cluster}?force=true", json=body))["revision"]
+    late = Sync(cluster=agent.cluster, agent=agent.id, sequence=agent.sequence + 1)
+    for arrived in (late, replace(late, last_sync_at=heard_at(context, agent.cluster))):
+        with pytest.raises(Unauthenticated, match="was deleted"):  # it came, or waited, before the token was revoked
+            sync(context, arrived)
+    explanation = get(agent.client, f"executions/{agent.project}/{DOMAIN}/runs/explanation")
+    deleted = f"It was deleted by revision {revision}, anonymous (says ana), 0 s ago, 'sold': its agent can no longer "
+    assert f"{deleted}report until the cluster is defined and registered again. " in explanation["status"]["message"]
+    assert explanation["lease"]["health"] == "deleted"
+    clock.advance(LOST + 1)
+    look(context)
+    events = get(agent.client, f"timeline?limit=100&cluster={agent.cluster}&source=cluster-event")["entries"]
+    assert [event["type"] for event in events] == ["DELETED", "READY"]
+    again = played_agent(agent.client, context, agent.cluster, project=agent.project)
+    newest = get(again.client, f"clusters/{agent.cluster}/events?reports=false")["events"][0]
+    assert newest["reason"] == "Its agent synced for the first time since the cluster was deleted."
 
 
 # Drains

@@ -517,6 +517,15 @@ def test_a_drain_of_a_silent_cluster_tells_where_what_waits_for_the_agent_runs_a
 
 
 @pytest.mark.usefixtures("west")
+def test_a_drain_tells_why_attempts_that_are_left_do_not_follow(api: FlaskClient, east: PlayedAgent) -> None:
+    created(api, "left", **pool("both"), retry={"attempts": 4})
+    assert east.start(1) == ["left"]
+    why = "a drain counts as a loss, which is not retried (on_lost: wait, the default)."
+    told = messages(preview(api, "drain", deadline="10m"))["left"]
+    assert told.endswith(f", unless it has ended by then; no other attempt follows: {why}")
+
+
+@pytest.mark.usefixtures("west")
 def test_the_delete_of_a_cluster_that_a_pool_still_names_tells_what_stays_there(
     api: FlaskClient, context: Context, east: PlayedAgent
 ) -> None:

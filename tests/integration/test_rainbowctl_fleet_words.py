@@ -24,6 +24,10 @@ def test_a_cluster_without_values_and_one_without_a_definition(
     with running_admin() as url:
         monkeypatch.setenv("RAINBOW_ENDPOINT", url)
         rainbowctl(f"apply -f {file}")
+        rainbowctl("drain birch --deadline 0s")
+        shown = rainbowctl("history --cluster birch")
+        assert "draining, its deadline passed " in shown
+        assert "ended what" not in shown
         rainbowctl("delete cluster oak")
         shown = rainbowctl("history")
         for action in ("create", "delete"):

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from admin.core.times import show_time
 from admin.services.context import Context
-from admin.services.evictions import judge_health
+from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.queueing_budgets import end_overdue
 from admin.services.redecisions import decide_waiting
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, add, played_agent, settled_context
@@ -368,6 +368,42 @@ def test_what_runs_on_a_draining_cluster_says_when_the_drain_ends_it(agent: Play
         "attempt follows then; it has no time limit."
     )
     assert current["next_at"] == deadline
+
+
+def test_at_a_silent_cluster_a_drain_that_is_over_first_is_what_comes_next(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "runs", retry={"attempts": 4})
+    agent.start()
+    switch(agent.client, agent.cluster, "drain", reason="disks", claimed_by="otto", deadline="60s")
+    deadline = get(agent.client, f"clusters/{agent.cluster}")["drain_deadline"]
+    number = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
+
+    def over(age: int) -> str:
+        by = f"event {number}, anonymous (says otto), {age} s ago, 'disks'"
+        return f"the drain of {agent.cluster} is over at {deadline[:19]}Z ({by})"
+
+    assert over(0) in status(agent, "runs")["if_silent"]
+    clock.advance(20)
+    judge_health(context)
+    current = explanation(agent.client, "runs", project=agent.project)
+    standing = current["status"]
+    assert f"counts when the agent returns (on_lost: wait), until {over(20)}. " in standing["message"]
+    assert "FAILED" not in standing["message"]
+    step = f"It is ABORTING when {over(20)}; it ends ABORTED after that, unless it has succeeded."
+    assert (standing["next"], standing["next_at"]) == (step, deadline)
+    assert current["silence"]["next_at"] == deadline
+    clock.advance(41)
+    end_drained(context)
+    standing = status(agent, "runs")
+    assert standing["message"].startswith(f"ABORTING on {agent.cluster} for ")
+    assert standing["next"].startswith("It is judged at ")
+    clock.advance(200)
+    judge_health(context)
+    evict_from_lost(context, 100)
+    why = "a drain counts as a loss, which is not retried (on_lost: wait, the default)."
+    assert message(agent, "runs").startswith("ABORTED on birch 0 s ago: ")
+    assert message(agent, "runs").endswith(f"No other attempt follows: {why}")
 
 
 def test_it_is_in_the_queue_since_it_came_back_to_it(agent: PlayedAgent, clock: Clock) -> None:

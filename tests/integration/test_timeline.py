@@ -106,6 +106,9 @@ def test_pages_join_without_gaps_whatever_their_size(eventful: FlaskClient) -> N
         ("&cluster=east", ["UNCORDONED", "POOL", "CORDONED", "CLUSTER"]),
         ("&actor=otto", ["UNCORDONED", "CORDONED"]),
         ("&actor=ana", ["WORKFLOW_PRIORITY"]),
+        ("&actor=anonymous (says otto)", ["UNCORDONED", "CORDONED"]),
+        ("&actor=anonymous (says ana)", ["WORKFLOW_PRIORITY"]),
+        ("&actor=ana (says anonymous)", []),
         ("&actor=anonymous", ["WORKFLOW_PRIORITY", "UNCORDONED", "POOL", "CORDONED", "CLUSTER"]),
         ("&domain=staging", ["WORKFLOW_PRIORITY"]),
         ("&resource_type=pool", ["POOL"]),
@@ -191,6 +194,25 @@ def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: Flas
     assert newest["message"].startswith("7 decided again: none -> east: 7 (")
     assert newest["message"].endswith("). The disks are new.")
     assert (newest["author"], newest["claimed_by"]) == ("anonymous", "ada")
+
+
+@pytest.mark.parametrize(("before", "after"), [("cordon", "uncordon"), ("drain", "undrain")])
+def test_a_round_names_the_events_of_the_clusters_that_executions_went_to(
+    app: Flask, api: FlaskClient, before: str, after: str
+) -> None:
+    for cluster in ("birch", "alder"):
+        put_pool(api, f"only-{cluster}", [cluster])
+        report(api, cluster, capacity={"executions": 100})
+        switch(api, cluster, before)
+    created(api, "e", **pool("only-birch"))
+    decide_waiting(context_of(app))
+    switches = {"switch": after, "clusters": ["birch", "alder"], "claimed_by": "otto"}
+    ok(api.post(f"{API}/cluster_switches", json=switches))
+    decide_waiting(context_of(app))
+    event = get(api, "clusters/birch/events")["events"][0]
+    [entry, *_] = entries(api, "&source=redecision")
+    cause = f"After event {event['number']}, cluster 'birch' {event['type']} by anonymous (says otto)."
+    assert entry["message"].endswith(cause)
 
 
 def test_the_event_of_a_request_to_decide_again_comes_before_its_decisions(
@@ -639,6 +661,7 @@ def test_an_empty_timeline_names_what_is_close_to_an_unknown_name(eventful: Flas
     ok(eventful.delete(f"{API}/pools/gpu"))
     assert unknown("resource_type=pool&name=gpu&before=2000-01-01") == [], "it was deleted"
     assert unknown("actor=ana") == []
+    assert unknown("actor=anonymous (says ana)&domain=production") == []
 
 
 def test_the_deadline_of_a_drain_stands_beside_its_event_while_it_goes_on(eventful: FlaskClient) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from admin.core.fields.compounds import ListOf, Record
@@ -54,6 +54,7 @@ class Retries:
     backoff_seconds: float = 10.0
     retry_on: tuple[str, ...] = ("FAILED", "TIMED_OUT")
     on_lost: str = "wait"
+    says_on_lost: bool = field(default=False, compare=False)  #: otherwise it is the default
 
     @classmethod
     def of(cls, payload: Mapping[str, Any] | None) -> Retries:
@@ -69,10 +70,11 @@ class Retries:
             else default.backoff_seconds,
             retry_on=tuple(fields.get("retry_on", default.retry_on)),
             on_lost=fields.get("on_lost", default.on_lost),
+            says_on_lost="on_lost" in fields,
         )
 
-    def why_no_other(self, attempt: int, outcome: str) -> str:
-        """Why no other attempt follows one that ended so; "" where one does."""
+    def why_no_other(self, attempt: int, outcome: str, *, is_drained: bool = False) -> str:
+        """Why no other attempt follows one that ended so; "" where one does. A drain counts as a loss."""
         if self.seconds_until_next(attempt, outcome) is not None:
             return ""
         if self.attempts == 1:
@@ -80,7 +82,8 @@ class Retries:
         if attempt >= self.attempts:
             return f"its {self.attempts} attempts are used up"
         if outcome == CLUSTER_LOST:
-            return f"what its cluster ends or loses is not retried (on_lost: {self.on_lost})"
+            what = "a drain counts as a loss, which is" if is_drained else "the loss of its cluster is"
+            return f"{what} not retried (on_lost: {self.on_lost}{'' if self.says_on_lost else ', the default'})"
         return f"{outcome} is not retried (retry_on: {', '.join(self.retry_on) or 'nothing'})"
 
     def seconds_until_next(self, attempt: int, outcome: str) -> float | None:

@@ -13,6 +13,21 @@ UNCONFIRMED = "Nobody has confirmed that its job has ended."
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drain:
+    """The drain of the cluster at which an execution is."""
+
+    cluster: str
+    deadline: datetime | None  #: when it ends what still runs
+    by: str  #: the event by which it was drained, by whom, when and why
+    is_retried: bool  #: whether another attempt follows
+
+    def describe_end(self, now: datetime) -> str:
+        """When it is over, and who began it."""
+        when = "" if self.deadline is None else f" {show_due(self.deadline, now)}"
+        return f"the drain of {self.cluster} is over{when} ({self.by})"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Silence:
     """An unfinished execution at a cluster whose agent is not heard."""
 
@@ -28,12 +43,27 @@ class Silence:
     is_retried: bool  #: another attempt follows if its cluster is lost
     is_taken_over: bool = False  #: another agent serves the cluster now
     is_lost: bool = False  #: the cluster counts as lost already
+    drain: Drain | None = None  #: of the cluster
     deleted: str = ""  #: by which revision its cluster was deleted
     command: str  #: by which an operator gives it up
 
     @property
     def next_at(self) -> datetime:
-        """When it is judged if the agent stays away."""
+        """When something happens to it if the agent stays away."""
+        drain = self._drain_before
+        return self._judged_at if drain is None or drain.deadline is None else drain.deadline
+
+    @property
+    def _drain_before(self) -> Drain | None:
+        """The drain whose deadline comes before the silence is judged."""
+        drain = self.drain
+        if drain is None or drain.deadline is None or self.is_aborting or drain.deadline >= self._judged_at:
+            return None
+        return drain
+
+    @property
+    def _judged_at(self) -> datetime:
+        """When the silence is judged."""
         is_waited_for = self.has_started and self.on_lost == "wait"
         limit = self.given_up_at if is_waited_for else self.lost_at
         return max(limit, self.lease_expires_at or limit)
@@ -47,7 +77,10 @@ class Silence:
 
     def describe(self, now: datetime) -> str:
         """What is known, what happens next and when, and what an operator can do."""
-        start = f"{self.note} It was deleted by {self.deleted}." if self.deleted else self.note
+        start = self.note
+        if self.deleted:
+            again = "can no longer report until the cluster is defined and registered again"
+            start = f"{start} It was deleted by {self.deleted}: its agent {again}."
         if not self.has_started:
             return f"{start} It had not started there, and is decided again{self._redecided(now)}."
         return f"{start} {self._prospect(now)} {self._remedy(now)}"
@@ -56,20 +89,46 @@ class Silence:
         """What decides about it next, and when."""
         if not self.has_started:
             return f"It is decided again{self._redecided(now)}."
+        drain = self._drain_before
+        if drain is not None:
+            then = "another attempt follows after that" if self.is_retried else "it ends ABORTED after that"
+            return f"It is ABORTING when {drain.describe_end(now)}; {then}, unless it has succeeded."
         return f"It is judged {show_due(self.next_at, now)} if the agent that has it stays away."
 
     def _redecided(self, now: datetime) -> str:
-        """When it is decided again, which had not started: not before its cluster is lost and its lease is over."""
+        """When it is decided again, which had not started.
+
+        That is not before its cluster is lost and its lease is over, or a drain is.
+        """
+        if self._drain_before is not None:
+            return f" when {self._drain_before.describe_end(now)}"
         if self.is_lost:
             return _when(self.lease_expires_at, now)
         return f" {show_due(self.next_at, now)}, when {self.cluster} counts as lost"
 
     def _prospect(self, now: datetime) -> str:
-        end = f"{self._end}{_when(self.next_at, now)}"
+        end = f"{self._end}{_when(self._judged_at, now)}"
+        drain = self._drain_before
+        if drain is not None:
+            return self._drained_prospect(drain, end, now)
         if self.on_lost == "wait":
             may_run = may_still_run(is_aborting=self.is_aborting, is_drained=self.is_drained)
             return f"{may_run} (on_lost: wait); else {end} (agents.giveUpAfter)."
-        return f"{self._job(now)} (on_lost: {self.on_lost}); {end}, when the cluster is lost."
+        return f"{self._job(now)} (on_lost: {self.on_lost}); {end}{self._when_lost}."
+
+    def _drained_prospect(self, drain: Drain, end: str, now: datetime) -> str:
+        over = drain.describe_end(now)
+        if self.on_lost == "wait":
+            may_run = may_still_run(is_aborting=False)
+            told = "is ended when the agent returns, unless it has succeeded by then"
+            ending = f"It is ABORTING from then on, and {told}; else {end} (agents.giveUpAfter)."
+            return f"{may_run} (on_lost: wait), until {over}. {ending}"
+        return f"{self._job(now)} (on_lost: {self.on_lost}). It is ABORTING when {over}; {end}{self._when_lost}."
+
+    @property
+    def _when_lost(self) -> str:
+        """A deleted cluster is given up at once, so that only leases count."""
+        return ", when its lease is over" if self.deleted else ", when the cluster is lost"
 
     def _job(self, now: datetime) -> str:
         """What becomes of its job when the lease is over, or has become of it."""
@@ -83,7 +142,7 @@ class Silence:
     def _end(self) -> str:
         if self.is_retried:
             return "another attempt follows"
-        if self.is_aborting:
+        if self.is_aborting or self._drain_before is not None:
             return "it ends ABORTED"
         used_up = ", for its attempts are used up," if self.on_lost == "retry" else ""
         return f"it ends FAILED (CLUSTER_LOST){used_up}"
@@ -104,14 +163,23 @@ def describe_silence(
     return f"{start}Cluster '{cluster}' has been {silent_since(since)}."
 
 
-def foresee_silence(on_lost: str, give_up_seconds: float, *, is_retried: bool) -> str:
-    """What would become of an execution that runs if its cluster fell silent."""
+def foresee_silence(on_lost: str, give_up_seconds: float, *, is_retried: bool, drained: str = "") -> str:
+    """What would become of an execution that runs if its cluster fell silent.
+
+    `drained` says when the drain of the cluster is over, where that comes before the silence is judged.
+    """
+    failed = "FAILED" if not drained else "ABORTED"
     if on_lost == "wait":
-        end = f"after {show_duration(give_up_seconds)} it ends FAILED (agents.giveUpAfter)"
-        return f"It goes on (on_lost: wait), and its result counts when the agent returns; {end}."
-    end = "another attempt follows" if is_retried else "it ends FAILED (CLUSTER_LOST)"
+        after = f"after {show_duration(give_up_seconds)}"
+        end = "another attempt follows" if drained and is_retried else f"it ends {failed}"
+        aborting = f", until {drained}, and it is ABORTING from then on" if drained else ""
+        result = f"its result counts when the agent returns{aborting}"
+        return f"It goes on (on_lost: wait), and {result}; {after} {end} (agents.giveUpAfter)."
+    code = "" if drained else " (CLUSTER_LOST)"
+    end = "another attempt follows" if is_retried else f"it ends {failed}{code}"
     used_up = ", for its attempts are used up," if on_lost == "retry" and not is_retried else ""
     job = "Its job is ended on its node when its lease is over, if its engine guards leases"
+    job += f"; it is ABORTING when {drained}" if drained else ""
     return f"{job}; {end}{used_up} when the cluster is lost (on_lost: {on_lost})."
 
 

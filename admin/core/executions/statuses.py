@@ -10,7 +10,7 @@ from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.run_times import Times
-from admin.core.executions.silences import as_sentence
+from admin.core.executions.silences import Drain, as_sentence
 from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
@@ -18,15 +18,6 @@ from admin.core.provenance import show_name, split_name
 from admin.core.times import show_due, show_duration
 
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drain:
-    """The drain of the cluster on which an execution runs."""
-
-    deadline: datetime | None  #: when it ends what still runs
-    by: str  #: the event by which it was drained, by whom, when and why
-    is_retried: bool  #: whether another attempt follows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from admin.core.executions.attempts import (
     Repeatable,
+    attempt_number,
     may_have_started,
     seconds_until_retry,
     time_limit_ends_at,
@@ -16,7 +17,7 @@ from admin.core.executions.attempts import (
 )
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
-from admin.core.executions.retries import CLUSTER_LOST
+from admin.core.executions.retries import CLUSTER_LOST, Retries
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
@@ -133,7 +134,8 @@ def of_drain(attempt: LeasedAttempt, deadline: datetime | None, decision: Decisi
 
 
 def _at_deadline(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None) -> SwitchOutcome:
-    return _ended(attempt, deadline, decision, f"Is ended at {show_time(deadline)}, unless it has ended by then")
+    ended = f"Is ended at {show_time(deadline)}, unless it has ended by then"
+    return _ended(attempt, deadline, decision, ended, is_drained=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +185,7 @@ def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Deci
     if agent.drained_at is not None and agent.is_drained(attempt):
         order = f"Its agent is to end it {show_due(agent.drained_at, agent.now)}, but {agent.why}"
         until = f"it is ABORTING until that is heard again, or it is given up {show_due(over, agent.now)}"
-        return _ended(attempt, over, decision, f"{order}: {until} (on_lost: wait)")
+        return _ended(attempt, over, decision, f"{order}: {until} (on_lost: wait)", is_drained=True)
     if waits_for_agent(attempt):
         message = f"May run on, but {agent.why}; it is given up {show_due(over, agent.now)} (on_lost: wait)."
         return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=over)
@@ -231,9 +233,13 @@ def of_stay(cluster: Cluster, *, may_move: bool) -> SwitchOutcome:
     return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster.name)
 
 
-def _ended(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None, ended: str) -> SwitchOutcome:
+def _ended(
+    attempt: LeasedAttempt, deadline: datetime, decision: Decision | None, ended: str, *, is_drained: bool = False
+) -> SwitchOutcome:
     if decision is None:
-        message = f"{ended}; its retry allows no further attempt."
+        retries = Retries.of(attempt.content.get("retry"))
+        why = retries.why_no_other(attempt_number(attempt), CLUSTER_LOST, is_drained=is_drained)
+        message = f"{ended}; no other attempt follows{f': {why}' if why else ''}."
         return SwitchOutcome(outcome=Outcome.ENDS, message=message, cluster=attempt.cluster, at=deadline)
     cluster = decision.cluster
     then = f"runs again at {cluster}."

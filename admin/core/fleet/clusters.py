@@ -107,6 +107,11 @@ class ClusterState:
     ending: Sequence[JsonObject] = ()  #: attempts that its agent was told to end, and still had at its last sync
 
     @property
+    def was_deleted(self) -> bool:
+        """Whether the cluster was deleted since its agent synced last: that resets all but the number of syncs."""
+        return self.agent is None and self.syncs > 0
+
+    @property
     def switches(self) -> tuple[bool, bool, bool]:
         """What operators have switched: whether it is admitted, cordoned, draining."""
         return self.admitted, self.cordoned, self.draining

@@ -81,8 +81,10 @@ def describe_loss(last_sync_at: datetime | None, limit: float, key: str) -> str:
     return f"Its agent had been {silent_since(last_sync_at)}, for more than {show_duration(limit)} ({key})."
 
 
-def describe_return(health: str, last_sync_at: datetime | None, now: datetime) -> str:
-    """How a cluster became ready: for the first time, or after a silence."""
+def describe_return(health: str, last_sync_at: datetime | None, now: datetime, *, was_deleted: bool = False) -> str:
+    """How a cluster became ready: for the first time, also since it was deleted, or after a silence."""
+    if was_deleted:
+        return "Its agent synced for the first time since the cluster was deleted."
     if health not in (Health.UNREACHABLE.value, Health.LOST.value) or last_sync_at is None:
         return "Its agent synced for the first time."
     silent = show_duration((now - last_sync_at).total_seconds())

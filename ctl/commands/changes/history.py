@@ -240,7 +240,8 @@ def _what(session: Session, entry: Document) -> list[str]:
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         if entry.get("deadline"):
-            verb = "ends what runs" if distance(entry["deadline"]).startswith("in ") else "ended what still ran"
+            # What runs at a silent cluster has not ended at the deadline.
+            verb = "ends what runs" if distance(entry["deadline"]).startswith("in ") else "its deadline passed"
             happened += f", {verb} {session.printer.when(entry['deadline'], is_ahead=True)}"
         where = f"cluster {entry['cluster']}: " if entry.get("cluster") else ""
         return [f"{where}{happened} (event {entry['number']})"]

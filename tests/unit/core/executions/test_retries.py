@@ -93,10 +93,16 @@ def test_an_invalid_policy_is_refused_by_field(payload: dict[str, Any], field: s
         (None, 1, "FAILED", "no retries were asked for"),
         ({"attempts": 3}, 1, "FAILED", ""),
         ({"attempts": 3}, 3, "FAILED", "its 3 attempts are used up"),
-        ({"attempts": 3}, 1, CLUSTER_LOST, "what its cluster ends or loses is not retried (on_lost: wait)"),
+        ({"attempts": 3}, 1, CLUSTER_LOST, "the loss of its cluster is not retried (on_lost: wait, the default)"),
+        ({"attempts": 3, "on_lost": "fail"}, 1, CLUSTER_LOST, "the loss of its cluster is not retried (on_lost: fail)"),
         ({"on_lost": "retry"}, 1, "FAILED", "FAILED is not retried (retry_on: nothing)"),
         ({"on_lost": "retry"}, 1, CLUSTER_LOST, ""),
     ],
 )
 def test_why_no_other_attempt_follows(payload: dict[str, Any] | None, attempt: int, outcome: str, why: str) -> None:
     assert Retries.of(payload).why_no_other(attempt, outcome) == why
+
+
+def test_a_drain_is_said_to_count_as_a_loss() -> None:
+    why = Retries.of({"attempts": 3}).why_no_other(1, CLUSTER_LOST, is_drained=True)
+    assert why == "a drain counts as a loss, which is not retried (on_lost: wait, the default)"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from admin.core.executions.silences import UNCONFIRMED, Silence, confirmed, foresee_silence, unconfirmed
+from admin.core.executions.silences import UNCONFIRMED, Drain, Silence, confirmed, foresee_silence, unconfirmed
 
 SINCE = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LEASE, LOST, GIVE_UP = (SINCE + timedelta(seconds=seconds) for seconds in (60, 300, 86400))
@@ -134,9 +134,63 @@ def test_what_would_become_of_it_if_its_cluster_fell_silent(on_lost: str, is_ret
     assert foresee_silence(on_lost, 86400, is_retried=is_retried) == expected
 
 
+DRAIN = Drain(cluster="a", deadline=NOW + timedelta(seconds=20), by="event 7, ana, 3 s ago", is_retried=False)
+OVER = "the drain of a is over at 2026-03-01T12:02:00Z (event 7, ana, 3 s ago)"
+
+
+@pytest.mark.parametrize(
+    ("silence", "message", "step"),
+    [
+        (
+            WAITS,
+            f"Its job may still run, and its result counts when the agent returns (on_lost: wait), until {OVER}. It is "
+            "ABORTING from then on, and is ended when the agent returns, unless it has succeeded by then; else it ends "
+            f"ABORTED at 2026-03-02T12:00:00Z (agents.giveUpAfter). {REMEDY}, and records who asked.",
+            f"It is ABORTING when {OVER}; it ends ABORTED after that, unless it has succeeded.",
+        ),
+        (
+            replace(WAITS, on_lost="retry", is_retried=True),
+            "Its lease was over at 2026-03-01T12:01:00Z: its node has ended its job, if its engine guards leases "
+            f"(on_lost: retry). It is ABORTING when {OVER}; another attempt follows at 2026-03-01T12:05:00Z, when the "
+            f"cluster is lost. {REMEDY}, and records who asked.",
+            f"It is ABORTING when {OVER}; another attempt follows after that, unless it has succeeded.",
+        ),
+        (
+            replace(WAITS, has_started=False),
+            f"It had not started there, and is decided again when {OVER}.",
+            f"It is decided again when {OVER}.",
+        ),
+    ],
+)
+def test_a_drain_that_is_over_before_the_silence_is_judged_comes_first(
+    silence: Silence, message: str, step: str
+) -> None:
+    drained = replace(silence, drain=DRAIN)
+    assert (drained.next_at, drained.next_step(NOW)) == (DRAIN.deadline, step)
+    assert drained.describe(NOW) == f"{START} {message}"
+    for later in (None, GIVE_UP):
+        unchanged = replace(silence, drain=replace(DRAIN, deadline=later))
+        assert (unchanged.next_at, unchanged.describe(NOW)) == (silence.next_at, silence.describe(NOW))
+
+
+def test_what_a_drain_means_if_its_cluster_fell_silent() -> None:
+    drained = DRAIN.describe_end(NOW)
+    assert foresee_silence("wait", 86400, is_retried=False, drained=drained) == (
+        f"It goes on (on_lost: wait), and its result counts when the agent returns, until {OVER}, and it is ABORTING "
+        "from then on; after 1 d it ends ABORTED (agents.giveUpAfter)."
+    )
+    assert foresee_silence("fail", 86400, is_retried=False, drained=drained) == (
+        "Its job is ended on its node when its lease is over, if its engine guards leases; it is ABORTING when "
+        f"{OVER}; it ends ABORTED when the cluster is lost (on_lost: fail)."
+    )
+
+
 def test_a_cluster_that_was_deleted_is_said_to_be() -> None:
+    again = "its agent can no longer report until the cluster is defined and registered again"
     deleted = replace(WAITS, deleted="revision 4, ana, 3 d ago, 'old'").describe(NOW)
-    assert deleted.startswith(f"{START} It was deleted by revision 4, ana, 3 d ago, 'old'. Its job may still run")
+    assert deleted.startswith(
+        f"{START} It was deleted by revision 4, ana, 3 d ago, 'old': {again}. Its job may still run"
+    )
 
 
 def test_a_message_has_no_doubt_any_more_once_the_end_is_confirmed() -> None:

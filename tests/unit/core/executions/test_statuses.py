@@ -11,7 +11,8 @@ import pytest
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.limits import Limits
-from admin.core.executions.statuses import Circumstances, Drain
+from admin.core.executions.silences import Drain
+from admin.core.executions.statuses import Circumstances
 from admin.core.placement.filters import Verdict
 from admin.core.times import show_duration
 
@@ -31,7 +32,7 @@ WAITS = Circumstances(
 FULL = Verdict("room", False, "is full (8 of 8 cpu taken)")
 NO_CLUSTER = replace(WAITS, cluster=None, position=None, reason="CLUSTERS_FULL", reason_message="None is able.")
 UNABLE = "No cluster of pool 'std' is able: 'birch' is draining, event 7, ana, 3 min ago."
-DRAIN = Drain(deadline=NOW + timedelta(minutes=2), by="event 7, ana, 3 min ago", is_retried=True)
+DRAIN = Drain(cluster="a", deadline=NOW + timedelta(minutes=2), by="event 7, ana, 3 min ago", is_retried=True)
 EXIT_1 = AttemptRecord(number=1, outcome="FAILED", reason="FAILED", exit_code=1)
 RUNS = replace(
     WAITS,
