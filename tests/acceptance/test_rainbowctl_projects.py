@@ -152,7 +152,7 @@ def test_warnings_are_listed_for_as_long_as_they_are_true(new_shell: Shell) -> N
         "execution-cluster-label/flytesnacks/staging\nworkflow-priority/flytesnacks\n"
     )
     done = new_shell.run("rainbowctl get warnings --strict")
-    assert (done.status, done.err) == (7, "error: 2 warnings under --strict.\n")
+    assert (done.status, done.err) == (7, "2 warnings about stored settings.\nerror: 2 warnings under --strict.\n")
     new_shell.ok("rainbowctl update execution-cluster-label -p flytesnacks -d staging --value mycluster")
     new_shell.ok("rainbowctl delete workflow-priority -d staging")
     new_shell.ok("rainbowctl get warnings --strict")

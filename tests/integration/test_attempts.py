@@ -457,7 +457,7 @@ def test_a_deleted_cluster_is_named_with_who_deleted_it(agent: PlayedAgent, cont
         f"The cluster '{agent.cluster}' is gone from the fleet, {deleted}."
         in explained(agent, "waits")["status"]["message"]
     )
-    assert f"It was {deleted}." in explained(agent, "runs")["status"]["message"]
+    assert f"It was {deleted}: its agent can no longer report" in explained(agent, "runs")["status"]["message"]
 
 
 def fall_silent(context: Context, clock: Clock, seconds: float) -> None:
