@@ -1,9 +1,11 @@
-"""Times as messages show them."""
+"""Times as messages show them, and windows between two."""
 
 from __future__ import annotations
 
 import itertools
 from datetime import datetime, timedelta
+
+from admin.core.problems import invalid
 
 #: What is due so soon has come when the answer is read.
 _IMMINENT = timedelta(seconds=2)
@@ -33,3 +35,9 @@ def show_duration(seconds: float) -> str:
             plural = "s" if unit == "year" and number > 1 else ""
             return f"{number} {unit}{plural} {part} {smaller}" if part else f"{number} {unit}{plural}"
     return f"{rest} s"
+
+
+def check_window(after: datetime, before: datetime) -> None:
+    """Invalid for a window of time that ends before it begins."""
+    if after >= before:
+        raise invalid("after", "is not before the end of the window: give an earlier time.")

@@ -13,9 +13,8 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
 from admin.core.fleet.memberships import MemberChanges, member_changes
 from admin.core.placement.shares import PassedOver, Placing, Range, expected_range, explain_share, promised_shares
-from admin.core.problems import invalid
 from admin.core.provenance import Provenance
-from admin.core.times import show_time
+from admin.core.times import check_window, show_time
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.fleet import not_found
@@ -122,8 +121,7 @@ def pool_shares(
     """How the executions of a pool that were created within a window were shared out."""
     most = limits or ShareLimits()
     window = Window(after, before or context.clock())
-    if window.after >= window.before:
-        raise invalid("after", "is not before the end of the window: give an earlier time.")
+    check_window(window.after, window.before)
     with context.database.reading() as connection:
         pools = current_fleet(context, connection).pools
         if name not in pools:

@@ -17,7 +17,7 @@ from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import read_name
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
-from admin.core.times import show_time
+from admin.core.times import check_window, show_time
 from admin.services.cluster_provenance import drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
@@ -130,6 +130,8 @@ class TimelinePage:
 
 def list_entries(context: Context, conditions: TimelineFilter, position: Position, limit: int) -> TimelinePage:
     """What was changed and what happened, newest first; of each source in the order in which it was stored."""
+    if conditions.after is not None and conditions.before is not None:
+        check_window(conditions.after, conditions.before)
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         # Each in its own order: a clock that was set back reorders none.

@@ -153,6 +153,7 @@ def test_an_attribute_shows_its_value_before_and_after(api: FlaskClient) -> None
     [
         ("token=x", "token"),
         ("after=soon", "after"),
+        ("after=1h&before=2h", "after"),
         ("who=me", "who"),
         ("cluster=east&project=flytesnacks", "cluster"),
         ("cluster=east&resource_type=pool", "cluster"),
