@@ -13,6 +13,7 @@ from admin.core.fleet.clusters import END_EVENTS, REPORTED, STATE_EVENTS, SWITCH
 from admin.core.provenance import Provenance, read_name
 from admin.store.database import insert_new
 from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
+from admin.store.keys import NumberedQuery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +177,7 @@ def _last_events(
         return []
     values = {"names": list(names), "types": [*begins, *ends], "until": until}
     numbers = [number for number in connection.execute(_LAST_EVENTS, values).scalars() if number is not None]
-    rows = connection.execute(_SELECT_EVENTS, {"numbers": numbers})
+    rows = _SELECT_EVENTS.execute(connection, numbers)
     return [ClusterEvent(**row._mapping) for row in rows if row.type in begins]
 
 
@@ -192,4 +193,4 @@ _LAST_EVENTS = select(
 ).where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
 
 
-_SELECT_EVENTS = select(cluster_events).where(cluster_events.c.number.in_(bindparam("numbers", expanding=True)))
+_SELECT_EVENTS = NumberedQuery(select(cluster_events), cluster_events.c.number)

@@ -6,8 +6,22 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Delete, FromClause, and_, bindparam, cast, func, or_, select, tuple_
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Delete,
+    FromClause,
+    and_,
+    any_,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from admin.core.provenance import read_name
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
@@ -81,3 +95,20 @@ class KeyedQuery:
         if len(listed) > _SHORT:
             return connection.execute(self._long_query, {**parameters, _KEYS: json.dumps(listed)})
         return connection.execute(self._query, {**parameters, _KEYS: listed})
+
+
+class NumberedQuery:
+    """Selects the rows that have one of some numbers, all of which are one parameter; built once."""
+
+    def __init__(self, query: AnySelect, column: AnyColumn) -> None:
+        numbers = bindparam(_KEYS, type_=ARRAY(BigInteger))
+        self._query = query.where(column == any_(numbers))
+        listed = func.json_each(bindparam(_KEYS)).table_valued("value")
+        self._sqlite_query = query.where(column.in_(select(listed.c.value)))
+
+    def execute(self, connection: Connection, numbers: Iterable[int]) -> AnyResult:
+        """The rows with these numbers."""
+        listed = list(numbers)
+        if is_sqlite(connection):
+            return connection.execute(self._sqlite_query, {_KEYS: json.dumps(listed)})
+        return connection.execute(self._query, {_KEYS: listed})

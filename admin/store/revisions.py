@@ -12,7 +12,7 @@ from admin.core.changes import Authorship, LastChange, MadeChange, RowChange
 from admin.core.fleet.memberships import regrouped_clusters
 from admin.core.provenance import Provenance
 from admin.store.batches import Insertion
-from admin.store.keys import is_by, within
+from admin.store.keys import NumberedQuery, is_by, within
 from admin.store.revision_tables import (
     IS_NAMED,
     IS_ROLLBACK,
@@ -191,7 +191,7 @@ def get(connection: Connection, number: int) -> Revision | None:
 def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
     """By whom, when and why some revisions were made; those that are no longer kept are left out."""
     distinct = set(numbers)
-    rows = connection.execute(_SELECT_SOME, {"numbers": sorted(distinct)}) if distinct else ()
+    rows = _SELECT_SOME.execute(connection, distinct) if distinct else ()
     return {row.number: _provenance(row) for row in rows}
 
 
@@ -213,7 +213,7 @@ def _provenance(row: AnyRow) -> Provenance:
     )
 
 
-_SELECT_SOME = select(revisions).where(revisions.c.number.in_(bindparam("numbers", expanding=True)))
+_SELECT_SOME = NumberedQuery(select(revisions), revisions.c.number)
 _rolled_back = revision_changes.alias("rolled_back")
 _ROLLBACKS_OF = (
     select(revisions)
