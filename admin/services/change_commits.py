@@ -13,7 +13,7 @@ from admin.services.changeable.base import Draft
 from admin.services.changeable.views import KnownSettings, SettingsView, StoredSettings
 from admin.services.changes import ChangeOutcome, ChangeRequest, changed_by
 from admin.services.context import Context
-from admin.store import attributes, revisions
+from admin.store import attributes
 from admin.store.revisions import NewRevision
 
 #: Rows that are drafted before they are stored.
@@ -47,9 +47,9 @@ class _Batch:
     def __init__(self, context: Context, connection: Connection) -> None:
         self._context = context
         self._connection = connection
-        self._head = revisions.lock_head(connection)
-        self._known: KnownSettings | None = None  #: memory, while it has everything with what this batch has made
-        self._is_asked = False  #: whether memory was asked how far it is, which it must be before anything is made
+        self._head, basis = context.index.lock_and_catch_up(connection)
+        #: Memory, while it has everything with what this batch has made.
+        self._known = None if basis is None else KnownSettings(context, connection, basis)
         self._drafted: list[NewRevision] = []  #: not stored yet
         self._drafted_rows = 0
         self._made: list[NewRevision] = []
@@ -74,19 +74,10 @@ class _Batch:
 
     def _view(self, writes: Writes) -> SettingsView:
         """Memory for changes of attributes, as long as the batch has made no others; else the database."""
-        may_be_attributes = callable(writes) or all(write.key.is_attribute for write in writes)
-        if may_be_attributes and not self._is_asked:
-            self._is_asked = True
-            self._known = self._read_memory()
-        if may_be_attributes and not callable(writes) and self._known is not None:
+        if self._known is not None and not callable(writes) and all(write.key.is_attribute for write in writes):
             return self._known
         self.store()
         return StoredSettings(self._context, self._connection)
-
-    def _read_memory(self) -> KnownSettings | None:
-        """Memory as of the head; None where it cannot come to that."""
-        basis = self._context.index.catch_up_to(self._connection, self._head)
-        return None if basis is None else KnownSettings(self._context, self._connection, basis)
 
     def _append(self, drafted: Drafted) -> None:
         self._head += 1
@@ -101,7 +92,6 @@ class _Batch:
         self._drafted_rows += len(revision.changes)
         for noun in drafted.nouns:
             noun.store(drafted.changes_of(noun), self._head, now)
-        self._is_asked = True
         if self._known is not None and all(change.is_attribute for change in revision.changes):
             self._known.add(revision)
         else:

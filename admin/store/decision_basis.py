@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
+from admin.core.quantities import LARGEST
 from admin.store import fleet
-from admin.store.dialects.postgresql import advisory_lock
+from admin.store.dialects.postgresql import AHEAD, advisory_lock
 from admin.store.fleet import FLEET_LOCK
 from admin.store.fleet_tables import fleet_head
 from admin.store.registrations import registration_head
@@ -50,9 +51,14 @@ _READ_WITH_CHANGES = MADE_ABOVE.add_columns(
 )
 
 
-def read_with_changes(connection: Connection, revision: int, head: int) -> tuple[DecisionBasis, MadeAbove]:
-    """The basis as of a transaction, and what was created after a revision, up to the last one."""
-    rows = connection.execute(_READ_WITH_CHANGES, {"number": revision, "head": head}).all()
+#: Locks the head first: read in the same statement, what is beside the head might be older than the head itself.
+_LOCK_AND_READ = _READ_WITH_CHANGES.execution_options(**{AHEAD: f"SELECT number FROM {revision_head.name} FOR UPDATE"})
+
+
+def read_with_changes(connection: Connection, revision: int, *, lock: bool = False) -> tuple[DecisionBasis, MadeAbove]:
+    """The basis as of a transaction, and what was made after a revision; with `lock` other writers wait."""
+    query = _LOCK_AND_READ if lock else _READ_WITH_CHANGES
+    rows = connection.execute(query, {"number": revision, "head": LARGEST}).all()
     return DecisionBasis._make(rows[0][-len(_TABLES) :]), read_made_above(rows)
 
 

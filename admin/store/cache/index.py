@@ -159,22 +159,25 @@ class Index:
         self._checked_at = 0.0
         self._is_current()
 
-    def catch_up_to(self, connection: Connection, head: int) -> DecisionBasis | None:
-        """Apply the revisions up to a head that a transaction has locked; None where the database must be read.
+    def lock_and_catch_up(self, connection: Connection) -> tuple[int, DecisionBasis | None]:
+        """Lock the head of the revisions for a transaction, and apply everything up to it.
 
-        They are read in another statement than the one that locked the head: what that saw beside it may be older.
-        `rows`, `domains` and `known_project` are then as of that head, until the transaction ends, and so is the basis.
+        Answers the head, and the basis as of it; None where the index cannot come to it and the database must be read.
+        `rows`, `domains` and `known_project` are then as of that head until the transaction ends.
         """
-        if self.revision < 0 or not self._catching_up.acquire(timeout=_RETRY_SECONDS):
-            return None
+        revision = self.revision
+        if revision < 0:
+            return revisions.lock_head(connection), None
+        basis, above = decision_basis.read_with_changes(connection, revision, lock=True)
+        if not self._catching_up.acquire(timeout=_RETRY_SECONDS):
+            return basis.revision, None
         try:
-            if self.revision < 0:
-                return None
-            basis, above = decision_basis.read_with_changes(connection, self._revision, head)
-            if self._catch_up(connection, head, above):
-                return basis
+            if self.revision != revision and self.revision >= 0:  # another thread has caught up meanwhile
+                basis, above = decision_basis.read_with_changes(connection, self._revision)
+            if self.revision >= 0 and self._catch_up(connection, basis.revision, above):
+                return basis.revision, basis
             self._drop()
-            return None
+            return basis.revision, None
         finally:
             self._catching_up.release()
 

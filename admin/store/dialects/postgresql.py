@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.engine.interfaces import ExecutionContext
 from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -19,6 +20,7 @@ from admin.store.sql_types import TableColumn
 
 #: Any, because the driver is an extra, which need not be installed, or another than psycopg.
 DriverConnection = Any
+DriverCursor = Any
 
 _USED_AT = "rainbow_used_at"
 #: A connection that was used within so many seconds is not checked before it is used again.
@@ -29,6 +31,9 @@ _CLOCK_STEP = 1.0
 #: How much longer than the server's own limit an answer is waited for.
 _GRACE_SECONDS = 5
 _READ_ONLY = "25006"
+#: An execution option of a statement: SQL that is sent ahead of it in the same message. The statement sees everything
+#: that was committed before the SQL ahead was done.
+AHEAD = "rainbow_ahead"
 
 
 class ServerClock:
@@ -91,6 +96,7 @@ def set_up(
     event.listen(engine, "checkin", partial(_note_use, clock))
     event.listen(engine, "checkout", partial(_check, engine.dialect, fresh_seconds, clock))
     event.listen(engine, "handle_error", _leave_standby)
+    event.listen(engine, "do_execute", _execute_after)
 
 
 def _connect(
@@ -117,12 +123,14 @@ def _timed_connection() -> type[DriverConnection]:
     class TimedConnection(psycopg.Connection[Any]):
         answer_seconds: float | None = None
         soon_seconds: float | None = None  #: for what takes a server that is well no time
+        has_pipeline = psycopg.Pipeline.is_supported()  #: whether several statements can be sent in one message
 
         def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # as psycopg has it
             try:
                 return super().wait(gen, interval, self.answer_seconds if timeout is None else timeout)
-            except psycopg.OperationalError:
-                if self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:  # the answer is still to come
+            except psycopg.OperationalError as error:
+                is_active = self.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE
+                if is_active and error.sqlstate is None:  # the answer is still to come
                     self.close()
                 raise
 
@@ -183,6 +191,21 @@ def _answering(connection: DriverConnection, seconds: float | None) -> Iterator[
         yield
     finally:
         connection.answer_seconds = before
+
+
+def _execute_after(
+    cursor: DriverCursor, statement: str, parameters: object, context: ExecutionContext | None
+) -> bool | None:
+    """Execute a statement together with the SQL ahead of it; None where there is none."""
+    ahead = context and context.execution_options.get(AHEAD)
+    if ahead is None:
+        return None
+    connection = cursor.connection
+    has_pipeline = getattr(connection, "has_pipeline", False)
+    with connection.pipeline() if has_pipeline else nullcontext(), connection.cursor() as first:
+        first.execute(ahead)
+        cursor.execute(statement, parameters)
+    return True
 
 
 def _leave_standby(context: ExceptionContext) -> None:
