@@ -16,7 +16,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.store.batches import update_all
 from admin.store.cluster_events import ClusterEvent, add_event, add_events
 from admin.store.database import insert_new
-from admin.store.dialects.postgresql import take_advisory_lock
+from admin.store.dialects.postgresql import AHEAD, advisory_lock
 from admin.store.fleet_tables import cluster_states, fleet_definitions, fleet_head
 from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnyRow
@@ -42,21 +42,28 @@ def generation(connection: Connection) -> int:
 FLEET_LOCK = 0x666C656574
 
 
+_TAKE_LOCK = {AHEAD: f"SELECT {advisory_lock(FLEET_LOCK)}"}
+_SHARE = _SELECT_GENERATION.with_for_update(read=True).execution_options(
+    **{AHEAD: f"SELECT {advisory_lock(FLEET_LOCK, shared=True)}"}
+)
+_LOCK = _SELECT_GENERATION.with_for_update().execution_options(**_TAKE_LOCK)
+_BUMP = update(fleet_head).values(number=fleet_head.c.number + 1)
+_LOCK_AND_BUMP = _BUMP.execution_options(**_TAKE_LOCK)
+
+
 def share(connection: Connection) -> int:
     """The fleet's generation under a shared lock: the fleet cannot change until this transaction ends."""
-    take_advisory_lock(connection, FLEET_LOCK, shared=True)
-    return int(connection.execute(select(fleet_head.c.number).with_for_update(read=True)).scalar_one())
+    return int(connection.execute(_SHARE).scalar_one())
 
 
 def lock(connection: Connection) -> int:
     """The fleet's generation under an exclusive lock, for a transaction that changes the fleet."""
-    take_advisory_lock(connection, FLEET_LOCK)
-    return int(connection.execute(select(fleet_head.c.number).with_for_update()).scalar_one())
+    return int(connection.execute(_LOCK).scalar_one())
 
 
 def bump_generation(connection: Connection) -> None:
     """Count a change of the fleet, which invalidates everything cached for its generation."""
-    connection.execute(update(fleet_head).values(number=fleet_head.c.number + 1))
+    connection.execute(_BUMP)
 
 
 def definitions(connection: Connection) -> list[Definition]:
@@ -84,7 +91,7 @@ _SELECT_DEFINITIONS = KeyedQuery(select(fleet_definitions), [fleet_definitions.c
 def write(connection: Connection, changes: list[RowChange], version: int) -> None:
     """Store changed definitions, and delete removed ones."""
     if changes:
-        lock(connection)
+        connection.execute(_LOCK_AND_BUMP)
     for change in changes:
         is_definition = (fleet_definitions.c.kind == change.kind) & (fleet_definitions.c.name == change.name)
         if change.after is None:
@@ -95,8 +102,6 @@ def write(connection: Connection, changes: list[RowChange], version: int) -> Non
             connection.execute(insert(fleet_definitions).values(kind=change.kind, name=change.name, **values))
         else:
             connection.execute(update(fleet_definitions).where(is_definition).values(**values))
-    if changes:
-        bump_generation(connection)
 
 
 def states(connection: Connection, names: Iterable[str] | None = None) -> dict[str, ClusterState]:

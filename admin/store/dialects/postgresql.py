@@ -241,10 +241,10 @@ def advisory_lock(key: int, *, shared: bool = False) -> str:
     return f"pg_advisory_xact_lock{'_shared' if shared else ''}({key})"
 
 
-def take_advisory_lock(connection: Connection, key: int, *, shared: bool = False) -> None:
+def take_advisory_lock(connection: Connection, key: int) -> None:
     """Take an advisory lock until the transaction ends; nothing on other databases."""
     if is_postgresql(connection):
-        connection.exec_driver_sql(f"SELECT {advisory_lock(key, shared=shared)}")
+        connection.exec_driver_sql(f"SELECT {advisory_lock(key)}")
 
 
 def typed_columns(columns: Iterable[TableColumn], dialect: Dialect | None = None) -> str:
