@@ -32,8 +32,9 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.effective import effective_attributes
 from admin.services.scopes import check_active, check_domain, check_readable, find_project
-from admin.store import registrations, revisions
-from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
+from admin.store import activations, registrations, revisions
+from admin.store.registration_tables import launch_plans, workflows
+from admin.store.registrations import Registered, RegisteredFilter
 
 
 class _Author(TypedDict):
@@ -94,7 +95,7 @@ def register_launch_plan(
             revisions.lock_head(connection)  # serializes activations
         stored, is_new = _register(connection, launch_plans, new, dry_run=dry_run)
         if active and is_new and not dry_run:
-            registrations.set_state(connection, identifier, ACTIVE, now, authorship)
+            activations.set_state(connection, identifier, ACTIVE, now, authorship)
         return stored, is_new
 
 
@@ -229,7 +230,7 @@ def _with_details(connection: Connection, table: Table, page: list[Registered]) 
         return page
     targets = [Identifier(**plan.spec["workflow_id"]) for plan in page]
     specs = registrations.workflow_specs(connection, targets)
-    state_set_by = registrations.last_activations(connection, (plan.id for plan in page))
+    state_set_by = activations.last(connection, (plan.id for plan in page))
     return [
         replace(
             plan,
@@ -289,7 +290,7 @@ def set_launch_plan_state(
         before = _find(context, connection, launch_plans, identifier)
         _check_open(context, connection, before.id)
         if before.state != state:
-            registrations.set_state(connection, before.id, state, context.clock(), authorship)
+            activations.set_state(connection, before.id, state, context.clock(), authorship)
         after = registrations.get(connection, launch_plans, before.id) or before
-        state_set_by = registrations.last_activations(connection, [after.id]).get(after.id)
+        state_set_by = activations.last(connection, [after.id]).get(after.id)
     return replace(after, state_set_by=state_set_by), before.state != state
