@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -117,21 +118,30 @@ def time_limit_of(table: FromClause) -> AnyColumn:
     return limit
 
 
-class _Day(FunctionElement[str]):
+class _PerDatabase(FunctionElement[Any]):
+    """A function of one argument that each database writes in its own way."""
+
+    templates: Mapping[str, str]
+
+
+class _Day(_PerDatabase):
     """The day of a time in UTC, such as 2026-03-01."""
 
     type = Text()
     inherit_cache = True
+    templates = {"sqlite": "substr({}, 1, 10)", "postgresql": "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"}
 
 
-@compiles(_Day, "sqlite")
-def _day_in_sqlite(element: _Day, compiler: SQLCompiler, **options: object) -> str:
-    return f"substr({compiler.process(element.clauses, **options)}, 1, 10)"
+class _Entries(_PerDatabase):
+    """The entries of a JSON list, as rows of one column, `value`."""
+
+    inherit_cache = True
+    templates = {"sqlite": "json_each({})", "postgresql": "json_array_elements_text({})"}
 
 
-@compiles(_Day, "postgresql")
-def _day_in_postgresql(element: _Day, compiler: SQLCompiler, **options: object) -> str:
-    return f"to_char({compiler.process(element.clauses, **options)} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+@compiles(_PerDatabase)
+def _compile(element: _PerDatabase, compiler: SQLCompiler, **options: object) -> str:
+    return element.templates[compiler.dialect.name].format(compiler.process(element.clauses, **options))
 
 
 def _attempts_begun(table: FromClause) -> AnyColumn:
@@ -185,22 +195,6 @@ def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[boo
         return func.replace(column, value, "") != column  # case-sensitive on every database
     comparison: ColumnElement[bool] = COMPARISONS[function](column, value)
     return comparison
-
-
-class _Entries(FunctionElement[Any]):
-    """The entries of a JSON list, as rows of one column, `value`."""
-
-    inherit_cache = True
-
-
-@compiles(_Entries, "sqlite")
-def _entries_in_sqlite(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
-    return f"json_each({compiler.process(element.clauses, **options)})"
-
-
-@compiles(_Entries, "postgresql")
-def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
-    return f"json_array_elements_text({compiler.process(element.clauses, **options)})"
 
 
 def _fits_nodes(condition: Condition, table: FromClause) -> ColumnElement[bool]:
