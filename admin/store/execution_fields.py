@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from admin.core.fleet.clusters import SILENT
 from admin.core.placement.routes import RouteKind
 from admin.core.provenance import CLAIM
 from admin.store import decisions
+from admin.store.dialects import is_sqlite
 from admin.store.execution_tables import executions
 from admin.store.fleet_tables import cluster_states
 from admin.store.sql_types import AnyColumn
@@ -121,7 +121,8 @@ def time_limit_of(table: FromClause) -> AnyColumn:
 class _PerDatabase(FunctionElement[Any]):
     """A function of one argument that each database writes in its own way."""
 
-    templates: Mapping[str, str]
+    sqlite: str
+    postgresql: str
 
 
 class _Day(_PerDatabase):
@@ -129,19 +130,21 @@ class _Day(_PerDatabase):
 
     type = Text()
     inherit_cache = True
-    templates = {"sqlite": "substr({}, 1, 10)", "postgresql": "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"}
+    sqlite = "substr({}, 1, 10)"
+    postgresql = "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 
 
 class _Entries(_PerDatabase):
     """The entries of a JSON list, as rows of one column, `value`."""
 
     inherit_cache = True
-    templates = {"sqlite": "json_each({})", "postgresql": "json_array_elements_text({})"}
+    sqlite, postgresql = "json_each({})", "json_array_elements_text({})"
 
 
 @compiles(_PerDatabase)
 def _compile(element: _PerDatabase, compiler: SQLCompiler, **options: object) -> str:
-    return element.templates[compiler.dialect.name].format(compiler.process(element.clauses, **options))
+    template = element.sqlite if is_sqlite(compiler.dialect) else element.postgresql
+    return template.format(compiler.process(element.clauses, **options))
 
 
 def _attempts_begun(table: FromClause) -> AnyColumn:
