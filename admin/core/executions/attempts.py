@@ -70,19 +70,6 @@ class Startable(Protocol):
     def confirmed(self) -> bool: ...
 
 
-class Repeatable(Protocol):
-    """The fields of an execution by which another attempt may follow."""
-
-    @property
-    def attempt(self) -> int: ...
-
-    @property
-    def unstarted(self) -> int: ...
-
-    @property
-    def content(self) -> Mapping[str, Any]: ...
-
-
 class Numbered(Protocol):
     """The fields of an execution by which its attempts are counted."""
 
@@ -96,6 +83,13 @@ class Numbered(Protocol):
 def attempt_number(execution: Numbered) -> int:
     """The number of the current attempt, without the leases that never started."""
     return max(1, execution.attempt - execution.unstarted)
+
+
+class Repeatable(Numbered, Protocol):
+    """The fields of an execution by which another attempt may follow."""
+
+    @property
+    def content(self) -> Mapping[str, Any]: ...
 
 
 class Begun(Numbered, Protocol):
