@@ -173,9 +173,9 @@ def _check_as_seen(reconciliation: Reconciliation, state: str | None, unknown_co
     if unknown_count is not None and count > unknown_count:
         differences["unknown_count"] = f"is {count}, not {unknown_count} at most"
     if differences:
-        what = ", and ".join(f"{field} {difference}" for field, difference in differences.items())
+        changes = ", and ".join(f"{field} {difference}" for field, difference in differences.items())
         raise ReconciliationChanged(
-            f"The reconciliation of cluster '{reconciliation.cluster}' is not as it was seen: {what}. Nothing was "
+            f"The reconciliation of cluster '{reconciliation.cluster}' is not as it was seen: {changes}. Nothing was "
             f"changed. Look at `rainbowctl get reconciliation {reconciliation.cluster}`, then repeat it.",
             details=[{"field": field, "reason": f"{difference}."} for field, difference in differences.items()],
         )

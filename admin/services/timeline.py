@@ -163,7 +163,7 @@ def _find(
         yield revisions.page(connection, conditions.revisions(), position.revision, limit)
     if conditions.has_events:
         events = (cluster_events.events(connection, filters, position.event, limit) for filters in conditions.events())
-        yield sorted((event for some in events for event in some), key=lambda event: event.number, reverse=True)[:limit]
+        yield sorted((event for page in events for event in page), key=lambda event: event.number, reverse=True)[:limit]
     if conditions.has_registrations:
         filters = conditions.registrations()
         yield registration_history.page(connection, workflows, filters, position.workflow, limit)
@@ -213,8 +213,8 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
         shown = read_name(conditions.actor)
         if conditions.actor not in names and (shown is None or shown[1] not in names):
             near = closest(conditions.actor, names)
-            who = shorten(conditions.actor)
-            start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{who}'."
+            actor = shorten(conditions.actor)
+            start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{actor}'."
             yield UnknownName("actor", conditions.actor, f"{start}{did_you_mean(near)}", near)
 
 

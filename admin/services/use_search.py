@@ -1,4 +1,4 @@
-"""A search for uses: what says a pool, label, cluster, queue, kind or value, and where that may apply."""
+"""A search for uses: what names a pool, label, cluster, queue, kind or value, and where that may apply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCOPES, ROWS = 1000, 40_000
 CHUNK, _READ = 100, 5000
 
 _POOL, _LABEL = ("cluster_pool_name",), ("value",)
-#: Before and after the kinds of rows in the order of what says something: configuration, and launch plans.
+#: Before and after the kinds of rows in the order of what names something: configuration, and launch plans.
 _CONFIGURATION, _DEFINITION = "", "~"
 
 
@@ -56,14 +56,14 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """What says it: a key of the configuration, a row, or the definition of a launch plan."""
+    """What names it: a key of the configuration, a row, or the definition of a launch plan."""
 
     position: tuple[str, ...]  #: by which uses are sorted, each its own: five texts
     sought: Sought
     leaves: Mapping[Path, Any]
     scope: Scope = PLATFORM
     version: int | None = None
-    revision: int | None = None  #: the last one that set what it says; None where that is not known
+    revision: int | None = None  #: the last one that set the name or value; None where that is not known
     set_before: int | None = None  #: before which it was set then
     key: str = ""
     plan: Identifier | None = None
@@ -126,7 +126,7 @@ class UseSearch:
     def page(
         self, after: tuple[str, ...] | None, limit: int
     ) -> tuple[list[Use], list[tuple[Use, Scope]], tuple[str, ...] | None]:
-        """What says it and the scopes that may have it from there, from after a position on, and where that ends."""
+        """What names it and the scopes that may have it from there, from after a position on, and where that ends."""
         uses: list[Use] = []
         places: list[tuple[Use, Scope]] = []
         last = after
@@ -150,7 +150,7 @@ class UseSearch:
         return uses, places, last
 
     def _uses(self, after: tuple[str, ...] | None) -> Iterator[Use]:
-        """What says it, from a position on, that included."""
+        """What names it, from a position on, that included."""
         start = after or ("",) * 5
         for use in sorted(self._configured(), key=lambda use: use.position):
             if use.position >= start:
@@ -243,7 +243,7 @@ class UseSearch:
 
 
 def _texts(sought: Sought) -> list[str]:
-    """Texts of which a payload that says it contains one; none where any may."""
+    """Texts of which a payload that names it contains one; none where any may."""
     values = sorted(sought.values or ())
     are_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)
     return values if are_plain and sought.values is not None else []

@@ -1,4 +1,4 @@
-"""Where something is used: what says it, the scopes that this reaches, and the executions that were decided by it."""
+"""Where something is used: what names it, the scopes that this reaches, and the executions that were decided by it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Uses:
 
     question: Question
     revision: int
-    provenance: Mapping[int, Provenance]  #: of the rows that say it, by their versions
+    provenance: Mapping[int, Provenance]  #: of the rows that name it, by their versions
     uses: list[Use] = field(default_factory=list)
     reached: list[Reached] = field(default_factory=list)
     affected: Affected | None = None  #: on the first page
@@ -52,7 +52,7 @@ class Uses:
 
 
 def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: int) -> Uses:
-    """A page of what says it and of the scopes that this reaches, from after a position on.
+    """A page of what names it and of the scopes that this reaches, from after a position on.
 
     A position is that of a use, and then the scope below that was looked at last, as nine texts.
     """
@@ -121,18 +121,18 @@ def _executions(
 
 
 def _decided_by(connection: Connection, question: Question, listed: Sequence[ListedExecution]) -> list[ListedExecution]:
-    """Those of some executions whose settings say it; equal trails are read once."""
+    """Those of some executions whose settings name it; equal trails are read once."""
     keys = [(execution.id, execution.decisions) for execution in listed]
     digests = decisions.settings_trails(connection, keys)
     matching = {
         digest
         for digest, settings in decisions.settings(connection, digests.values()).items()
-        if any(_says(question, setting) for setting in settings)
+        if any(_names(question, setting) for setting in settings)
     }
     return [execution for execution in listed if digests.get(execution.id) in matching]
 
 
-def _says(question: Question, setting: JsonObject) -> bool:
+def _names(question: Question, setting: JsonObject) -> bool:
     return any(
         sought.kind.name == setting["resource_type"] and sought.find(setting["value"]) for sought in question.sought
     )

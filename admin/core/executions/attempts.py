@@ -369,14 +369,14 @@ def end_for_drain(
         return None
     name = None if by is None else by.claimed_by or by.author
     values = {"phase": Phase.ABORTING.value, "reason": DRAINED, "reason_message": message}
-    told = None
+    event_message = None
     if silent_since is not None:
         silence = describe_silence(execution.cluster, silent_since, is_aborting=True)
-        told = f"{message} {silence} {may_still_run(is_aborting=True, is_drained=True)}."
+        event_message = f"{message} {silence} {may_still_run(is_aborting=True, is_drained=True)}."
     return Change(
         kind=Phase.ABORTING.value,
         values={**values, "abort_cause": message, "abort_principal": name},
-        message=told,
+        message=event_message,
         by=name,
     )
 
