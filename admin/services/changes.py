@@ -34,7 +34,7 @@ from admin.services.use_reach import RemovedReach, reach_of_removed
 
 _log = logging.getLogger("rainbow.changes")
 
-#: Rows of a change that is drafted early: one of many rows is more likely to be in vain.
+#: Rows of a change that is drafted early: one of many rows is more likely to be drafted again.
 _MOST_EARLY_ROWS = 100
 
 

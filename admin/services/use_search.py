@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -60,7 +59,7 @@ class Use:
 
     position: tuple[str, ...]  #: by which uses are sorted, each its own: five texts
     sought: Sought
-    leaves: Mapping[Path, Any]
+    leaves: Mapping[Path, object]
     scope: Scope = PLATFORM
     version: int | None = None
     revision: int | None = None  #: the last one that set the name or value; None where that is not known

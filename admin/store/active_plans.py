@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Text, bindparam, cast, func, or_, select, true, tuple_
 
@@ -80,6 +79,5 @@ def count_naming(connection: Connection, path: tuple[str, ...], name: str) -> in
 
 
 def _has_name(path: tuple[str, ...], name: str) -> ColumnElement[bool]:
-    spec: Any = launch_plans.c.spec  # the operators of JSON have no types
-    has_name: ColumnElement[bool] = spec[path].as_string() == name
+    has_name: ColumnElement[bool] = launch_plans.c.spec[path].as_string() == name
     return has_name

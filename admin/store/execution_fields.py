@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Text, and_, case, exists, func, or_, select
 from sqlalchemy.ext.compiler import compiles
@@ -99,26 +98,23 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "unconfirmed":
         return case((table.c.unconfirmed, "true"), else_="false")
     if field.startswith(LABEL_PREFIX):
-        labels: Any = table.c.labels  # the operators of JSON have no types
-        value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
+        value: AnyColumn = table.c.labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
 
 
 def on_lost_of(table: FromClause) -> AnyColumn:
     """What becomes of an execution if its cluster is lost, by its own policy or by default."""
-    content: Any = table.c.content  # the operators of JSON have no types
-    return func.coalesce(content["retry", "on_lost"].as_string(), Retries().on_lost)
+    return func.coalesce(table.c.content["retry", "on_lost"].as_string(), Retries().on_lost)
 
 
 def time_limit_of(table: FromClause) -> AnyColumn:
     """The longest that an attempt of an execution may run, as its job has it; NULL for as long as it takes."""
-    content: Any = table.c.content
-    limit: AnyColumn = content["job", "resources", "duration"].as_string()
+    limit: AnyColumn = table.c.content["job", "resources", "duration"].as_string()
     return limit
 
 
-class _PerDatabase(FunctionElement[Any]):
+class _PerDatabase(FunctionElement[str]):
     """A function of one argument that each database writes in its own way."""
 
     sqlite: str
@@ -154,7 +150,7 @@ def _attempts_begun(table: FromClause) -> AnyColumn:
     return case((and_(number > 1, *waits), number - 1), else_=number)
 
 
-def _failure(table: FromClause) -> Any:  # the operators of JSON have no types
+def _failure(table: FromClause) -> AnyColumn:
     """The record of the attempt that another one follows."""
     return table.c.last_failure
 
@@ -193,7 +189,7 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     return comparison
 
 
-def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[bool]:  # a value of the column's type
+def _compares(function: str, column: AnyColumn, value: object) -> ColumnElement[bool]:
     if function == "contains":
         return func.replace(column, value, "") != column  # case-sensitive on every database
     comparison: ColumnElement[bool] = COMPARISONS[function](column, value)
