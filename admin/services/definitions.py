@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -157,7 +157,7 @@ def users_of(
         yield from _executions(connection, describe_waiting, **waiting)
 
 
-def _executions(connection: Connection, describe: Callable[[int, Iterable[str]], str], **columns: str) -> Iterator[Use]:
+def _executions(connection: Connection, describe: Callable[[int, Sequence[str]], str], **columns: str) -> Iterator[Use]:
     """The unfinished executions that have some values, as one user."""
     count = executions.count_unfinished(connection, **columns)
     if count:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.adoptions import adopt, may_adopt
 from admin.core.executions.reports import Reporter, is_same
-from admin.core.problems import shorten
+from admin.core.problems import list_first, shorten
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.errors import ReconciliationChanged, ReconciliationNotFound
@@ -241,9 +241,7 @@ def restoration_warnings(connection: Connection) -> list[Warning]:
 
 def _shown_all(reconciliation: Reconciliation) -> str:
     """The first executions that the database does not know, and how many more there are."""
-    shown = ", ".join(_shown(unknown) for unknown in reconciliation.unknown[:_NAMED])
-    more = len(reconciliation.unknown) - _NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return list_first([_shown(unknown) for unknown in reconciliation.unknown], _NAMED)
 
 
 def _shown(unknown: UnknownAttempt) -> str:

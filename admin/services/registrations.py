@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table
 
 from admin.core.changes import Authorship
 from admin.core.jobs.job import with_resources
-from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
+from admin.core.problems import Problem, Refused, closest, did_you_mean, list_first, shorten
 from admin.core.registrations import (
     ACTIVE,
     INACTIVE,
@@ -167,11 +167,10 @@ def _version_exists(stored: Registered, new: Registered) -> VersionExists:
         Problem(field="id.version", reason=f"'{shorten(new.id.version)}' is registered with another body. {remedy}"),
         *differences(stored.spec, new.spec),
     ]
-    named = ", ".join(problem.field for problem in problems[1 : _MOST_NAMED + 1])
+    named = list_first([problem.field for problem in problems[1:]], _MOST_NAMED)
     verb = "differs" if len(problems) == 2 else "differ"
-    more = f" and {len(problems) - 1 - _MOST_NAMED} more" if len(problems) - 1 > _MOST_NAMED else ""
     return VersionExists(
-        f"{new.id} is registered already, with another body: {named}{more} {verb}. {remedy}",
+        f"{new.id} is registered already, with another body: {named} {verb}. {remedy}",
         details=[problem_detail(problem) for problem in problems[:MOST_DETAILS]],
     )
 
