@@ -120,9 +120,14 @@ def names_version(basis: DecisionBasis) -> tuple[int, int]:
     return basis.registrations, basis.fleet
 
 
+def is_declared(context: Context, kind: FleetKind, name: str) -> bool:
+    """Whether configuration declares a definition."""
+    return any((definition.kind, definition.name) == (kind, name) for definition in context.settings.fleet)
+
+
 def check_managed(context: Context, kind: FleetKind, name: str) -> None:
     """Refuse to change a definition that configuration declares."""
-    if any((definition.kind, definition.name) == (kind, name) for definition in context.settings.fleet):
+    if is_declared(context, kind, name):
         raise DeclaredInConfiguration(
             f"The {kind.noun} '{name}' is declared in the admin's configuration: change it there.",
             details=[{"field": "name", "reason": f"'{name}' is declared in configuration."}],
