@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.messages.requests import NAME, AuthorshipFields, Fields, PageQuery, PayloadField, RequestSchema, Word
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, one_of
+from admin.messages.shared import Answer, ClaimedBy, Json, ProvenanceAnswer, Time, one_of
 from admin.store.registrations import Registered, RegisteredFilter
 
 
@@ -76,7 +76,7 @@ class _RegisteredAnswer(Answer):
     spec: Json
     created_at: Time
     author: Annotated[str, Meta(description="`unknown` for what was registered before authors were recorded.")]
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    claimed_by: ClaimedBy = None
     message: Annotated[str | None, Meta(description="Why, as who registered it says.")] = None
 
 
