@@ -14,7 +14,7 @@ from admin.core.fleet.silence import Watch
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
-from admin.services.creation_cache import CreationCache
+from admin.services.preparations import CreationCache
 from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index

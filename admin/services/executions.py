@@ -14,7 +14,7 @@ from admin.core import names
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import phase_when_ended
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.run_terms import RunTerms
+from admin.core.executions.run_times import RunTerms
 from admin.core.executions.selectors import Condition, equals, group_field, may_select_ended_before
 from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.json_text import JsonObject

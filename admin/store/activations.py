@@ -65,9 +65,4 @@ def last(connection: Connection, identifiers: Iterable[Identifier]) -> dict[Iden
     rows = (
         connection.execute(select(launch_plan_activations).where(launch_plan_activations.c.id.in_(ids))) if ids else ()
     )
-    return {
-        build(Identifier, row): Provenance(
-            author=row.author, claimed_by=row.claimed_by, at=row.created_at, message=row.message
-        )
-        for row in rows
-    }
+    return {build(Identifier, row): build(Provenance, row, at=row.created_at) for row in rows}

@@ -21,7 +21,7 @@ class Registration:
     table: str  #: the name of its table
     number: int  #: of its row
     id: Identifier
-    workflow: str | None  #: the name of a launch plan's workflow
+    workflow: str | None = None  #: the name of a launch plan's workflow
     at: datetime
     author: str
     claimed_by: str | None
@@ -57,17 +57,7 @@ def page(
         query = query.where(table.c.id < below)
     rows = connection.execute(query.order_by(table.c.id.desc()).limit(limit))
     return [
-        Registration(
-            table=table.name,
-            number=row.id,
-            id=build(Identifier, row),
-            workflow=row.workflow if is_plan else None,
-            at=row.created_at,
-            author=row.author,
-            claimed_by=row.claimed_by,
-            message=row.message,
-            **({"state": row.state, "replaced_by": row.replaced_by} if table is launch_plan_activations else {}),
-        )
+        build(Registration, row, table=table.name, number=row.id, id=build(Identifier, row), at=row.created_at)
         for row in rows
     ]
 
