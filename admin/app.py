@@ -12,8 +12,6 @@ from admin.api import (
     agents,
     attributes,
     changes,
-    clocks,
-    configuration,
     effective,
     executions,
     fleet,
@@ -39,7 +37,7 @@ from admin.services.agents import RegistrationLimiter, cluster_of
 from admin.services.change_commits import commit_changes
 from admin.services.context import Context
 from admin.services.state import StateSummary
-from admin.services.waiting import WaitingRoom
+from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.shared_counter import SharedCounter
@@ -56,8 +54,8 @@ _OPERATIONS = (
     agents.operations,
     attributes.operations,
     changes.operations,
-    clocks.operations,
-    configuration.operations,
+    service.clock,
+    service.configuration,
     effective.operations,
     executions.operations,
     fleet.operations,
@@ -132,7 +130,7 @@ def _context(settings: Settings, database: Database, counter_file: int | None) -
         revision_watcher=SequenceWatcher(database, head),
         event_watcher=SequenceWatcher(database, last_event),
         cluster_wakeups=ClusterWakeups(database),
-        waiting_room=WaitingRoom(settings.server.threads),
+        wait_limiter=WaitLimiter(settings.server.threads),
         index=Index(database, SharedCounter(counter_file), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),

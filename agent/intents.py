@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
+from agent.clocks import Clock
 from agent.engines.base import Handle
 from agent.tasks import key_of
 
@@ -178,3 +179,26 @@ class Intents(dict[str, Intent]):
             "held": sum(1 for intent in self.values() if intent.stage in (Stage.HELD, Stage.SUBMITTING)),
             "ended": len(self.in_stage(Stage.ENDED)),
         }
+
+
+class Turns:
+    """The turns of executions within one step; those that have had theirs come last in the next one.
+
+    What is slow is done about some executions at a time, so that leases are renewed in between.
+    """
+
+    def __init__(self, intents: Intents, clock: Clock) -> None:
+        self._intents = intents
+        self._clock = clock
+        self._end_at = 0.0
+
+    def begin(self, seconds: float) -> None:
+        """Give turns from now on for so long."""
+        self._end_at = self._clock.steady() + seconds
+
+    def take(self, intent: Intent) -> bool:
+        """Whether it is the turn of an execution."""
+        if self._clock.steady() > self._end_at:
+            return False
+        self._intents[intent.key] = self._intents.pop(intent.key)
+        return True

@@ -18,12 +18,11 @@ from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeSta
 from agent.engines.safe import SafeEngine
 from agent.events import Event, build_event, final_event, read_outputs, running_event
 from agent.guard import LeaseGuard
-from agent.intents import WAIT, Ending, Intent, Intents, Stage
+from agent.intents import WAIT, Ending, Intent, Intents, Stage, Turns
 from agent.leases import Leases
 from agent.outbox import Outbox
 from agent.state_directory import StateDirectory
 from agent.tasks import build_task, key_of
-from agent.turns import Turns
 
 log = logging.getLogger("rainbow.agent")
 T = TypeVar("T")

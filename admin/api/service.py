@@ -1,4 +1,4 @@
-"""Probes, metrics, version, kinds, warnings, and the API's own description."""
+"""The admin itself: probes, metrics, version, clock, configuration, kinds, warnings, and the API's own description."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from admin.errors import Unavailable
 from admin.messages.pages import token_of
 from admin.messages.requests import Fields
 from admin.messages.service import (
+    AdminConfigurationAnswer,
+    ClockAcceptedAnswer,
+    ClockAnswer,
     DocumentAnswer,
     IndexAnswer,
     KindAnswer,
@@ -23,7 +26,9 @@ from admin.messages.service import (
     position_of,
 )
 from admin.messages.shared import WarningAnswer
+from admin.messages.switches import SwitchBody
 from admin.metrics import StateCollector, exposition
+from admin.services import clocks
 from admin.services.reconciliations import RESTORED, is_waiting
 from admin.services.state import is_ready
 from admin.services.warnings import list_warnings
@@ -35,6 +40,8 @@ probes = Operations("service", prefix="")
 description = Operations("description")
 kinds = Operations("kinds")
 warnings = Operations("warnings")
+clock = Operations("clock")
+configuration = Operations("configuration")
 
 
 @probes.add("GET", "/", answer=IndexAnswer, is_open=True)
@@ -97,3 +104,22 @@ def get_warnings(query: Fields) -> WarningsAnswer:
     return WarningsAnswer(
         warnings=[WarningAnswer.from_warning(warning) for warning in page.warnings], token=token_of(page.next_key)
     )
+
+
+@clock.add("GET", "/clock")
+def get_clock() -> ClockAnswer:
+    """The admin's clock, and whether pruning and giving up are suspended because it has jumped."""
+    return ClockAnswer.from_view(clocks.read_clock(context()))
+
+
+@clock.add("POST", "/clock/accept", body=SwitchBody, body_optional=True)
+def accept_clock(body: Fields) -> ClockAcceptedAnswer:
+    """Trust the clock as it is, so that pruning and giving up go on."""
+    view, is_change = clocks.accept_clock(context(), body.get("reason"), body.get("claimed_by"))
+    return ClockAcceptedAnswer(clock=ClockAnswer.from_view(view), changed=is_change)
+
+
+@configuration.add("GET", "/configuration")
+def get_configuration() -> AdminConfigurationAnswer:
+    """The configuration in force, without passwords."""
+    return AdminConfigurationAnswer.from_settings(context().settings)

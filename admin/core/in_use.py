@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 
 
@@ -69,20 +70,16 @@ def _first_of_row(uses: list[Use], most: int) -> list[Use]:
     return [*uses[:most], more, *(use for use in uses[most:] if use.executions)]
 
 
-def describe_executions(count: int, first: Iterable[str]) -> str:
+def describe_executions(count: int, first: Sequence[str]) -> str:
     """`3 unfinished executions were placed by it: a/b/c, a/b/d and 1 more`."""
     were = "execution was" if count == 1 else "executions were"
-    return f"{count} unfinished {were} placed by it: {_listed(count, first)}"
+    return f"{count} unfinished {were} placed by it: {list_first(first, count, count=count)}"
 
 
-def describe_waiting(count: int, first: Iterable[str]) -> str:
+def describe_waiting(count: int, first: Sequence[str]) -> str:
     """`2 executions wait for it by name: a/b/c and 1 more`."""
-    return f"{count} {'execution waits' if count == 1 else 'executions wait'} for it by name: {_listed(count, first)}"
-
-
-def _listed(count: int, first: Iterable[str]) -> str:
-    names = list(first)
-    return f"{', '.join(names)}{f' and {count - len(names)} more' if count > len(names) else ''}"
+    waits = "execution waits" if count == 1 else "executions wait"
+    return f"{count} {waits} for it by name: {list_first(first, count, count=count)}"
 
 
 def with_provenance(uses: Iterable[Use], made_by: Mapping[int, Provenance], now: datetime) -> list[Use]:

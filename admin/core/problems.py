@@ -101,6 +101,12 @@ def did_you_mean(near: Iterable[str]) -> str:
     return f" Did you mean {words}?" if words else ""
 
 
+def list_first(entries: Sequence[object], most: int, *, count: int | None = None, separator: str = ", ") -> str:
+    """`a, b and 3 more`: so many entries at most, and how many others there are; `count` where not all are given."""
+    others = (len(entries) if count is None else count) - min(most, len(entries))
+    return separator.join(map(str, entries[:most])) + (f" and {others} more" if others > 0 else "")
+
+
 def unknown_problem(field: str, noun: str, word: str, candidates: Iterable[str], *, most: int = 12) -> Problem:
     """The problem of a word that is not one of the candidates, of which so many are listed and the closest named."""
     names = sorted(candidates)

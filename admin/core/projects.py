@@ -10,7 +10,7 @@ from typing import Any, TypedDict, cast
 
 from admin.core.changes import PROJECT, RowChange
 from admin.core.fields.branches import read
-from admin.core.problems import Path, dotted, invalid
+from admin.core.problems import Path, dotted, invalid, list_first
 from admin.core.settings.builtin_kinds import LABEL_VALUES
 from admin.core.settings.kinds import Payload
 
@@ -48,9 +48,8 @@ class Archiving:
     def message(self) -> str:
         if not self.waiting and not self.running:
             return "Nothing waits or runs in the project. Nothing new could be created."
-        named = f" ({', '.join(self.first_waiting)}" if self.first_waiting else ""
-        more = f" and {self.waiting - len(self.first_waiting)} more" if self.waiting > len(self.first_waiting) else ""
-        waiting = f"{self.waiting} waiting{named}{more}{')' if named else ''}"
+        named = list_first(self.first_waiting, self.waiting, count=self.waiting)
+        waiting = f"{self.waiting} waiting" + (f" ({named})" if named else "")
         return (
             f"Executions that go on: {waiting}, {self.running} running. Those that wait still start; "
             "`rainbowctl delete execution` ends them. Nothing new could be created."

@@ -39,6 +39,7 @@ from admin.messages.shared import (
     ProvenanceAnswer,
     Revisions,
     ScopeAnswer,
+    SetBefore,
     Time,
     WarningAnswer,
     described_as,
@@ -303,9 +304,7 @@ class NoEffectReason(WarningAnswer):
     revisions: Annotated[
         dict[str, int] | None, Meta(description="Which revisions set these fields, as far as known.")
     ] = None
-    set_before: Annotated[
-        int | None, Meta(description="The revision before which the others were set, by ones that are no longer kept.")
-    ] = None
+    set_before: SetBefore = None
 
     @classmethod
     def from_reason(cls, warning: Warning, rows: FieldsByRow) -> NoEffectReason:

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from admin.messages.requests import Flag, PageQuery
-from admin.messages.shared import Answer, Time
+from admin.messages.shared import Answer, ClaimedBy, Time
 
 
 class ClusterEventAnswer(Answer):
@@ -15,7 +15,7 @@ class ClusterEventAnswer(Answer):
     type: str
     reason: str | None = None
     author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    claimed_by: ClaimedBy = None
     number: int
     deadline: Annotated[Time | None, Meta(description="Of a drain that still goes on: when it ends what runs.")] = None
 

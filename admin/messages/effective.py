@@ -22,6 +22,7 @@ from admin.messages.shared import (
     ProvenanceAnswer,
     Revisions,
     ScopeAnswer,
+    SetBefore,
     described_as,
     one_of,
 )
@@ -69,9 +70,7 @@ class StepAnswer(ScopeAnswer):
     revisions: Annotated[
         dict[str, int] | None, Meta(description="Which revisions set its fields; with provenance, as far as known.")
     ] = None
-    set_before: Annotated[
-        int | None, Meta(description="The revision before which the others were set, by ones that are no longer kept.")
-    ] = None
+    set_before: SetBefore = None
     assumed: Annotated[list[str] | None, Meta(description="The fields that the proposed changes would set.")] = None
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from admin.errors import RainbowError
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, ScopeAnswer, Time, described_as
+from admin.messages.shared import Answer, ClaimedBy, Json, ProvenanceAnswer, ScopeAnswer, Time, described_as
 
 
 class LaterRevision(Answer):
@@ -15,7 +15,7 @@ class LaterRevision(Answer):
 
     revision: int
     author: str | None = None
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    claimed_by: ClaimedBy = None
     at: Time | None = None
     message: str | None = None
     undone: Annotated[int | None, Meta(description="The revision that it rolled back.")] = None

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from admin.core.provenance import split_name
 from admin.messages.executions import ReasonAnswer
-from admin.messages.shared import Answer, Json, Time
+from admin.messages.shared import Answer, ClaimedBy, Json, Time
 from admin.store.execution_events import Event
 from admin.store.executions import Execution
 
@@ -22,7 +22,7 @@ class EventAnswer(Answer):
     cluster: str | None = None
     by: Annotated[str | None, Meta(description="The claimed name, or the author where none was claimed.")] = None
     author: str | None = None
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    claimed_by: ClaimedBy = None
     attempt: Annotated[Json | None, Meta(description="How the attempt ended that was over with it.")] = None
 
     @classmethod

@@ -14,7 +14,7 @@ from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.retries import ON_LOST
-from admin.core.executions.run_terms import RunTerms
+from admin.core.executions.run_times import RunTerms
 from admin.core.executions.statuses import Status
 from admin.core.provenance import split_name
 from admin.messages.registrations import IdentifierAnswer

@@ -7,7 +7,7 @@ and all that is wrong is collected, in the words that fit the field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform, get_args, get_origin
 
@@ -125,8 +125,8 @@ def _read_fields(body: type[B], data: object, path: str, problems: list[Problem]
     return None if problems else body(**values)
 
 
-# `type_` is an annotation such as `str | None`, for which Python has no type: hence Any, here and below.
-def _read_value(type_: Any, value: object, path: str, problems: list[Problem]) -> Any:
+# `type_` is an annotation such as `str | None`, here and below.
+def _read_value(type_: object, value: object, path: str, problems: list[Problem]) -> object:
     definition, reason = _definition(type_)
     if value is None:
         problems.append(Problem(field=path, reason="is null; leave it out instead."))
@@ -151,7 +151,7 @@ def _fields(body: type[Struct]) -> dict[str, FieldInfo]:
 
 
 @lru_cache(maxsize=1024)
-def _definition(type_: Any) -> tuple[inspect.Type, str]:
+def _definition(type_: object) -> tuple[inspect.Type, str]:
     """What a type takes, and the reason that its definition gives for refusing what is out of bounds."""
     definition = inspect.type_info(type_)
     if isinstance(definition, inspect.Metadata):
@@ -159,7 +159,7 @@ def _definition(type_: Any) -> tuple[inspect.Type, str]:
     return definition, ""
 
 
-def _item_type(type_: Any) -> Any:
+def _item_type(type_: object) -> object:
     """The type of a list's items, within whatever is said of the list."""
     if get_origin(type_) is list:
         return get_args(type_)[0]
@@ -170,13 +170,13 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _has_length(definition: inspect.ListType | inspect.StrType, value: Any) -> bool:
+def _has_length(definition: inspect.ListType | inspect.StrType, value: Sized) -> bool:
     return (definition.min_length or 0) <= len(value) and (
         definition.max_length is None or len(value) <= definition.max_length
     )
 
 
-def _reason(definition: inspect.Type, value: Any, reason: str) -> str:
+def _reason(definition: inspect.Type, value: object, reason: str) -> str:
     """What is wrong with a value that its definition refuses; the reason that it gives is for the right type."""
     if isinstance(definition, inspect.LiteralType):
         return f"Must be one of: {', '.join(map(str, definition.values))}."
@@ -185,7 +185,7 @@ def _reason(definition: inspect.Type, value: Any, reason: str) -> str:
         return _WRONG_TYPE.get(type(definition), "is not as documented.")
     if reason:
         return reason
-    if isinstance(definition, inspect.StrType | inspect.ListType):
+    if isinstance(definition, inspect.StrType | inspect.ListType) and isinstance(value, Sized):
         if _has_length(definition, value):
             return "control characters are not allowed."
         return _length(definition.min_length, definition.max_length)

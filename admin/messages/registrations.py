@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.messages.requests import NAME, AuthorshipFields, Fields, PageQuery, PayloadField, RequestSchema, Word
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, one_of
+from admin.messages.shared import Answer, ClaimedBy, Json, ProvenanceAnswer, Time, one_of
 from admin.store.registrations import Registered, RegisteredFilter
 
 
@@ -71,32 +71,22 @@ class IdentifierAnswer(Answer):
     version: str
 
 
-#: Who registered something.
-Author = Annotated[str, Meta(description="`unknown` for what was registered before authors were recorded.")]
-ClaimedBy = Annotated[str | None, Meta(description="The name that the caller gave, unverified.")]
-Why = Annotated[str | None, Meta(description="Why, as who registered it says.")]
-
-
-class WorkflowAnswer(Answer):
+class _RegisteredAnswer(Answer):
     id: IdentifierAnswer
     spec: Json
     created_at: Time
-    author: Author
+    author: Annotated[str, Meta(description="`unknown` for what was registered before authors were recorded.")]
     claimed_by: ClaimedBy = None
-    message: Why = None
+    message: Annotated[str | None, Meta(description="Why, as who registered it says.")] = None
 
+
+class WorkflowAnswer(_RegisteredAnswer):
     @classmethod
     def from_registered(cls, workflow: Registered) -> WorkflowAnswer:
         return cls.from_attributes(workflow, id=IdentifierAnswer.from_attributes(workflow.id))
 
 
-class LaunchPlanAnswer(Answer):
-    id: IdentifierAnswer
-    spec: Json
-    created_at: Time
-    author: Author
-    claimed_by: ClaimedBy = None
-    message: Why = None
+class LaunchPlanAnswer(_RegisteredAnswer):
     state: Annotated[str, one_of(ACTIVE, INACTIVE)]
     updated_at: Time
     state_set_by: Annotated[

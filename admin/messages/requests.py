@@ -82,10 +82,11 @@ def load(schema: RequestSchema, data: Any, path: str = "") -> Fields:
 
 
 # Messages of marshmallow are lists of texts, or mappings of such messages by the names of fields.
-def _problems(messages: Any, schema: Schema | None, path: str = "") -> Iterator[Problem]:
+def _problems(messages: object, schema: Schema | None, path: str = "") -> Iterator[Problem]:
     if isinstance(messages, list):
         yield Problem(field=path, reason=" ".join(str(message) for message in messages))
         return
+    assert isinstance(messages, dict)
     unknown: list[str] = []
     for key, below in messages.items():
         name = str(key)
@@ -112,7 +113,7 @@ class PayloadField(fields.Raw):
         self.component = component
 
 
-def changes_field() -> fields.List[Any]:  # of JSON that the core reads
+def changes_field() -> fields.List[object]:  # of JSON that the core reads
     """Changes of rows; each is read by itself, so that its problems carry its position."""
     change = PayloadField("Change", allow_none=True)
     return fields.List(change, required=True, validate=validate.Length(min=1))

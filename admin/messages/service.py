@@ -1,17 +1,19 @@
-"""Probes, the version, the description of the API, and the registry of kinds."""
+"""The admin itself: probes, version, clock, configuration, the description of the API, kinds and warnings."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from marshmallow import ValidationError, validate, validates_schema
 from msgspec import Meta
 
 from admin import __version__
+from admin.configuration import Settings
 from admin.core.settings.kinds import Kind
 from admin.messages.pages import key_of, parse_number, wrong_token
 from admin.messages.requests import Fields, PageQuery, Whole
-from admin.messages.shared import Answer, Json, WarningAnswer
+from admin.messages.shared import Answer, Json, Time, WarningAnswer, one_of
+from admin.services.clocks import ClockView
 
 
 class StatusAnswer(Answer):
@@ -99,3 +101,43 @@ def position_of(token: str | None) -> tuple[str, ...] | None:
 class WarningsAnswer(Answer):
     warnings: list[WarningAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
+
+
+class ClockAnswer(Answer):
+    time: Time
+    suspended: Annotated[bool, Meta(description="Whether nothing is pruned or given up, because the clock has jumped.")]
+    trusted_at: Annotated[Time, Meta(description="The time at which the clock was last trusted.")]
+    message: Annotated[str | None, Meta(description="Why it is not trusted, and what to do.")] = None
+    accepted_at: Annotated[Time | None, Meta(description="When an operator last said that it is right.")] = None
+    accepted_by: Annotated[str | None, Meta(description="Who said so; not verified.")] = None
+    accepted_reason: str | None = None
+
+    @classmethod
+    def from_view(cls, view: ClockView) -> ClockAnswer:
+        problem = view.problem
+        return cls.from_attributes(view.check, time=view.time, suspended=problem is not None, message=problem)
+
+
+class ClockAcceptedAnswer(Answer):
+    clock: ClockAnswer
+    changed: bool
+
+
+class ConfigurationKeyAnswer(Answer):
+    key: Annotated[str, Meta(description="As the file has it: server.port.")]
+    value: Any
+    source: Annotated[str, one_of("default", "file", "environment", "command line")]
+
+
+class AdminConfigurationAnswer(Answer):
+    values: Annotated[
+        list[ConfigurationKeyAnswer], Meta(description="Of the worker that answers; passwords are hidden.")
+    ]
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> AdminConfigurationAnswer:
+        values = (
+            ConfigurationKeyAnswer(key=key, value=value, source=settings.sources.get(key, "default"))
+            for key, value in settings.shown_values.items()
+        )
+        return cls(values=list(values))

@@ -73,6 +73,12 @@ def to_json(answer: Answer) -> Json:
 
 #: Where a value may come from: a level, or what lies above all of them for one execution.
 LEVELS = [*(level.value for level in Level), "launch-plan-definition", "request"]
+#: The name beside an author.
+ClaimedBy = Annotated[str | None, Meta(description="The name that the caller gave, unverified.")]
+#: The revision before which the fields were set whose revisions are no longer kept.
+SetBefore = Annotated[
+    int | None, Meta(description="The revision before which the others were set, by ones that are no longer kept.")
+]
 
 
 class ScopeAnswer(Answer):
@@ -109,7 +115,7 @@ class ProvenanceAnswer(Answer):
     revision: int | None = None
     event: Annotated[int | None, Meta(description="The number of a cluster's event.")] = None
     author: str
-    claimed_by: Annotated[str | None, Meta(description="The name that the caller gave, unverified.")] = None
+    claimed_by: ClaimedBy = None
     at: Time
     message: str | None = None
     kept: Annotated[

@@ -18,7 +18,7 @@ from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
-from admin.store.registrations import launch_plans, workflows
+from admin.store.registration_tables import launch_plans, workflows
 
 _OF_CLUSTER = (
     "The definition and the events of this one, rounds that moved executions from or to it, and revisions that changed "

@@ -17,7 +17,9 @@ from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer
 from admin.services.context import Context
-from admin.services.uses import Affected, Ask, Reached, RemovedReach, Use, Uses, ask_kind, ask_name
+from admin.services.use_reach import Reached, RemovedReach
+from admin.services.use_search import Ask, Use, ask_kind, ask_name
+from admin.services.uses import Affected, Uses
 
 _KIND_FIELDS = ("resource_type", "field", "value")
 

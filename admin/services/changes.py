@@ -30,11 +30,11 @@ from admin.services.context import Context
 from admin.services.deletions import explain_deletions
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
-from admin.services.uses import RemovedReach, reach_of_removed
+from admin.services.use_reach import RemovedReach, reach_of_removed
 
 _log = logging.getLogger("rainbow.changes")
 
-#: Rows of a change that is drafted early: one of many rows is more likely to be in vain.
+#: Rows of a change that is drafted early: one of many rows is more likely to be drafted again.
 _MOST_EARLY_ROWS = 100
 
 

@@ -22,7 +22,7 @@ from admin.services.context import Context
 from admin.services.definitions import fleet_after
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.refusals import explain_refusals
-from admin.store import attributes, registrations
+from admin.store import active_plans, attributes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def find_consequences(
 def plan_settings(connection: Connection, scopes: Iterable[Scope]) -> dict[Scope, JsonObject]:
     """The settings of the active launch plans that some scopes are for."""
     keys = {scope: (scope.project, scope.domain, scope.launch_plan) for scope in scopes if scope.launch_plan}
-    plans = registrations.active_plans_of(connection, keys.values()) if keys else {}
+    plans = active_plans.of_places(connection, keys.values()) if keys else {}
     return {
         scope: settings_of(plan.spec)
         for scope, key in keys.items()

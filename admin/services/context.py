@@ -14,8 +14,8 @@ from admin.core.fleet.silence import Watch
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
-from admin.services.creation_cache import CreationCache
-from admin.services.waiting import WaitingRoom
+from admin.services.preparations import CreationCache
+from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.launchables import Launchables
@@ -38,7 +38,7 @@ class Context:
     revision_watcher: SequenceWatcher  #: of the numbers of revisions
     event_watcher: SequenceWatcher  #: of the ids of executions' events
     cluster_wakeups: ClusterWakeups
-    waiting_room: WaitingRoom
+    wait_limiter: WaitLimiter
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]

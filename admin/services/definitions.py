@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -17,9 +17,10 @@ from admin.core.settings.kinds import NameList, Payload
 from admin.core.settings.warnings import KnownNames
 from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
-from admin.store import attributes, executions, fleet, registrations
+from admin.store import active_plans, attributes, executions, fleet, registrations
 from admin.store.database import is_writing
 from admin.store.decision_basis import DecisionBasis
+from admin.store.registration_tables import launch_plans, workflows
 
 _FIELDS = {
     FleetKind.POOL: (builtin_kinds.CLUSTER_ASSIGNMENT, "cluster_pool_name"),
@@ -100,8 +101,8 @@ def names_known(context: Context, connection: Connection, current: Fleet) -> Kno
         NameList.POOL: frozenset(current.pools),
         NameList.LABEL: current.label_names(),
         NameList.QUEUE_TAG: frozenset(tag for queue in context.settings.rules.queues for tag in queue.tags),
-        NameList.WORKFLOW: frozenset(registrations.all_names(connection, registrations.workflows)),
-        NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, registrations.launch_plans)),
+        NameList.WORKFLOW: frozenset(registrations.all_names(connection, workflows)),
+        NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, launch_plans)),
     }
 
 
@@ -119,9 +120,14 @@ def names_version(basis: DecisionBasis) -> tuple[int, int]:
     return basis.registrations, basis.fleet
 
 
+def is_declared(context: Context, kind: FleetKind, name: str) -> bool:
+    """Whether configuration declares a definition."""
+    return any((definition.kind, definition.name) == (kind, name) for definition in context.settings.fleet)
+
+
 def check_managed(context: Context, kind: FleetKind, name: str) -> None:
     """Refuse to change a definition that configuration declares."""
-    if any((definition.kind, definition.name) == (kind, name) for definition in context.settings.fleet):
+    if is_declared(context, kind, name):
         raise DeclaredInConfiguration(
             f"The {kind.noun} '{name}' is declared in the admin's configuration: change it there.",
             details=[{"field": "name", "reason": f"'{name}' is declared in configuration."}],
@@ -156,7 +162,7 @@ def users_of(
         yield from _executions(connection, describe_waiting, **waiting)
 
 
-def _executions(connection: Connection, describe: Callable[[int, Iterable[str]], str], **columns: str) -> Iterator[Use]:
+def _executions(connection: Connection, describe: Callable[[int, Sequence[str]], str], **columns: str) -> Iterator[Use]:
     """The unfinished executions that have some values, as one user."""
     count = executions.count_unfinished(connection, **columns)
     if count:
@@ -203,11 +209,11 @@ def _named_by(
 
 def _plans_naming(connection: Connection, path: tuple[str, ...], name: str) -> Iterator[Use]:
     """The active launch plans that name something, up to a number, and how many others do."""
-    plans = registrations.active_plans_naming(connection, path, name, _MOST_USERS + 1)
+    plans = active_plans.naming(connection, path, name, _MOST_USERS + 1)
     for plan in plans[:_MOST_USERS]:
         yield Use(noun="launch_plans", reason=f"{plan} names it")
     if len(plans) > _MOST_USERS:
-        rest = registrations.count_active_plans_naming(connection, path, name) - _MOST_USERS
+        rest = active_plans.count_naming(connection, path, name) - _MOST_USERS
         reason = f"{rest} more {'launch plan names' if rest == 1 else 'launch plans name'} it"
         yield Use(noun="launch_plans", reason=reason, count=rest)
 

@@ -14,7 +14,7 @@ from admin.core import names
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import phase_when_ended
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.run_terms import RunTerms
+from admin.core.executions.run_times import RunTerms
 from admin.core.executions.selectors import Condition, equals, group_field, may_select_ended_before
 from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.json_text import JsonObject
@@ -66,7 +66,7 @@ def reading_execution(
     With `after_event` once there is a later event, or `wait` seconds are over.
     """
     deadline = time.monotonic() + wait
-    with context.waiting_room.place(Wait.EXECUTION) as place:
+    with context.wait_limiter.slot(Wait.EXECUTION) as slot:
         while True:
             with context.database.reading() as connection:
                 last = execution_events.last_event(connection)
@@ -76,7 +76,7 @@ def reading_execution(
                 if has_later_event or remaining <= 0 or context.event_watcher.is_closing:
                     yield connection, execution
                     return
-            place.require()
+            slot.require()
             context.event_watcher.wait_above(last, min(remaining, _RECHECK_SECONDS))
 
 

@@ -87,17 +87,17 @@ def _stored_row(row: RowVersion, fields: FieldRevisions | None) -> RowVersion:
 
 
 def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, Provenance]:
-    """What rows themselves tell of the revisions that changed them last, which are no longer kept."""
+    """What rows themselves have of the revisions that changed them last, which are no longer kept."""
     versions = {(row.kind, row.scope): row.version for row in pruned}
     return {
-        row.version: _told_by(row)
+        row.version: _provenance_of(row)
         for row in (attributes.exactly(connection, versions) if versions else ())
         if row.version == versions[row.kind, row.scope]
     }
 
 
-def _told_by(row: StoredAttribute) -> Provenance:
-    """What a row itself tells of the revision that changed it last, which is no longer kept."""
+def _provenance_of(row: StoredAttribute) -> Provenance:
+    """What a row itself has of the revision that changed it last, which is no longer kept."""
     return Provenance(
         revision=row.version,
         author=row.updated_by,
@@ -110,8 +110,8 @@ def _told_by(row: StoredAttribute) -> Provenance:
 
 def find_row_provenance(connection: Connection, rows: Sequence[Row]) -> dict[int, Provenance]:
     """The revisions that changed some rows last, by number; of a row of the past only one that is kept."""
-    told = {row.version: _told_by(row) for row in rows if isinstance(row, StoredAttribute)}
-    return told | revisions.provenance_of(connection, (row.version for row in rows))
+    by_rows = {row.version: _provenance_of(row) for row in rows if isinstance(row, StoredAttribute)}
+    return by_rows | revisions.provenance_of(connection, (row.version for row in rows))
 
 
 def with_field_provenance(

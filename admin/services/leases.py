@@ -124,7 +124,7 @@ def _settle_unmentioned(exchange: Exchange, lease: LeasedExecution, now: datetim
         lease.set(lease_expires_at=now + timedelta(seconds=exchange.context.settings.agents.lease_seconds))
     elif may_have_started(lease):
         if request.take_over and lease.lease_instance != request.instance:
-            lease.set(lease_instance="")  # the operator who passed --take-over vouches that the other agent is gone
+            lease.set(lease_instance="")  # with --take-over the operator states that the other agent is gone
         # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
         if request.sequence == 1 or may_disown(lease, request.instance, now):
             answer.questions.append(lease)

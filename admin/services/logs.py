@@ -161,7 +161,7 @@ def read_log(context: Context, key: ExecutionId, request: LogRequest) -> LogText
     deadline = context.monotonic() + request.wait_seconds
     limit = max(request.limit, _LONGEST_CHARACTER)
     start: int | None = None
-    with context.waiting_room.place(Wait.LOG) as place:
+    with context.wait_limiter.slot(Wait.LOG) as slot:
         while True:
             with context.database.reading() as connection:
                 execution = find_execution(context, connection, key)
@@ -179,7 +179,7 @@ def read_log(context: Context, key: ExecutionId, request: LogRequest) -> LogText
             text, used = _text(data, is_last=is_over if is_at_end else len(data) < limit)
             if used or is_over or context.monotonic() >= deadline or context.cluster_wakeups.is_closing:
                 break
-            place.require()
+            slot.require()
             time.sleep(min(_POLL_SECONDS, max(0.0, deadline - context.monotonic())))
     next_offset = start if is_pruned else extent.next + used
     missing = 0 if is_pruned else extent.next - start

@@ -27,9 +27,10 @@ from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
-from admin.store import attributes, decision_basis, projects, registrations
+from admin.store import active_plans, attributes, decision_basis, projects, registrations
 from admin.store.attributes import Filter
-from admin.store.registrations import PlaceKey, Registered
+from admin.store.registration_tables import PlaceKey
+from admin.store.registrations import Registered
 
 #: Projects that are read at once.
 _CHUNK = 500
@@ -96,7 +97,7 @@ class _Reasons:
         pools = self._pools(kind, rows)
         overridden = self._overridden_leaves(kind, rows)
         plans = {row.scope: (row.scope.project, row.scope.domain, row.scope.launch_plan) for row in rows}
-        definitions = registrations.active_plans_of(
+        definitions = active_plans.of_places(
             self._connection, [key for scope, key in plans.items() if scope.launch_plan]
         )
         jobs = self._jobs({row.scope for row in rows if row.scope.workflow}, definitions)
@@ -124,7 +125,7 @@ class _Reasons:
         places = {(scope.project, scope.domain, scope.workflow) for scope in scopes}
         newest = registrations.newest_workflows(self._connection, places)
         run_by: dict[PlaceKey, set[Identifier]] = {place: set() for place in places}
-        versions = registrations.workflows_of_active_plans(self._connection, places, MOST_VERSIONS + 1)
+        versions = active_plans.workflows_run(self._connection, places, MOST_VERSIONS + 1)
         are_all_read = len(versions) <= MOST_VERSIONS
         for place, workflow in versions:
             run_by[place].add(workflow)

@@ -12,6 +12,7 @@ from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
 from admin.errors import NotFound
 from admin.services.context import Context
+from admin.services.definitions import is_declared
 from admin.services.fleet import NOT_FOUND
 from admin.services.revisions import check_number
 from admin.store import history, revisions, row_changes
@@ -62,12 +63,11 @@ def list_definitions(
 
 def _not_found(context: Context, connection: Connection, kind: FleetKind, name: str, revision: int) -> NotFound:
     """The error for a name that was not defined at a revision: by which it was defined later, if it was."""
-    configured = any((definition.kind, definition.name) == (kind, name) for definition in context.settings.fleet)
     later = row_changes.first_change(connection, kind.value, name, revision)
     made_by = revisions.provenance_of(connection, [later]).get(later) if later is not None else None
     if made_by is not None:
         more = f" It was defined later, by {made_by.describe(context.clock())}."
-    elif configured:
+    elif is_declared(context, kind, name):
         more = " The admin's configuration declares it, which no revision keeps."
     else:
         more = f" `rainbowctl history {kind.noun}` shows the changes that are kept."

@@ -6,11 +6,14 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
+from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.plans import RunPlan
 from admin.core.executions.queues import queue_deadline
 from admin.core.json_text import JsonObject
+from admin.core.memos import Memo
 from admin.core.placement.decisions import Evaluation, choose
 from admin.core.placement.filters import EXPECTED
 from admin.core.placement.routes import RouteKind
@@ -19,6 +22,7 @@ from admin.services.run_requests import CreationRequest, Placement, ResolvedLaun
 from admin.store import executions
 from admin.store.creations import Creation, Template
 from admin.store.decision_basis import DecisionBasis
+from admin.store.registrations import Registered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,3 +128,14 @@ class Preparation:
             placement=self.evaluation.trail,
             scores=self.evaluation.scores,
         )
+
+
+@dataclass(kw_only=True)
+class CreationCache:
+    """What creation need not read or compute again; a write by it checks the basis."""
+
+    registrations: int = -1  #: the number of registrations when it was last read, -1 before
+    registered: Memo[Registered] = field(default_factory=Memo)  #: by the number of registrations
+    effective: Memo[EffectiveSettings] = field(default_factory=Memo)  #: by revision
+    evaluations: Memo[Evaluation] = field(default_factory=Memo)  #: by the fleet's generation
+    preparations: Memo[Preparation] = field(default_factory=partial(Memo, 1024))  #: by the whole basis

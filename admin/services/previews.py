@@ -236,13 +236,10 @@ def _preview_staying(
     decided = preview(connection, fleet_then.with_states(lost), leaving, [], context.list_limits)
     budgets = _budgets(leaving)
     effects = [
-        _effect_on_waiting(
-            redecided.id,
-            redecided.previous_cluster,
-            within_budget(
-                of_loss(fleet_then.clusters[name], agents[name].lost_at, redecided.cluster, redecided.message),
-                budgets[redecided.id],
-            ),
+        _effect_of(
+            redecided,
+            of_loss(fleet_then.clusters[name], agents[name].lost_at, redecided.cluster, redecided.message),
+            budgets,
         )
         for redecided in decided.changed
         if (name := redecided.previous_cluster) is not None
@@ -262,6 +259,14 @@ def _preview_staying(
 
 def _effect_on_waiting(id: ExecutionId, cluster: str | None, outcome: SwitchOutcome) -> ExecutionEffect:
     return ExecutionEffect(id=id, phase=Phase.QUEUED.value, previous_cluster=cluster, outcome=outcome)
+
+
+def _effect_of(
+    redecided: Redecided, outcome: SwitchOutcome, budgets: Mapping[ExecutionId, datetime | None]
+) -> ExecutionEffect:
+    """What a decision made again does to an execution that waits until its queueing budget is over."""
+    outcome = within_budget(outcome, budgets[redecided.id])
+    return _effect_on_waiting(redecided.id, redecided.previous_cluster, outcome)
 
 
 def _budgets(waiting: Iterable[WaitingExecution]) -> dict[ExecutionId, datetime | None]:
@@ -346,13 +351,10 @@ def _preview(
     due = {_decided(redecided) for redecided in anyway if redecided.previous_cluster not in undefined}
     budgets = _budgets(waiting)
     effects = [
-        _effect_on_waiting(
-            redecided.id,
-            redecided.previous_cluster,
-            within_budget(
-                of_placement(redecided.cluster, redecided.message, was_waiting=redecided.previous_cluster is None),
-                budgets[redecided.id],
-            ),
+        _effect_of(
+            redecided,
+            of_placement(redecided.cluster, redecided.message, was_waiting=redecided.previous_cluster is None),
+            budgets,
         )
         for redecided in noted
         if _decided(redecided) not in due

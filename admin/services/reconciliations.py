@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.adoptions import adopt, may_adopt
 from admin.core.executions.reports import Reporter, is_same
-from admin.core.problems import shorten
+from admin.core.problems import list_first, shorten
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.errors import ReconciliationChanged, ReconciliationNotFound
@@ -173,9 +173,9 @@ def _check_as_seen(reconciliation: Reconciliation, state: str | None, unknown_co
     if unknown_count is not None and count > unknown_count:
         differences["unknown_count"] = f"is {count}, not {unknown_count} at most"
     if differences:
-        what = ", and ".join(f"{field} {difference}" for field, difference in differences.items())
+        changes = ", and ".join(f"{field} {difference}" for field, difference in differences.items())
         raise ReconciliationChanged(
-            f"The reconciliation of cluster '{reconciliation.cluster}' is not as it was seen: {what}. Nothing was "
+            f"The reconciliation of cluster '{reconciliation.cluster}' is not as it was seen: {changes}. Nothing was "
             f"changed. Look at `rainbowctl get reconciliation {reconciliation.cluster}`, then repeat it.",
             details=[{"field": field, "reason": f"{difference}."} for field, difference in differences.items()],
         )
@@ -241,9 +241,7 @@ def restoration_warnings(connection: Connection) -> list[Warning]:
 
 def _shown_all(reconciliation: Reconciliation) -> str:
     """The first executions that the database does not know, and how many more there are."""
-    shown = ", ".join(_shown(unknown) for unknown in reconciliation.unknown[:_NAMED])
-    more = len(reconciliation.unknown) - _NAMED
-    return f"{shown} and {more} more" if more > 0 else shown
+    return list_first([_shown(unknown) for unknown in reconciliation.unknown], _NAMED)
 
 
 def _shown(unknown: UnknownAttempt) -> str:

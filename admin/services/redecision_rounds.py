@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.seen_changes import SeenChanges
-from admin.core.problems import shorten
+from admin.core.problems import list_first, shorten
 from admin.core.provenance import Provenance, show_name
 from admin.services.context import Context
 from admin.store import cluster_events, revisions, row_changes
@@ -156,10 +156,8 @@ def _describe(noted: list[Redecided]) -> str:
     parts = [f"{move}: {count}" for move, count in counts.most_common(_MOST_NAMED)]
     rest = len(noted) - sum(count for _, count in counts.most_common(_MOST_NAMED))
     parts += [f"others: {rest}"] if rest else []
-    first = sorted(noted, key=lambda outcome: not outcome.is_move)[:_MOST_NAMED]
-    more = f" and {len(noted) - len(first)} more" if len(noted) > len(first) else ""
-    names = ", ".join(str(outcome.id) for outcome in first)
-    return f"{len(noted)} decided again: {', '.join(parts)} ({names}{more})."
+    names = [outcome.id for outcome in sorted(noted, key=lambda outcome: not outcome.is_move)]
+    return f"{len(noted)} decided again: {', '.join(parts)} ({list_first(names, _MOST_NAMED)})."
 
 
 def _describe_move(outcome: Redecided) -> str:

@@ -42,9 +42,9 @@ def explain_refusals(
             (set_by if number or fields is None else changed_by)[setting] = provenance
     names = sorted(definitions_of(refusals))
     made_by = {named: _made_by(context, connection, named) for named in islice(names, _MOST_LOOKED_UP)}
-    made = {named: provenance for named, provenance in made_by.items() if provenance is not None}
+    known = {named: provenance for named, provenance in made_by.items() if provenance is not None}
     now = context.clock()
-    return [explain_refusal(refusal, set_by, made, now, changed_by=changed_by) for refusal in refusals]
+    return [explain_refusal(refusal, set_by, known, now, changed_by=changed_by) for refusal in refusals]
 
 
 def _made_by(context: Context, connection: Connection, named: Named) -> Provenance | None:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
 from admin.core.jobs.job import AboveLimit, above_limits
+from admin.core.problems import list_first
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import NameList
 from admin.core.settings.resolution import Row, resolve
@@ -153,9 +154,6 @@ def _warnings(row: Row, resource: str, refused: Sequence[_Refused], *, is_comple
         if entries:
             number = len(entries)
             counted = noun.format(f"{'' if is_complete else 'at least '}{number}") + ("" if number == 1 else "s")
-            named = ", ".join(map(str, entries[:_MOST_NAMED]))
-            more = f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
-            message = (
-                f"limits.{resource} of {limit} refuses runs {which} {counted}: {named}{more}. Raise it, or {remedy}."
-            )
+            named = list_first(entries, _MOST_NAMED)
+            message = f"limits.{resource} of {limit} refuses runs {which} {counted}: {named}. Raise it, or {remedy}."
             yield warn(TASK_RESOURCE, row, WarningCode.ABOVE_LIMIT, f"limits.{resource}", message)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table
 
 from admin.core.changes import Authorship
 from admin.core.jobs.job import with_resources
-from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
+from admin.core.problems import Problem, Refused, closest, did_you_mean, list_first, shorten
 from admin.core.registrations import (
     ACTIVE,
     INACTIVE,
@@ -32,8 +32,9 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.effective import effective_attributes
 from admin.services.scopes import check_active, check_domain, check_readable, find_project
-from admin.store import registrations, revisions
-from admin.store.registrations import Registered, RegisteredFilter, launch_plans, workflows
+from admin.store import activations, registrations, revisions
+from admin.store.registration_tables import launch_plans, workflows
+from admin.store.registrations import Registered, RegisteredFilter
 
 
 class _Author(TypedDict):
@@ -94,7 +95,7 @@ def register_launch_plan(
             revisions.lock_head(connection)  # serializes activations
         stored, is_new = _register(connection, launch_plans, new, dry_run=dry_run)
         if active and is_new and not dry_run:
-            registrations.set_state(connection, identifier, ACTIVE, now, authorship)
+            activations.set_state(connection, identifier, ACTIVE, now, authorship)
         return stored, is_new
 
 
@@ -166,11 +167,10 @@ def _version_exists(stored: Registered, new: Registered) -> VersionExists:
         Problem(field="id.version", reason=f"'{shorten(new.id.version)}' is registered with another body. {remedy}"),
         *differences(stored.spec, new.spec),
     ]
-    named = ", ".join(problem.field for problem in problems[1 : _MOST_NAMED + 1])
+    named = list_first([problem.field for problem in problems[1:]], _MOST_NAMED)
     verb = "differs" if len(problems) == 2 else "differ"
-    more = f" and {len(problems) - 1 - _MOST_NAMED} more" if len(problems) - 1 > _MOST_NAMED else ""
     return VersionExists(
-        f"{new.id} is registered already, with another body: {named}{more} {verb}. {remedy}",
+        f"{new.id} is registered already, with another body: {named} {verb}. {remedy}",
         details=[problem_detail(problem) for problem in problems[:MOST_DETAILS]],
     )
 
@@ -229,7 +229,7 @@ def _with_details(connection: Connection, table: Table, page: list[Registered]) 
         return page
     targets = [Identifier(**plan.spec["workflow_id"]) for plan in page]
     specs = registrations.workflow_specs(connection, targets)
-    state_set_by = registrations.last_activations(connection, (plan.id for plan in page))
+    state_set_by = activations.last(connection, (plan.id for plan in page))
     return [
         replace(
             plan,
@@ -289,7 +289,7 @@ def set_launch_plan_state(
         before = _find(context, connection, launch_plans, identifier)
         _check_open(context, connection, before.id)
         if before.state != state:
-            registrations.set_state(connection, before.id, state, context.clock(), authorship)
+            activations.set_state(connection, before.id, state, context.clock(), authorship)
         after = registrations.get(connection, launch_plans, before.id) or before
-        state_set_by = registrations.last_activations(connection, [after.id]).get(after.id)
+        state_set_by = activations.last(connection, [after.id]).get(after.id)
     return replace(after, state_set_by=state_set_by), before.state != state

@@ -36,7 +36,7 @@ def list_revisions(
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
     deadline = time.monotonic() + wait_seconds
-    with context.waiting_room.place(Wait.REVISION) as place:
+    with context.wait_limiter.slot(Wait.REVISION) as slot:
         while True:
             with context.database.reading() as connection:
                 head, oldest = revisions.head(connection), revisions.oldest(connection)
@@ -44,7 +44,7 @@ def list_revisions(
             remaining = deadline - time.monotonic()
             if page or remaining <= 0 or context.revision_watcher.is_closing:
                 break
-            place.require()
+            slot.require()
             context.revision_watcher.wait_above(head, remaining)
     next_number = page[limit - 1].number if len(page) > limit else None
     return RevisionPage(revisions=tuple(page[:limit]), head=head, oldest=oldest, next_number=next_number)

@@ -13,6 +13,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
 from admin.core.fleet.memberships import MemberChanges, member_changes
 from admin.core.placement.shares import PassedOver, Placing, Range, expected_range, explain_share, promised_shares
+from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 from admin.core.times import check_window, show_time
 from admin.services.context import Context
@@ -93,7 +94,7 @@ class PoolShares:
             "joined it": [share.cluster for share in self.clusters if share.joined],
             "left it": [share.cluster for share in self.clusters if share.left],
         }
-        parts = [f"{_first_names(names)} {verb}" for verb, names in changes.items() if names]
+        parts = [f"{list_first(names, _MOST_NAMED)} {verb}" for verb, names in changes.items() if names]
         return f" Since the window began, {' and '.join(parts)}." if parts else ""
 
     @property
@@ -108,11 +109,6 @@ class PoolShares:
         if self.clusters[0].expected is not None:
             return f"{start}, and each cluster got what its weight promises, as far as chance allows."
         return f"{start}, each where its strategy prefers."
-
-
-def _first_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def pool_shares(

@@ -8,7 +8,7 @@ from admin.core.fleet.clusters import read_report
 from admin.services.context import Context
 from admin.services.exchange_batches import exchange_all
 from admin.services.exchanges import Exchange, Lock, NeedsLock, Sync, SyncResult, SyncSuperseded
-from admin.services.waiting import Place, Wait
+from admin.services.waiting import Wait, WaitSlot
 from admin.store.cache.cluster_wakeups import Waiter
 
 #: The shortest wait for an attempt that backs off.
@@ -23,8 +23,8 @@ def sync(context: Context, request: Sync) -> SyncResult:
     if wait <= 0 or request.events or request.logs:
         return _exchange(context, replace(request, wait_seconds=0))
     # Before the first exchange, so that no wakeup is missed.
-    with context.cluster_wakeups.subscribe(request.cluster) as waiter, context.waiting_room.place(Wait.SYNC) as place:
-        return _wait(context, request, waiter, place, context.monotonic() + wait)
+    with context.cluster_wakeups.subscribe(request.cluster) as waiter, context.wait_limiter.slot(Wait.SYNC) as slot:
+        return _wait(context, request, waiter, slot, context.monotonic() + wait)
 
 
 def _longest_wait(context: Context, request: Sync) -> float:
@@ -34,13 +34,13 @@ def _longest_wait(context: Context, request: Sync) -> float:
     return min(longest, agents.lease_seconds / 2) if request.holding else longest
 
 
-def _wait(context: Context, request: Sync, waiter: Waiter, place: Place, deadline: float) -> SyncResult:
+def _wait(context: Context, request: Sync, waiter: Waiter, slot: WaitSlot, deadline: float) -> SyncResult:
     """Exchange, and again after each wakeup of the cluster; no query is made meanwhile."""
     answer = first = _exchange(context, request)
     # A process takes over by its first sync, not by waiting for the answer to it.
     request = replace(request, sequence=max(request.sequence, 2), report=None)
     while not answer.has_news and not _is_switched(first, answer) and not context.cluster_wakeups.is_closing:
-        if not place.take():
+        if not slot.take():
             return replace(answer, pause_seconds=context.settings.agents.retry_seconds)
         last_sync_at = answer.state.last_sync_at
         is_woken = waiter.wait(_remaining(context, answer, deadline), last_sync_at)

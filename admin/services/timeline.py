@@ -23,9 +23,10 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.store import cluster_events, registrations, retention, revisions, row_changes
+from admin.store import cluster_events, registration_history, retention, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
-from admin.store.registrations import Registration, RegistrationFilter, activations, launch_plans, workflows
+from admin.store.registration_history import Registration, RegistrationFilter
+from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
 from admin.store.revisions import Revision, RevisionFilter
 
 _Item = Revision | ClusterEvent | Registration
@@ -162,12 +163,12 @@ def _find(
         yield revisions.page(connection, conditions.revisions(), position.revision, limit)
     if conditions.has_events:
         events = (cluster_events.events(connection, filters, position.event, limit) for filters in conditions.events())
-        yield sorted((event for some in events for event in some), key=lambda event: event.number, reverse=True)[:limit]
+        yield sorted((event for page in events for event in page), key=lambda event: event.number, reverse=True)[:limit]
     if conditions.has_registrations:
         filters = conditions.registrations()
-        yield registrations.registered(connection, workflows, filters, position.workflow, limit)
-        yield registrations.registered(connection, launch_plans, filters, position.launch_plan, limit)
-        yield registrations.registered(connection, activations, filters, position.activation, limit)
+        yield registration_history.page(connection, workflows, filters, position.workflow, limit)
+        yield registration_history.page(connection, launch_plans, filters, position.launch_plan, limit)
+        yield registration_history.page(connection, launch_plan_activations, filters, position.activation, limit)
 
 
 def _entry(item: _Item, changes: Mapping[int, Sequence[RowChange]], deadlines: Mapping[int, datetime]) -> Entry:
@@ -208,12 +209,12 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
                 yield UnknownName("cluster" if conditions.cluster else "name", name, message, near)
     if conditions.actor is not None:
         names = revisions.newest_names(connection, _NEWEST) | cluster_events.newest_names(connection, _NEWEST)
-        names |= registrations.newest_names(connection, _NEWEST)
+        names |= registration_history.newest_names(connection, _NEWEST)
         shown = read_name(conditions.actor)
         if conditions.actor not in names and (shown is None or shown[1] not in names):
             near = closest(conditions.actor, names)
-            who = shorten(conditions.actor)
-            start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{who}'."
+            actor = shorten(conditions.actor)
+            start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{actor}'."
             yield UnknownName("actor", conditions.actor, f"{start}{did_you_mean(near)}", near)
 
 
@@ -229,7 +230,11 @@ def _position_after(page: Sequence[_Item], before: Position) -> Position:
 
 
 #: The fields of a position of what is registered, by table.
-_REGISTRATIONS = {workflows.name: "workflow", launch_plans.name: "launch_plan", activations.name: "activation"}
+_REGISTRATIONS = {
+    workflows.name: "workflow",
+    launch_plans.name: "launch_plan",
+    launch_plan_activations.name: "activation",
+}
 
 
 def _source(item: _Item) -> str:

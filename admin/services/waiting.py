@@ -1,4 +1,4 @@
-"""The waiting room: how many requests may wait at once, so that threads are left for those that do not."""
+"""Limits on waiting: how many requests may wait at once, so that threads are left for those that do not."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Wait(StrEnum):
     REVISION = "a revision"
 
 
-class WaitingRoom:
+class WaitLimiter:
     """Counts the requests that wait.
 
-    Agents may take every place, for which a worker is sized; each other kind of wait an eighth of the threads.
+    Agents may take every slot, for which a worker is sized; each other kind of wait an eighth of the threads.
     """
 
     def __init__(self, threads: int) -> None:
@@ -40,18 +40,18 @@ class WaitingRoom:
         return self._waiting[kind]
 
     @contextmanager
-    def place(self, kind: Wait) -> Iterator[Place]:
-        """A place for a request that may have to wait; it is left with the context."""
-        place = Place(self, kind)
+    def slot(self, kind: Wait) -> Iterator[WaitSlot]:
+        """A slot for a request that may have to wait; it is freed at the end of the context."""
+        slot = WaitSlot(self, kind)
         try:
-            yield place
+            yield slot
         finally:
-            if place.is_taken:
+            if slot.is_taken:
                 with self._lock:
                     self._waiting[kind] -= 1
 
-    def enter(self, kind: Wait) -> bool:
-        """Let one more wait, unless there are too many."""
+    def take(self, kind: Wait) -> bool:
+        """Count one more that waits, unless there are too many."""
         with self._lock:
             most = self._most if kind is Wait.SYNC else self._most_of_kind
             is_free = self._waiting.total() < self._most and self._waiting[kind] < most
@@ -59,20 +59,20 @@ class WaitingRoom:
             return is_free
 
 
-class Place:
-    """The place of one request, taken when it begins to wait."""
+class WaitSlot:
+    """The slot of one request, taken when it begins to wait."""
 
-    def __init__(self, room: WaitingRoom, kind: Wait) -> None:
-        self._room = room
+    def __init__(self, limiter: WaitLimiter, kind: Wait) -> None:
+        self._limiter = limiter
         self._kind = kind
         self.is_taken = False
 
     def take(self) -> bool:
-        """Take the place, if it is not taken yet; False where too many wait."""
-        self.is_taken = self.is_taken or self._room.enter(self._kind)
+        """Take the slot, if it is not taken yet; False where too many wait."""
+        self.is_taken = self.is_taken or self._limiter.take(self._kind)
         return self.is_taken
 
     def require(self) -> None:
-        """Take the place; TooManyWait where too many wait."""
+        """Take the slot; TooManyWait where too many wait."""
         if not self.take():
             raise TooManyWait(f"Too many requests wait for {self._kind.value} already. Ask without waiting, or later.")

@@ -60,7 +60,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         except OverflowError:  # within a day of the first or the last time there is
             return value and value.replace(tzinfo=UTC)
 
-    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], Any] | None:  # as SQLAlchemy has it
+    def bind_processor(self, dialect: Dialect) -> Callable[[datetime | None], object] | None:
         if not is_sqlite(dialect):
             return super().bind_processor(dialect)
         return lambda value: sqlite.format_time(self.process_bind_param(value, dialect))

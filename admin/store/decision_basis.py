@@ -15,7 +15,7 @@ from admin.store import fleet
 from admin.store.dialects.postgresql import AHEAD, advisory_lock
 from admin.store.fleet import FLEET_LOCK
 from admin.store.fleet_tables import fleet_head
-from admin.store.registrations import registration_head
+from admin.store.registration_tables import registration_head
 from admin.store.revision_tables import revision_head
 from admin.store.row_changes import MADE_ABOVE, MadeAbove, read_made_above
 

@@ -7,7 +7,7 @@ by many executions, and a time limit is kept as it was written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Connection, FromClause, select
 
@@ -24,8 +24,9 @@ from admin.store.sql_types import AnyColumn, AnyRow
 #: Trails or executions that one query reads.
 _BATCH = 500
 
-Key = Any  #: a trail's digest, or a time limit; None where the field is empty
+Key = str | None  #: a trail's digest, or a time limit; None where the field is empty
 Value = str | float
+_T = TypeVar("_T")
 
 
 class DerivedField(NamedTuple):
@@ -33,7 +34,7 @@ class DerivedField(NamedTuple):
 
     columns: tuple[str, ...]  #: of executions that its key needs
     key: Callable[[FromClause], AnyColumn]  #: what it follows from; equal keys have equal values
-    read: Callable[[Connection, Iterable[Key]], Mapping[Key, Value]]  #: by keys; those without one are left out
+    read: Callable[[Connection, Iterable[str]], Mapping[str, Value]]  #: by keys; those without one are left out
 
 
 def _settings_trail(table: FromClause) -> AnyColumn:
@@ -41,9 +42,9 @@ def _settings_trail(table: FromClause) -> AnyColumn:
     return decisions.of_last(table, decisions.decisions.c.settings_trail)
 
 
-def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:
-    distinct = list(keys)
-    return (distinct[start : start + _BATCH] for start in range(0, len(distinct), _BATCH))
+def _batches(keys: Iterable[_T]) -> Iterator[list[_T]]:
+    listed = list(keys)
+    return (listed[start : start + _BATCH] for start in range(0, len(listed), _BATCH))
 
 
 def _winners(connection: Connection, digests: Iterable[str]) -> Iterator[tuple[str, JsonObject]]:
@@ -86,7 +87,7 @@ def read(connection: Connection, field: str, keys: Iterable[Key]) -> dict[Key, V
     """The values of a derived field by its keys; "" where it has none."""
     distinct = list(dict.fromkeys(keys))
     values = FIELDS[field].read(connection, [key for key in distinct if key is not None])
-    return {key: values.get(key, "") for key in distinct}
+    return {key: "" if key is None else values.get(key, "") for key in distinct}
 
 
 def values_of(connection: Connection, field: str, ids: Iterable[int]) -> set[str]:

@@ -15,9 +15,8 @@ from sqlalchemy import (
 from admin.core.executions.lifecycle import Phase
 from admin.core.json_text import JsonObject
 from admin.store.batches import insert_all
-from admin.store.execution_tables import execution_events, executions
+from admin.store.execution_tables import execution_events
 
-_columns = executions.c
 _event_columns = execution_events.c
 
 

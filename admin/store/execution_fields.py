@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, Text, and_, case, exists, func, or_, select
 from sqlalchemy.ext.compiler import compiles
@@ -21,6 +20,7 @@ from admin.core.fleet.clusters import SILENT
 from admin.core.placement.routes import RouteKind
 from admin.core.provenance import CLAIM
 from admin.store import decisions
+from admin.store.dialects import is_sqlite
 from admin.store.execution_tables import executions
 from admin.store.fleet_tables import cluster_states
 from admin.store.sql_types import AnyColumn
@@ -98,40 +98,49 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "unconfirmed":
         return case((table.c.unconfirmed, "true"), else_="false")
     if field.startswith(LABEL_PREFIX):
-        labels: Any = table.c.labels  # the operators of JSON have no types
-        value: AnyColumn = labels[field.removeprefix(LABEL_PREFIX)].as_string()
+        value: AnyColumn = table.c.labels[field.removeprefix(LABEL_PREFIX)].as_string()
         return value
     return table.c[field]
 
 
 def on_lost_of(table: FromClause) -> AnyColumn:
     """What becomes of an execution if its cluster is lost, by its own policy or by default."""
-    content: Any = table.c.content  # the operators of JSON have no types
-    return func.coalesce(content["retry", "on_lost"].as_string(), Retries().on_lost)
+    return func.coalesce(table.c.content["retry", "on_lost"].as_string(), Retries().on_lost)
 
 
 def time_limit_of(table: FromClause) -> AnyColumn:
     """The longest that an attempt of an execution may run, as its job has it; NULL for as long as it takes."""
-    content: Any = table.c.content
-    limit: AnyColumn = content["job", "resources", "duration"].as_string()
+    limit: AnyColumn = table.c.content["job", "resources", "duration"].as_string()
     return limit
 
 
-class _Day(FunctionElement[str]):
+class _PerDatabase(FunctionElement[str]):
+    """A function of one argument that each database writes in its own way."""
+
+    sqlite: str
+    postgresql: str
+
+
+class _Day(_PerDatabase):
     """The day of a time in UTC, such as 2026-03-01."""
 
     type = Text()
     inherit_cache = True
+    sqlite = "substr({}, 1, 10)"
+    postgresql = "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 
 
-@compiles(_Day, "sqlite")
-def _day_in_sqlite(element: _Day, compiler: SQLCompiler, **options: object) -> str:
-    return f"substr({compiler.process(element.clauses, **options)}, 1, 10)"
+class _Entries(_PerDatabase):
+    """The entries of a JSON list, as rows of one column, `value`."""
+
+    inherit_cache = True
+    sqlite, postgresql = "json_each({})", "json_array_elements_text({})"
 
 
-@compiles(_Day, "postgresql")
-def _day_in_postgresql(element: _Day, compiler: SQLCompiler, **options: object) -> str:
-    return f"to_char({compiler.process(element.clauses, **options)} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+@compiles(_PerDatabase)
+def _compile(element: _PerDatabase, compiler: SQLCompiler, **options: object) -> str:
+    template = element.sqlite if is_sqlite(compiler.dialect) else element.postgresql
+    return template.format(compiler.process(element.clauses, **options))
 
 
 def _attempts_begun(table: FromClause) -> AnyColumn:
@@ -141,7 +150,7 @@ def _attempts_begun(table: FromClause) -> AnyColumn:
     return case((and_(number > 1, *waits), number - 1), else_=number)
 
 
-def _failure(table: FromClause) -> Any:  # the operators of JSON have no types
+def _failure(table: FromClause) -> AnyColumn:
     """The record of the attempt that another one follows."""
     return table.c.last_failure
 
@@ -180,27 +189,11 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     return comparison
 
 
-def _compares(function: str, column: AnyColumn, value: Any) -> ColumnElement[bool]:  # a value of the column's type
+def _compares(function: str, column: AnyColumn, value: object) -> ColumnElement[bool]:
     if function == "contains":
         return func.replace(column, value, "") != column  # case-sensitive on every database
     comparison: ColumnElement[bool] = COMPARISONS[function](column, value)
     return comparison
-
-
-class _Entries(FunctionElement[Any]):
-    """The entries of a JSON list, as rows of one column, `value`."""
-
-    inherit_cache = True
-
-
-@compiles(_Entries, "sqlite")
-def _entries_in_sqlite(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
-    return f"json_each({compiler.process(element.clauses, **options)})"
-
-
-@compiles(_Entries, "postgresql")
-def _entries_in_postgresql(element: _Entries, compiler: SQLCompiler, **options: object) -> str:
-    return f"json_array_elements_text({compiler.process(element.clauses, **options)})"
 
 
 def _fits_nodes(condition: Condition, table: FromClause) -> ColumnElement[bool]:

@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from admin.core.executions.causes import phases_of
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.run_terms import RunTerms
+from admin.core.executions.run_times import RunTerms
 from admin.core.executions.selectors import Condition, equals
 from admin.core.quantities import parse_duration
 from admin.store import derived_fields

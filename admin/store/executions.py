@@ -27,11 +27,10 @@ from admin.core.resources import Amounts, occupied
 from admin.core.settings.scopes import Scope
 from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events
-from admin.store.execution_tables import DEMANDS, IN_QUEUE, execution_events, executions
+from admin.store.execution_tables import DEMANDS, IN_QUEUE, executions
 from admin.store.sql_types import AnySelect
 
 _columns = executions.c
-_event_columns = execution_events.c
 
 
 class ExecutionId(NamedTuple):

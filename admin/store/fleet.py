@@ -19,7 +19,7 @@ from admin.store.database import insert_new
 from admin.store.dialects.postgresql import AHEAD, advisory_lock
 from admin.store.fleet_tables import cluster_states, fleet_definitions, fleet_head
 from admin.store.keys import KeyedQuery
-from admin.store.sql_types import AnyRow
+from admin.store.sql_types import AnyRow, build
 
 
 class HeardCluster(NamedTuple):
@@ -80,9 +80,7 @@ def get_definitions(
 
 
 def _definition(row: AnyRow) -> Definition:
-    return Definition(
-        kind=FleetKind(row.kind), name=row.name, payload=row.payload, source=Source.MANAGED, version=row.version
-    )
+    return build(Definition, row, kind=FleetKind(row.kind), source=Source.MANAGED)
 
 
 _SELECT_DEFINITIONS = KeyedQuery(select(fleet_definitions), [fleet_definitions.c.kind, fleet_definitions.c.name])

@@ -1,7 +1,7 @@
 """Retention: walk the keys from the oldest on, and delete rows that are due a few at a time.
 
 The newest row of a numbered table is always kept: SQLite would assign its number again, and those that wait for higher
-numbers would wait in vain.
+numbers would miss it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, Text, delete, func, literal, select, tuple_, update
 
@@ -33,7 +32,7 @@ retention_cutoffs = Table(
     Column("cutoff", UtcDateTime, nullable=False),
 )
 
-Key = Any  #: a number, or several values where a table's key has several columns
+Key = int | tuple[object, ...]  #: a number, or several values where a table's key has several columns
 Counts = dict[str, int]  #: rows, by the names of their tables
 
 #: Bytes that count as much as a row.

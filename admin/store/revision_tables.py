@@ -25,7 +25,7 @@ revisions = Table(
     Index("ix_revisions_created_at", "created_at", "number"),
 )
 
-#: Rollbacks are few; other writes do not pay for this index.
+#: Rollbacks are few; other writes do not change this index.
 IS_ROLLBACK = text("(undone IS NOT NULL OR restored IS NOT NULL)")
 Index("ix_revisions_rollbacks", revisions.c.number, postgresql_where=IS_ROLLBACK, sqlite_where=IS_ROLLBACK)
 
@@ -43,7 +43,7 @@ revision_changes = Table(
     Index("ix_revision_changes_scope", *SCOPE_KEYS, "kind", "revision"),
 )
 _changes = revision_changes.c
-#: Rows with a name are few; writes of attributes, which are many, do not pay for this index.
+#: Rows with a name are few; writes of attributes, which are many, do not change this index.
 IS_NAMED = text("name <> ''")
 Index(
     "ix_revision_changes_name",

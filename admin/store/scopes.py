@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, literal, select, true, tuple_, uni
 from admin.core.settings.scopes import Scope
 from admin.store.attributes import attributes
 from admin.store.keys import KeyedQuery
-from admin.store.registrations import IS_ACTIVE, launch_plans, workflows
+from admin.store.registration_tables import IS_ACTIVE, launch_plans, workflows
 
 _NO_PLAN = literal("").label("launch_plan")
 #: Where the scopes of workflows and launch plans are known from: the table, its names, and which of its rows count.

@@ -11,7 +11,7 @@ from admin.core.executions.starts import Ahead
 from admin.store.execution_tables import executions
 from admin.store.executions import LEASED, UNLEASED, Execution
 from admin.store.leases import MAY_START
-from admin.store.sql_types import AnyRow
+from admin.store.sql_types import AnyRow, build
 
 _columns = executions.c
 #: In which agents get what waits.
@@ -48,12 +48,4 @@ def ahead(connection: Connection, execution: Execution, limit: int, now: datetim
 
 
 def _ahead(row: AnyRow) -> Ahead:
-    limit = time_limit_seconds(row.content)
-    return Ahead(
-        project=row.project,
-        domain=row.domain,
-        name=row.name,
-        phase=row.phase,
-        started_at=row.started_at,
-        time_limit_seconds=limit,
-    )
+    return build(Ahead, row, time_limit_seconds=time_limit_seconds(row.content))

@@ -39,18 +39,18 @@ def write_output(session: Session, file: str, text: str, note: str, *, is_forced
 
 
 def check_expected_version(
-    session: Session, file: str, expected: int | None, stored: int | None, try_write: Callable[[int], object]
+    session: Session, file: str, expected: int | None, stored: int | None, write: Callable[..., object]
 ) -> None:
     """
     Refuse a file that was made from another version than the one stored; None is that there is none.
 
-    `try_write` is a dry run of the write on the version of the file: its refusal says who changed the row since.
+    A dry run of the `write` on the version of the file is refused, and that refusal says who changed the row since.
     """
     if expected is None or expected == stored:
         return
     detail: Document = {} if stored is None else {"current_version": stored}
     try:
-        try_write(expected)
+        write(if_match=expected, dry_run=True)
     except Conflict as error:
         conflict = error.details[0] if error.details else {}
         detail |= {key: conflict[key] for key in LATER_KEYS if key in conflict}

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Self
 
 from ctl.client.answers import Document
 from ctl.client.calls.attributes import AttributeCalls
-from ctl.client.calls.clocks import ClockCalls
-from ctl.client.calls.configuration import ConfigurationCalls
 from ctl.client.calls.executions import ExecutionCalls
 from ctl.client.calls.fleet import FleetCalls
 from ctl.client.calls.projects import ProjectCalls
 from ctl.client.calls.reconciliations import ReconciliationCalls
 from ctl.client.calls.registrations import RegistrationCalls
+from ctl.client.calls.service import ServiceCalls
 from ctl.client.transport import Transport
 
 if TYPE_CHECKING:
@@ -32,8 +31,7 @@ class Client(
     RegistrationCalls,
     ExecutionCalls,
     ReconciliationCalls,
-    ClockCalls,
-    ConfigurationCalls,
+    ServiceCalls,
 ):
     """Talks to one admin; a context manager that closes its connections."""
 

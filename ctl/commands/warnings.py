@@ -106,11 +106,11 @@ def _opening(rows: Sequence[Document], document: Document) -> str:
     has = "has" if number == 1 else "have"
     examined = count(int(document["examined"]), "setting")
     first = "" if document["complete"] else "the first "
-    what = f"{number} {has} no effect, as a whole or in a field" if number else "each has an effect"
+    outcome = f"{number} {has} no effect, as a whole or in a field" if number else "each has an effect"
     was = "was" if document["examined"] == 1 else "were"
     refusing = len({(row["resource_type"], Scope.from_document(row)) for row in rows if row.get("refuses")})
-    what += f"; {refusing} of them {'refuses' if refusing == 1 else 'refuse'} executions" if refusing else ""
-    return f"Of {first}{examined} that {was} examined, {what}; {as_of(document)}."
+    outcome += f"; {refusing} of them {'refuses' if refusing == 1 else 'refuse'} executions" if refusing else ""
+    return f"Of {first}{examined} that {was} examined, {outcome}; {as_of(document)}."
 
 
 def _names(warnings: Sequence[Document]) -> Iterator[str]:

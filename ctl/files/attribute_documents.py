@@ -26,8 +26,8 @@ def flat(attribute: Attribute, noun: str | None = None, *, with_provenance: bool
         document["inherited_from"] = attribute.inherited_from
     if not with_provenance:
         return document
-    told = {key: getattr(attribute, key) for key in PROVENANCE if key not in document}
-    return document | {key: value for key, value in told.items() if value}
+    provenance = {key: getattr(attribute, key) for key in PROVENANCE if key not in document}
+    return document | {key: value for key, value in provenance.items() if value}
 
 
 def attribute_yaml(attribute: Attribute) -> str:

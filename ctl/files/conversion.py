@@ -8,7 +8,7 @@ maps stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import yaml
@@ -42,6 +42,12 @@ class Converter:
         """Note a problem with a value that was converted."""
         line, column = self.positions[path]
         self.problems.append(Problem(line=line, column=column, reason=reason, field=path))
+
+    def note_same(self, values: Mapping[str, Any], pairs: Iterable[tuple[str, str]]) -> None:
+        """Note the second of each pair of fields that mean the same, where both are given."""
+        for first, second in pairs:
+            if first in values and second in values:
+                self.note_at(second, f"means the same as {first}: keep one of the two")
 
     def value(self, node: yaml.Node, schema: Schema, path: str) -> Any:
         """The value of a node, or BAD."""

@@ -260,10 +260,10 @@ def _run_spec(
     if run_key in _RESOURCE_TYPES:
         if job_flags:
             label = _RESOURCE_TYPES[run_key].lower().replace("_", " ")
-            verb, them = ("is", "it") if len(job_flags) == 1 else ("are", "them")
+            verb, pronoun = ("is", "it") if len(job_flags) == 1 else ("are", "them")
             raise InvalidInput(
                 f"{listed(job_flags)} {verb} for ad hoc jobs; a {label} defines its own job. "
-                f"Leave {them} out, or give a command after --."
+                f"Leave {pronoun} out, or give a command after --."
             )
         return {"launch_plan": _launched(run_key, flags, document)}
     if flags["version"]:

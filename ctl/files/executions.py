@@ -90,9 +90,7 @@ def _convert(node: yaml.MappingNode, name: str) -> tuple[ExecutionDocument, list
         converter.note_at(key, f"{named[0]} is already given: keep one of the two")
     if "version" in values and named and named[0] in {"job", "jobspec"}:
         converter.note_at("version", f"a {named[0]} has no version: remove it")
-    for first, second in _SAME:
-        if first in values and second in values:
-            converter.note_at(second, f"means the same as {first}: keep one of the two")
+    converter.note_same(values, _SAME)
     for key in _MAPPINGS:
         if key in values and not isinstance(values[key], dict):
             converter.note_at(key, "must hold keys and values")

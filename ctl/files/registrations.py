@@ -233,9 +233,7 @@ def _check_launch_plan(values: Mapping[str, Any], node: yaml.MappingNode, conver
     pairs = [*_SAME]
     if isinstance(values.get("workflow"), dict) and "version" in values["workflow"]:
         pairs.append(("workflow", "workflow_version"))
-    for first, second in pairs:
-        if first in values and second in values:
-            converter.note_at(second, f"means the same as {first}: keep one of the two")
+    converter.note_same(values, pairs)
 
 
 def _workflow(values: Mapping[str, Any]) -> dict[str, str]:

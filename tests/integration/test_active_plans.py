@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, event, insert
 
-from admin.store import registrations, scopes
-from admin.store.registrations import launch_plans
+from admin.store import active_plans, scopes
+from admin.store.registration_tables import launch_plans
 from admin.store.schema import migrate
 
 PLANS, VERSIONS = 20, 100
 QUERIES: dict[str, tuple[str, Callable[[Connection], Any]]] = {
     "containing": (
         "ix_launch_plans_active",
-        lambda c: registrations.active_plans_containing(c, ["gpu"], ("p", "d", "a"), 10),
+        lambda c: active_plans.containing(c, ["gpu"], ("p", "d", "a"), 10),
     ),
-    "of names": ("ix_launch_plans_active", lambda c: registrations.active_plans_of(c, [("p", "d", "plan3")])),
+    "of names": ("ix_launch_plans_active", lambda c: active_plans.of_places(c, [("p", "d", "plan3")])),
     "of workflows": (
         "ix_launch_plans_active_workflow",
-        lambda c: registrations.workflows_of_active_plans(c, [("p", "d", "w3")], 10),
+        lambda c: active_plans.workflows_run(c, [("p", "d", "w3")], 10),
     ),
     "below a project": ("ix_launch_plans_active_workflow", lambda c: scopes.below(c, "d", ["p"], 10)),
 }
@@ -90,7 +90,7 @@ def test_active_plans_are_found_by_their_index(filled: Engine, name: str) -> Non
 
 def test_a_launch_plan_is_found_once_by_its_active_version(filled: Engine) -> None:
     with filled.connect() as connection:
-        plans = registrations.active_plans_containing(connection, ["gpu"], None, 100)
+        plans = active_plans.containing(connection, ["gpu"], None, 100)
         launch_plans = scopes.below(connection, "d", ["p"], 100)
     assert {plan.id.version for plan in plans} == {"v7"}
     assert [plan.id.name for plan in plans] == sorted(f"plan{number}" for number in range(PLANS))
@@ -112,4 +112,4 @@ def test_the_indexes_come_and_go_with_their_migration_and_the_plans_stay(filled:
     migrate(filled)
     assert indexes <= names()
     with filled.connect() as connection:
-        assert len(registrations.active_plans_containing(connection, [], None, 2 * PLANS)) == PLANS
+        assert len(active_plans.containing(connection, [], None, 2 * PLANS)) == PLANS

@@ -17,7 +17,7 @@ from admin.api.front import MOST_ON_OPEN_PATH, Front
 from admin.app import all_operations
 from admin.errors import Unauthenticated
 from admin.gate import MOST_LOOKUPS, Gate
-from admin.services.waiting import Wait, WaitingRoom
+from admin.services.waiting import Wait, WaitLimiter
 from tests.conftest import MakeApp
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, created, put_pool
@@ -45,29 +45,29 @@ def app(make_app: MakeApp) -> Flask:
 @pytest.mark.parametrize("kind", WAITS)
 def test_of_each_kind_of_wait_only_so_many_are_held_and_others_told_to_come_back(app: Flask, kind: Wait) -> None:
     context = context_of(app)
-    room = WaitingRoom(threads=16)
-    app.extensions["rainbow"] = replace(context, waiting_room=room)
+    limiter = WaitLimiter(threads=16)
+    app.extensions["rainbow"] = replace(context, wait_limiter=limiter)
     with ThreadPoolExecutor(2) as pool:
         waits = [pool.submit(app.test_client().get, WAITS[kind]) for _ in range(2)]
-        wait_until(lambda: room.waiting(kind) == 2)
+        wait_until(lambda: limiter.waiting(kind) == 2)
         refused = app.test_client().get(WAITS[kind])
         assert (refused.status_code, refused.get_json()["error"]) == (503, "too_many_wait")
         assert (refused.headers["Retry-After"], kind.value in refused.get_json()["message"]) == ("5", True)
         assert app.test_client().get(WAITS[kind].replace("=60", "=0")).status_code == 200  # it does not wait
         context.close()
         assert [wait.result(20).status_code for wait in waits] == [200, 200]
-    assert room.waiting(kind) == 0
+    assert limiter.waiting(kind) == 0
 
 
 def test_all_waits_together_leave_threads_for_other_requests() -> None:
-    room = WaitingRoom(threads=40)
+    limiter = WaitLimiter(threads=40)
     for _ in range(3):
-        assert all(room.enter(kind) for kind in WAITS)
+        assert all(limiter.take(kind) for kind in WAITS)
     taken = 0
-    while room.enter(Wait.SYNC):
+    while limiter.take(Wait.SYNC):
         taken += 1
     assert taken == 40 - 10 - 9
-    assert not any(room.enter(kind) for kind in WAITS)
+    assert not any(limiter.take(kind) for kind in WAITS)
 
 
 class Held:

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from admin.store import registrations
+from admin.store import active_plans
 from tests.conftest import MakeApp
 from tests.support.agents import Clock, played_agent
 from tests.support.placing import (
@@ -425,9 +425,9 @@ def test_launch_plans_that_name_a_pool_are_found_up_to_a_number_and_counted(api:
         ok(register_plan(api, name, "wf", **pool("gpu")))
     path = ("cluster_assignment", "cluster_pool_name")
     with context.database.reading() as connection:
-        plans = registrations.active_plans_naming(connection, path, "gpu", 2)
+        plans = active_plans.naming(connection, path, "gpu", 2)
         assert [plan.name for plan in plans] == ["first", "second"]
-        assert registrations.count_active_plans_naming(connection, path, "gpu") == 3
+        assert active_plans.count_naming(connection, path, "gpu") == 3
 
 
 def test_a_cluster_whose_own_name_is_used_as_a_label_is_in_use(api: FlaskClient) -> None:

@@ -22,6 +22,8 @@ from admin.core.registrations import Identifier
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.services.context import Context
 from admin.store import (
+    activations,
+    active_plans,
     attributes,
     cluster_events,
     decisions,
@@ -32,6 +34,7 @@ from admin.store import (
     execution_queue,
     executions,
     leases,
+    registration_history,
     registrations,
     revision_tables,
     revisions,
@@ -49,7 +52,8 @@ from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
 from admin.store.fleet_tables import moved_clusters
 from admin.store.leases import SilentClusters
-from admin.store.registrations import RegistrationFilter, activations, launch_plans, workflows
+from admin.store.registration_history import RegistrationFilter
+from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
 from admin.store.revisions import RevisionFilter
 from admin.store.shares import Window
 from bench.finished import add_finished
@@ -489,8 +493,8 @@ ANSWERS: dict[str, Call] = {
     "naming": lambda c: attributes.naming(c, "EXECUTION_CLUSTER_LABEL", "value", "near", 100),
     "count-naming": lambda c: attributes.count_naming(c, "EXECUTION_CLUSTER_LABEL", "value", "near"),
     "below-a-project": lambda c: attributes.keys_below(c, "team-1"),
-    "plans-of-workflows": lambda c: registrations.workflows_of_active_plans(c, [("team-1", "staging", "w")], 100),
-    "active-plans": lambda c: registrations.active_plans_of(c, [("team-1", "staging", "l")]),
+    "plans-of-workflows": lambda c: active_plans.workflows_run(c, [("team-1", "staging", "w")], 100),
+    "active-plans": lambda c: active_plans.of_places(c, [("team-1", "staging", "l")]),
     "newest-workflows": lambda c: registrations.newest_workflows(c, [("team-1", "staging", "w")]),
 }
 
@@ -656,26 +660,28 @@ def registered(context: Context) -> Context:
         connection.execute(insert(launch_plans), [{**row, **more} for row in rows])
         names = ("project", "domain", "name", "version", "created_at")
         by = {"workflow": "w", "state": "ACTIVE", "author": "anonymous"}
-        connection.execute(insert(activations), [{**{name: row[name] for name in names}, **by} for row in rows])
+        connection.execute(
+            insert(launch_plan_activations), [{**{name: row[name] for name in names}, **by} for row in rows]
+        )
         connection.execute(text("ANALYZE"))
     return context
 
 
-@pytest.mark.parametrize("table", [workflows, launch_plans, activations], ids=str)
+@pytest.mark.parametrize("table", [workflows, launch_plans, launch_plan_activations], ids=str)
 @pytest.mark.parametrize("name", REGISTRATIONS)
 def test_registrations_of_a_scope_and_of_a_time_are_found_by_an_index(
     registered: Context, table: Table, name: str
 ) -> None:
     filters, index = REGISTRATIONS[name]
-    plan = Plans(registered.database).of(lambda c: registrations.registered(c, table, filters, None, 20))
+    plan = Plans(registered.database).of(lambda c: registration_history.page(c, table, filters, None, 20))
     assert re.search(index, plan), plan
     assert not re.search(f"SCAN {table.name}(?! USING)|Seq Scan", plan), plan
 
 
 def test_who_set_the_state_of_launch_plans_is_found_by_an_index(registered: Context) -> None:
     plans = [Identifier(project=f"p{number}", domain="d", name="w", version="v") for number in (1, 2)]
-    plan = Plans(registered.database).of(lambda c: registrations.last_activations(c, plans))
+    plan = Plans(registered.database).of(lambda c: activations.last(c, plans))
     assert "ix_launch_plan_activations_version" in plan, plan
     assert not re.search("SCAN launch_plan_activations(?! USING)|Seq Scan", plan), plan
     with registered.database.reading() as connection:
-        assert registrations.last_activations(connection, plans).keys() == set(plans)
+        assert activations.last(connection, plans).keys() == set(plans)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from admin.services import changes, row_warnings
 from admin.services.context import Context
 from admin.services.warnings import stored_warnings
-from admin.store import registrations
+from admin.store.cache import launchables
 from admin.store.cache.launchables import Launchables
 from tests.support.apps import context_of
 from tests.support.placing import (
@@ -293,8 +293,8 @@ def test_what_workflows_ask_for_is_read_once(
         read.extend(ids)
         return resources(connection, ids)
 
-    resources = registrations.resources_of_rows
-    monkeypatch.setattr(registrations, "resources_of_rows", resources_of_rows)
+    resources = launchables.resources_of_rows
+    monkeypatch.setattr(launchables, "resources_of_rows", resources_of_rows)
     assert len(limits_warned_of(shared, place)) == 3
     assert len(stored_warnings(context)) >= 3
     [warning] = put("workflow", {"limits": {"cpu": "2"}}, workflow="large0")

@@ -26,7 +26,7 @@ from admin.store import (
     execution_tables,
     fleet,
     fleet_tables,
-    registrations,
+    registration_tables,
     retention,
     revision_tables,
     row_changes,
@@ -427,8 +427,8 @@ def test_registrations_from_before_authors_were_recorded_have_an_unknown_one(eng
     values["created_at"] = now
     more: dict[str, Any] = {"workflow": "w", "state": "ACTIVE", "updated_at": now}
     before = {
-        registrations.workflows: values,
-        registrations.launch_plans: {**values, **more},
+        registration_tables.workflows: values,
+        registration_tables.launch_plans: {**values, **more},
     }
     with engine.begin() as connection:
         for table, row in before.items():

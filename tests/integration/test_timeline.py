@@ -19,7 +19,7 @@ from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
 from admin.store import cluster_events, decisions
-from admin.store.registrations import workflows
+from admin.store.registration_tables import workflows
 from tests.support.agents import Clock, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from admin.services import uses
+from admin.services import use_search
 from admin.services.context import Context
 from tests.conftest import MakeApp
 from tests.support.placing import (
@@ -224,8 +224,8 @@ def test_pages_hold_the_same_uses_and_scopes_once(
     pooled: FlaskClient, monkeypatch: pytest.MonkeyPatch, limit: int, scopes: int, rows: int
 ) -> None:
     complete = used(pooled, "cluster=east&reach=true")
-    monkeypatch.setattr(uses, "SCOPES", scopes)
-    monkeypatch.setattr(uses, "ROWS", rows)
+    monkeypatch.setattr(use_search, "SCOPES", scopes)
+    monkeypatch.setattr(use_search, "ROWS", rows)
     listed: list[Any] = []
     reached: list[Any] = []
     token, refusals = "", 0

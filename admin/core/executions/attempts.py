@@ -70,19 +70,6 @@ class Startable(Protocol):
     def confirmed(self) -> bool: ...
 
 
-class Repeatable(Protocol):
-    """The fields of an execution by which another attempt may follow."""
-
-    @property
-    def attempt(self) -> int: ...
-
-    @property
-    def unstarted(self) -> int: ...
-
-    @property
-    def content(self) -> Mapping[str, Any]: ...
-
-
 class Numbered(Protocol):
     """The fields of an execution by which its attempts are counted."""
 
@@ -96,6 +83,13 @@ class Numbered(Protocol):
 def attempt_number(execution: Numbered) -> int:
     """The number of the current attempt, without the leases that never started."""
     return max(1, execution.attempt - execution.unstarted)
+
+
+class Repeatable(Numbered, Protocol):
+    """The fields of an execution by which another attempt may follow."""
+
+    @property
+    def content(self) -> Mapping[str, Any]: ...
 
 
 class Begun(Numbered, Protocol):
@@ -375,14 +369,14 @@ def end_for_drain(
         return None
     name = None if by is None else by.claimed_by or by.author
     values = {"phase": Phase.ABORTING.value, "reason": DRAINED, "reason_message": message}
-    told = None
+    event_message = None
     if silent_since is not None:
         silence = describe_silence(execution.cluster, silent_since, is_aborting=True)
-        told = f"{message} {silence} {may_still_run(is_aborting=True, is_drained=True)}."
+        event_message = f"{message} {silence} {may_still_run(is_aborting=True, is_drained=True)}."
     return Change(
         kind=Phase.ABORTING.value,
         values={**values, "abort_cause": message, "abort_principal": name},
-        message=told,
+        message=event_message,
         by=name,
     )
 

@@ -1,25 +1,13 @@
-"""Placements: where a run plan goes, and which requests are refused for where they ask to go."""
+"""Placements: which requests are refused for where they ask to go."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from admin.core.executions.effective_settings import EffectiveSettings
-from admin.core.executions.plans import RunPlan
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import group_of
-from admin.core.placement.decisions import Decision, Evaluation, choose, evaluate
+from admin.core.placement.decisions import Evaluation
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
 from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
-from admin.core.resources import Amounts
-
-
-def place(run_plan: RunPlan, fleet: Fleet, waiting: Mapping[str, Amounts]) -> Decision:
-    """Where a run plan goes; Refused where its route is not allowed or unknown, or no cluster could ever run it."""
-    check_route(run_plan.effective, fleet)
-    evaluation = evaluate(run_plan.route, fleet, run_plan.workload, waiting)
-    check_feasible(evaluation)
-    return choose(evaluation, run_plan.workload.key)
 
 
 def check_route(effective: EffectiveSettings, fleet: Fleet) -> None:

@@ -82,8 +82,8 @@ class Retries:
         if attempt >= self.attempts:
             return f"its {self.attempts} attempts are used up"
         if outcome == CLUSTER_LOST:
-            what = "a drain counts as a loss, which is" if is_drained else "the loss of its cluster is"
-            return f"{what} not retried (on_lost: {self.on_lost}{'' if self.says_on_lost else ', the default'})"
+            loss = "a drain counts as a loss, which is" if is_drained else "the loss of its cluster is"
+            return f"{loss} not retried (on_lost: {self.on_lost}{'' if self.says_on_lost else ', the default'})"
         return f"{outcome} is not retried (retry_on: {', '.join(self.retry_on) or 'nothing'})"
 
     def seconds_until_next(self, attempt: int, outcome: str) -> float | None:

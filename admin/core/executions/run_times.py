@@ -1,11 +1,14 @@
-"""Run times: how the time of an execution was spent, as far as its agents were heard."""
+"""Run times: how the time of an execution was spent, as far as its agents were heard, and how long it may run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
+
+from admin.core.executions.attempts import time_limit_seconds
+from admin.core.executions.retries import Retries
 
 _NONE = timedelta(0)
 #: Whatever an agent has measured, nothing ran for longer: a hundred years.
@@ -91,3 +94,15 @@ def add_up(attempts: Iterable[Spent], total: timedelta) -> Times:
         unknown=unknown.total_seconds(),
         total=total.total_seconds(),
     )
+
+
+class RunTerms(NamedTuple):
+    """What lists show of an execution's job and retry policy."""
+
+    on_lost: str
+    time_limit_seconds: float | None  #: None for as long as it takes
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> RunTerms:
+        """The terms of an execution with this content."""
+        return cls(Retries.of(content.get("retry")).on_lost, time_limit_seconds(content))

@@ -120,8 +120,8 @@ class Silence:
         over = drain.describe_end(now)
         if self.on_lost == "wait":
             may_run = may_still_run(is_aborting=False)
-            told = "is ended when the agent returns, unless it has succeeded by then"
-            ending = f"It is ABORTING from then on, and {told}; else {end} (agents.giveUpAfter)."
+            outcome = "is ended when the agent returns, unless it has succeeded by then"
+            ending = f"It is ABORTING from then on, and {outcome}; else {end} (agents.giveUpAfter)."
             return f"{may_run} (on_lost: wait), until {over}. {ending}"
         return f"{self._job(now)} (on_lost: {self.on_lost}). It is ABORTING when {over}; {end}{self._when_lost}."
 

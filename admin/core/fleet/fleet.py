@@ -155,8 +155,8 @@ def _other_ways(waiting: int, naming: int) -> str:
     if waiting > naming:
         ways.append("add a cluster that has one to the pools and labels that the executions were placed by")
     if naming:
-        those = "the executions" if naming == waiting else f"{naming} of the executions"
-        ways.append(f"end {those}, whose requests name the cluster itself, and create them anew")
+        executions = "the executions" if naming == waiting else f"{naming} of the executions"
+        ways.append(f"end {executions}, whose requests name the cluster itself, and create them anew")
     return "".join(f", or {way}" for way in ways)
 
 

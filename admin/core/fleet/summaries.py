@@ -8,6 +8,7 @@ from datetime import datetime
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
+from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts, format_amount
 from admin.core.times import show_duration, show_time
@@ -106,11 +107,6 @@ def _not_able(off: Mapping[str, list[str]]) -> Iterator[str]:
     expected = [name for name, words in off.items() if words == ["expected"]]
     named = [f"{name} ({', '.join(words)})" for name, words in off.items() if name not in expected]
     if named:
-        yield f"{_first(named)} {'does' if len(named) == 1 else 'do'} not"
+        yield f"{list_first(named, _MOST_NAMED)} {'does' if len(named) == 1 else 'do'} not"
     if expected:
-        yield f"{_first(expected)} (expected: no agent has been seen)"
-
-
-def _first(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+        yield f"{list_first(expected, _MOST_NAMED)} (expected: no agent has been seen)"

@@ -32,6 +32,7 @@ from admin.core.placement.filters import (
 )
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import STRATEGIES, Strategy, strategy_of
+from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
@@ -186,11 +187,9 @@ def _unable(
 def describe_unable(route: Route, reasons: Mapping[str, str]) -> str:
     """That no cluster of a route is able, with the reason of each, as many as a message names."""
     named = [f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED)]
-    listed = ("; " if any(", " in reason for reason in named) else ", ").join(named)
-    if route.kind is RouteKind.CLUSTER:
-        return f"Cluster {listed}."
-    more = f" and {len(reasons) - MOST_NAMED} more" if len(reasons) > MOST_NAMED else ""
-    return f"No cluster of {route} is able: {listed}{more}."
+    separator = "; " if any(", " in reason for reason in named) else ", "
+    listed = list_first(named, MOST_NAMED, count=len(reasons), separator=separator)
+    return f"Cluster {listed}." if route.kind is RouteKind.CLUSTER else f"No cluster of {route} is able: {listed}."
 
 
 def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datetime | None = None) -> str:

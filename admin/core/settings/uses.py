@@ -1,4 +1,4 @@
-"""Uses: which payloads say a name or a value, and whether a scope has it from there."""
+"""Uses: which payloads contain a name or a value, and whether a scope has it from there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sought:
     values: frozenset[str] | None = None  #: as texts; None for any value
 
     def find(self, payload: Payload) -> dict[Path, Any]:
-        """The leaves of a payload that say it."""
+        """The leaves of a payload that contain it."""
         return {
             path: value
             for path, value in self.kind.leaves(payload).items()

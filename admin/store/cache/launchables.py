@@ -8,17 +8,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from admin.core.jobs.job import AskedAmount, asked_amounts
+from admin.core.json_text import JsonObject
 from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope
-from admin.store import registrations
+from admin.store import active_plans
+from admin.store.keys import KeyedQuery
+from admin.store.registration_tables import KEY, PLACE, keys_of, workflows
+from admin.store.sql_types import build
 
 #: Workflows, and active launch plans, that are kept: those that were registered last.
 _MOST = 20_000
 #: Those that are read at once.
 _CHUNK = 1000
+#: Of very many workflows only what they ask for is read, and not all of their jobs.
+_KEY_COLUMNS = [workflows.c[name] for name in KEY]
+_RESOURCES = select(*_KEY_COLUMNS, workflows.c.id, workflows.c.spec["job", "resources"].label("resources"))
+_RESOURCES_OF = KeyedQuery(_RESOURCES, _KEY_COLUMNS)
 
 
 class Launchable(NamedTuple):
@@ -83,8 +91,8 @@ class Launchables:
                     launchables[id] = new._replace(asked=shared.setdefault(new.asked, new.asked))
             return launchables
 
-        workflow_ids = registrations.newest_ids(connection, self._most + 1)
-        plan_ids = registrations.active_ids(connection, self._most + 1)
+        workflow_ids = _newest_ids(connection, self._most + 1)
+        plan_ids = active_plans.newest_ids(connection, self._most + 1)
         workflows = load(workflow_ids[: self._most], before.workflows, _newest_workflows)
         launch_plans = load(plan_ids[: self._most], before.launch_plans, _active_plans)
         return KnownLaunchables(
@@ -96,15 +104,35 @@ class Launchables:
         )
 
 
+def _newest_ids(connection: Connection, limit: int) -> list[int]:
+    """The numbers of the rows with the newest version of each workflow, those registered last first."""
+    newest = func.max(workflows.c.id)
+    query = select(newest).group_by(*(workflows.c[name] for name in PLACE)).order_by(newest.desc()).limit(limit)
+    return list(connection.execute(query).scalars())
+
+
+def resources_of_rows(connection: Connection, ids: Iterable[int]) -> list[tuple[int, Identifier, JsonObject]]:
+    """What the jobs of workflows ask for, by the numbers of their rows."""
+    rows = connection.execute(_RESOURCES.where(workflows.c.id.in_(ids)))
+    return [(row.id, build(Identifier, row), row.resources or {}) for row in rows]
+
+
+def _resources_of(connection: Connection, identifiers: Iterable[Identifier]) -> dict[Identifier, JsonObject]:
+    """What the jobs of some versions of workflows ask for."""
+    keys = keys_of(identifiers)
+    rows = _RESOURCES_OF.execute(connection, keys) if keys else ()
+    return {build(Identifier, row): row.resources or {} for row in rows}
+
+
 def _newest_workflows(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[int, Launchable]]:
-    for id, workflow, resources in registrations.resources_of_rows(connection, ids):
+    for id, workflow, resources in resources_of_rows(connection, ids):
         scope = Scope(workflow.domain, workflow.project, workflow.name)
         yield id, Launchable(scope, workflow, asked_amounts({"resources": resources}))
 
 
 def _active_plans(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[int, Launchable]]:
-    plans = registrations.workflows_of_plans(connection, ids)
-    resources = registrations.resources_of(connection, {workflow for _, _, workflow in plans})
+    plans = active_plans.workflows_of_rows(connection, ids)
+    resources = _resources_of(connection, {workflow for _, _, workflow in plans})
     for id, plan, workflow in plans:
         scope = Scope(plan.domain, plan.project, workflow.name, plan.name)
         yield id, Launchable(scope, workflow, asked_amounts({"resources": resources.get(workflow, {})}))

@@ -17,9 +17,6 @@ from ctl.client.errors import NotFound
 from ctl.client.nouns import collection, json_key, row_kind
 from ctl.client.scopes import check_name
 
-#: Actions on a cluster, each with a path of its own.
-SWITCHES = ("enable", "disable", "cordon", "uncordon", "drain", "undrain", "admit")
-
 
 class FleetCalls(ChangeCalls):
     """Part of the client; see `ctl.client.Client`. A noun is `cluster`, `pool` or `label`."""
@@ -96,7 +93,7 @@ class FleetCalls(ChangeCalls):
         dry_run: bool = False,
     ) -> Document:
         """
-        Do one of `SWITCHES` to a cluster; `changed` tells whether it was otherwise before.
+        Enable, disable, cordon, uncordon, drain, undrain or admit a cluster; `changed` tells whether it was not so.
 
         `deadline` is how long running work may take to finish on a cluster that is drained, such as `10m`. With
         `dry_run` nothing is changed, and `effects` tell what would become of executions.
@@ -115,7 +112,7 @@ class FleetCalls(ChangeCalls):
         dry_run: bool = False,
     ) -> Document:
         """
-        Do one of `SWITCHES` to several clusters at once, or to none; the rest is as in `switch_cluster`.
+        Do the same to several clusters at once, or to none; the rest is as in `switch_cluster`.
 
         An older admin, which cannot do that, is asked to switch one after the other, and `notes` say so.
         """

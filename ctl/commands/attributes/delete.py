@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ctl.cli.diffs import show_difference
@@ -40,13 +41,8 @@ def delete_attribute(kind: Kind) -> Command:
             session.printer.note(f"Nothing was set for {place(kind, scope)}: there is nothing to delete.")
             return
         if file is not None and not flags["force"]:
-            check_expected_version(
-                session,
-                file.name,
-                file.version,
-                row.version,
-                lambda version: session.client.delete_attribute(kind, scope, if_match=version, dry_run=True),
-            )
+            write = partial(session.client.delete_attribute, kind, scope)
+            check_expected_version(session, file.name, file.version, row.version, write)
         asks_first = asks(flags)
         title, labels = f"{place(kind, scope)} (level {scope.level})", (f"version {row.version}", "deleted")
         if flags["dry_run"]:

@@ -41,8 +41,8 @@ def opening(session: Session, scope: Scope, chosen: Kind | None, document: Docum
     if not value["value"]:
         why = f"{set_by(value['unset'])} takes it away" if value["unset"] else "no level sets one"
         return f"{kind.noun} has no value at {scope.describe()}: {why}; {end}"
-    what = summary(kind.schema, value["value"])
-    return f"{kind.noun} at {scope.describe()} is {what}, set by {set_by(value['origins'])}; {end}"
+    text = summary(kind.schema, value["value"])
+    return f"{kind.noun} at {scope.describe()} is {text}, set by {set_by(value['origins'])}; {end}"
 
 
 def _distinct(origins: Mapping[str, Document]) -> list[Document]:

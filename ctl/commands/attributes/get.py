@@ -215,14 +215,14 @@ def leaf_table(
             cells.append(describe_field_origin(printer, origin, scope, revisions) if origin else "")
         else:
             revision = origin.get("revision") or origin.get("version")
-            made = revisions.get(str(revision), {})
+            provenance = revisions.get(str(revision), {})
             cells += [
                 describe_origin(origin, scope) if origin else "",
                 str(origin.get("version") or ""),
                 f"before {origin['set_before']}" if origin.get("set_before") else str(revision or ""),
-                printer.when(made.get("at")),
-                show_author(made),
-                made.get("message") or "",
+                printer.when(provenance.get("at")),
+                show_author(provenance),
+                provenance.get("message") or "",
             ]
         rows.append(cells)
     printer.table(columns, rows)

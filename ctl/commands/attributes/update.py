@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,13 +114,8 @@ class Update:
             check_strict(self.flags, trial.warnings, "nothing needed to be written")
             return
         if self.file is not None and not self.flags["force"]:
-            check_expected_version(
-                self.session,
-                self.file.name,
-                self.file.version,
-                row.version if row else None,
-                lambda version: self._send(edit, scope, dry_run=True, if_match=version),
-            )
+            stored, write = row.version if row else None, partial(self._send, edit, scope)
+            check_expected_version(self.session, self.file.name, self.file.version, stored, write)
         before = trial.before if trial.before is not None else (row.payload if row else None)
         labels = (f"version {row.version}" if row else "not set", "after this update")
         title = f"{place(self.kind, scope)} (level {scope.level})"

@@ -216,8 +216,8 @@ def _lines(session: Session, entry: Document) -> Iterator[Document]:
     """The lines of an entry in a table: of a revision one for each row that is shown."""
     first, *more = _what(session, entry)
     yield {**entry, "who": show_author(entry), "what": first}
-    for what in more:
-        yield {"revision": entry["revision"], "what": what}
+    for text in more:
+        yield {"revision": entry["revision"], "what": text}
 
 
 def _name(entry: Document) -> str:
@@ -232,11 +232,11 @@ def _what(session: Session, entry: Document) -> list[str]:
     """What happened: of a revision each row with its values, old and new, or how many more there are."""
     if entry["source"] == "registration":
         id = Identifier.from_document(entry["id"])
-        what = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launch plan"
+        noun = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launch plan"
         of = f" of workflow {entry['workflow']}" if entry.get("workflow") else ""
         happened = _ACTIVATIONS.get(str(entry["type"]), "registered")
         by = f", replaced by {entry['replaced_by']}" if entry.get("replaced_by") else ""
-        return [f"{happened} {what} {id.project}/{id.domain}/{id.name} version {id.version}{of}{by}"]
+        return [f"{happened} {noun} {id.project}/{id.domain}/{id.name} version {id.version}{of}{by}"]
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         if entry.get("deadline"):

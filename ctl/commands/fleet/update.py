@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ctl.cli.diffs import show_difference
@@ -42,19 +43,10 @@ def update_definition(noun: FleetNoun) -> Command:
         name, file = name_and_file(noun, flags["name"], flags)
         row = stored(session, noun, name)
         payload = apply_fields(noun, row.before or {}, file, flags)
+        write = partial(session.client.put_definition, noun.name, name, payload)
         if file is not None and not flags["force"]:
-            check_expected_version(
-                session,
-                file.name,
-                file.version,
-                row.version,
-                lambda version: session.client.put_definition(noun.name, name, payload, if_match=version, dry_run=True),
-            )
-        conditions: dict[str, Any] = {} if flags["force"] else {"if_match": row.version}
-
-        def send(**more: Any) -> dict[str, Any]:
-            return session.client.put_definition(noun.name, name, payload, **conditions, **more)
-
+            check_expected_version(session, file.name, file.version, row.version, write)
+        send = write if flags["force"] else partial(write, if_match=row.version)
         trial = send_write(file, lambda: send(dry_run=True))
         if not trial.get("changed"):
             session.printer.note(f"No changes: {noun.name} {name} is already as requested.")

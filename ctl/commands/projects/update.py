@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from ctl.cli.diffs import show_difference
@@ -53,13 +54,8 @@ def update_project(session: Session, **flags: Any) -> None:
         session.printer.note(f"No changes: project {id} is already as requested.")
         return
     if not flags["force"]:
-        check_expected_version(
-            session,
-            str(flags["file"]),
-            expected,
-            current.get("version"),
-            lambda version: session.client.update_project(id, if_match=version, dry_run=True, **changes),
-        )
+        write = partial(session.client.update_project, id, **changes)
+        check_expected_version(session, str(flags["file"]), expected, current.get("version"), write)
     asks_first = asks(flags)
     before = {key: current[key] for key in EDITABLE if current.get(key)}
     after = {key: value for key in EDITABLE if (value := {**before, **changes}.get(key))}

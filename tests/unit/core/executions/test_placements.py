@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from admin.core.executions.placements import place
+from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan
 from admin.core.fleet.fleet import Fleet
+from admin.core.placement.decisions import Decision, choose, evaluate
 from admin.core.problems import Refused
 from admin.core.settings.platform import PlatformLeaf, PlatformLeaves, PlatformValues
 from admin.core.settings.scopes import Scope
@@ -24,9 +25,17 @@ POOL_ROW = {("CLUSTER_ASSIGNMENT", SCOPE): {"cluster_pool_name": "first"}}
 LABEL_ROW = {("EXECUTION_CLUSTER_LABEL", Scope(domain="d")): {"value": "sunny"}}
 
 
+def place(plan: RunPlan, fleet: Fleet = FLEET) -> Decision:
+    """Where a run plan goes, by the rules of a creation in their order."""
+    check_route(plan.effective, fleet)
+    evaluation = evaluate(plan.route, fleet, plan.workload, {})
+    check_feasible(evaluation)
+    return choose(evaluation, plan.workload.key)
+
+
 def refused(plan: RunPlan, fleet: Fleet = FLEET) -> tuple[str, str, str]:
     with pytest.raises(Refused) as caught:
-        place(plan, fleet, {})
+        place(plan, fleet)
     [problem] = caught.value.problems
     return caught.value.error, problem.field, problem.reason
 
@@ -38,7 +47,7 @@ def refused(plan: RunPlan, fleet: Fleet = FLEET) -> tuple[str, str, str]:
     "request_", [{}, pool("first"), {"cluster": "a"}, {"cluster": "b"}, {"interruptible": True}], ids=str
 )
 def test_behind_a_fence_a_request_may_repeat_the_settings_or_name_a_cluster_they_lead_to(request_: Any) -> None:
-    decision = place(run_plan(POOL_ROW, rules("d"), request=request_), FLEET, {})
+    decision = place(run_plan(POOL_ROW, rules("d"), request=request_))
     assert decision.cluster in ("a", "b")
     assert decision.cluster == request_.get("cluster", decision.cluster)
 
@@ -63,12 +72,12 @@ def test_behind_a_fence_anything_else_is_refused_naming_the_scope(request_: Any,
 
 
 def test_a_fence_stands_in_its_own_domain_only() -> None:
-    assert place(run_plan(POOL_ROW, rules("other"), request=pool("second")), FLEET, {}).cluster == "c"
+    assert place(run_plan(POOL_ROW, rules("other"), request=pool("second"))).cluster == "c"
 
 
 def test_a_fence_without_settings_lets_every_request_through() -> None:
-    assert place(run_plan({}, rules("d"), request={"cluster": "c"}), FLEET, {}).cluster == "c"
-    assert place(run_plan({}, rules("d"), request=label("sunny")), FLEET, {}).cluster == "d"
+    assert place(run_plan({}, rules("d"), request={"cluster": "c"})).cluster == "c"
+    assert place(run_plan({}, rules("d"), request=label("sunny"))).cluster == "d"
 
 
 def test_a_fence_names_the_definition_or_the_configuration_that_set_the_route() -> None:
@@ -81,7 +90,7 @@ def test_a_fence_names_the_definition_or_the_configuration_that_set_the_route() 
 
 
 def test_a_fence_does_not_stop_a_launch_plans_definition() -> None:
-    assert place(run_plan(LABEL_ROW, rules("d"), definition=pool("second")), FLEET, {}).cluster == "c"
+    assert place(run_plan(LABEL_ROW, rules("d"), definition=pool("second"))).cluster == "c"
 
 
 # Unknown and disabled places
@@ -128,14 +137,14 @@ def test_an_unknown_target_that_is_overridden_is_not_refused() -> None:
     plan = run_plan(
         {("CLUSTER_ASSIGNMENT", Scope(project="p")): {"cluster_pool_name": "frist"}}, request=pool("second")
     )
-    assert place(plan, FLEET, {}).cluster == "c"
+    assert place(plan).cluster == "c"
 
 
 def test_a_named_cluster_that_is_disabled_is_refused_and_one_that_is_cordoned_is_waited_for() -> None:
     fleet = small_fleet(clusters={"a": {}, "b": {}}, states={"a": {"enabled": False}, "b": {"cordoned": True}})
     error, field, reason = refused(run_plan(request={"cluster": "a"}), fleet)
     assert (error, field, "disabled" in reason) == ("cluster_disabled", "spec.cluster", True)
-    decision = place(run_plan(request={"cluster": "b"}), fleet, {})
+    decision = place(run_plan(request={"cluster": "b"}), fleet)
     assert (decision.cluster, decision.code) == (None, "CLUSTERS_CORDONED")
 
 

@@ -1,4 +1,4 @@
-"""The calls of the client that are about the admin's clock."""
+"""The calls of the client that are about the admin itself: its clock and its configuration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ctl.client.answers import Document
 from ctl.client.calls.base import Calls, non_empty
 
 
-class ClockCalls(Calls):
+class ServiceCalls(Calls):
     """Part of the client; see `ctl.client.Client`."""
 
     def clock(self) -> Document:
@@ -16,3 +16,7 @@ class ClockCalls(Calls):
     def accept_clock(self, *, reason: str | None = None, claimed_by: str | None = None) -> Document:
         """Accept the admin's clock as right; `changed` tells whether it was suspended."""
         return self._write("POST", "clock/accept", non_empty({"reason": reason, "claimed_by": claimed_by}))
+
+    def admin_config(self) -> Document:
+        """The admin's configuration in force: each key with its `value` and `source`; passwords are hidden."""
+        return self._read("configuration", holding="values")
