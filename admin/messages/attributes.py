@@ -166,6 +166,10 @@ class ReadAnswer(Answer):
         Meta(description="Of the fields of an inherited value; with provenance also of a row's own."),
     ] = None
     revisions: Revisions = None
+    deleted_by: Annotated[
+        ProvenanceAnswer | None,
+        Meta(description="The revision that deleted the row that stood here, if it is kept; with provenance."),
+    ] = None
 
     @classmethod
     def from_reading(cls, reading: Reading) -> ReadAnswer:
@@ -195,6 +199,7 @@ class ReadAnswer(Answer):
             inherited_from=trails.origin(most_specific),
             origins=origins if set_by is None else with_field_revisions(reading.kind, origins, set_by.fields),
             revisions=revisions,
+            deleted_by=None if reading.deleted_by is None else ProvenanceAnswer.from_attributes(reading.deleted_by),
         )
 
 
