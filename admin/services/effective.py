@@ -153,9 +153,7 @@ def _nearest(context: Context, connection: Connection, scope: Scope, values: Ite
 def _deleted_by(connection: Connection, scope: Scope, effective: Effective) -> dict[str, Provenance]:
     """By kind, the revisions that deleted the rows that stood at a scope and do so no more."""
     missing = [
-        value.kind.name
-        for value in effective.values
-        if scope.level in value.kind.levels and not _has_row(value, scope)
+        value.kind.name for value in effective.values if scope.level in value.kind.levels and not _has_row(value, scope)
     ]
     deleted = {name: row_changes.deleted_at(connection, name, scope, effective.revision) for name in missing}
     return {name: provenance for name, provenance in deleted.items() if provenance is not None}

@@ -38,6 +38,11 @@ _LEVELS = {
 }
 
 
+def describe_keys(keys: Mapping[str, str]) -> str:
+    """Some keys of a scope in words, which need not be a scope together."""
+    return ", ".join(f"{key.replace('_', ' ')} {name}" for key, name in keys.items())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """A place in the hierarchy; without any key it is the platform."""
@@ -79,8 +84,7 @@ class Scope:
 
     def describe(self) -> str:
         """The scope in words: `project flyteexamples, domain development`."""
-        words = [f"{key.replace('_', ' ')} {name}" for key, name in self.document().items()]
-        return ", ".join(words) or "the platform"
+        return describe_keys(self.document()) or "the platform"
 
     def name(self, noun: str) -> str:
         """

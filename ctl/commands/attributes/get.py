@@ -17,6 +17,7 @@ from ctl.client.answers import Attribute, Document, Effective
 from ctl.client.errors import InvalidInput, NotFound, NothingSet
 from ctl.client.kinds import Kind
 from ctl.client.scopes import KEYS, Scope, describe_origin
+from ctl.client.words import count
 from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
 
 _HELP = """{description}
@@ -116,6 +117,7 @@ def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Ef
         here: Document = {"level": scope.level, **scope.document(), "version": value.version}
         leaves = dict(leaf_values(kind.schema, value.payload))
         origins = {path: value.origins.get(path, here) for path in leaves}
+        printer.note(_opening(kind, scope, origins))
         leaf_table(session, scope, leaves, origins, value.revisions or _stamps(value))
 
 
@@ -153,10 +155,19 @@ def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effec
     revisions = effective.revisions
     if versions and not revisions:
         revisions = _row_stamps(session, kind, scope, versions[0])
-    if not versions:
-        inherited = f"Nothing is set at {scope.describe()} itself: all of it is inherited."
-        session.printer.note(f"{inherited}{_deleted(session.printer, effective.deleted_by)}")
+    session.printer.note(f"{_opening(kind, scope, origins)}{_deleted(session.printer, effective.deleted_by)}")
     leaf_table(session, scope, leaves, origins, revisions)
+
+
+def _opening(kind: Kind, scope: Scope, origins: Mapping[str, Document]) -> str:
+    """How many fields of a value are set at a scope itself."""
+    number = sum(Scope.from_document(origin) == scope for origin in origins.values())
+    if not number:
+        return f"Nothing is set at {scope.describe()} itself: all of it is inherited."
+    others = len(origins) - number
+    inherited = f"; {others} more {'is' if others == 1 else 'are'} inherited" if others else ""
+    fields = f"{count(number, 'field')} of {kind.noun} {'is' if number == 1 else 'are'}"
+    return f"{fields} set at {scope.describe()}{inherited}."
 
 
 def effective_leaves(kind: Kind, effective: Effective) -> tuple[dict[str, Any], dict[str, Document]]:

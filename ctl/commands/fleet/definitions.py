@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
+from ctl.cli.lists import Listing, choose_page, opening, refuse_choice, typed_choice
 from ctl.cli.options import MESSAGE, Argument, Option, at_option, definition_completer, dry_run_option
 from ctl.cli.output import Columns, Printer
 from ctl.cli.provenance import describe_provenance
@@ -75,12 +75,14 @@ def get_definition(noun: FleetNoun) -> Command:
                     session.printer.note(str(definition["summary"]))
                 show(session, noun, [definition], definition)
             return
-        definitions = list(choose(session, session.client.definitions(noun.name, **filters), flags, listing))
+        page = choose_page(session, session.client.definitions(noun.name, **filters), flags, listing)
+        definitions = list(page.rows)
         nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."
         is_chosen = any(filters.values()) or typed_choice(flags)
         empty = f"No {nouns} match." if is_chosen else f"No {nouns} yet: {make}"
-        if definitions and session.printer.is_table and (sentence := noun.summary(definitions)):
-            session.printer.note(sentence)
+        if definitions and session.printer.is_table:
+            number = opening(len(definitions), noun.name, skipped=page.skipped, has_more=page.has_more)
+            session.printer.note(noun.summary(definitions) or number)
         show(session, noun, definitions, definitions, empty=empty)
 
     return Command(
@@ -111,6 +113,8 @@ def _show_past(session: Session, noun: FleetNoun, name: str | None, flags: Flags
         raise InvalidInput(f"--at shows definitions of the past, {typed} is about what there is now: keep one.")
     definitions = list(session.client.definitions_at(noun.name, flags["at"], name=name))
     printer = session.printer
+    if definitions and printer.is_table:
+        printer.note(opening(len(definitions), noun.name, where=f"as of revision {flags['at']}"))
     printer.show(
         (f"{noun.name}/{definition['name']}" for definition in definitions),
         definitions,
