@@ -308,9 +308,6 @@ class NoEffectReason(WarningAnswer):
     revisions: Annotated[
         dict[str, int] | None, Meta(description="Which revisions set these fields, as far as known.")
     ] = None
-    set_before: Annotated[
-        int | None, Meta(description="The revision before which the others were set, by ones that are no longer kept.")
-    ] = None
 
     @classmethod
     def from_reason(cls, warning: Warning, rows: FieldsByRow) -> NoEffectReason:

@@ -25,6 +25,8 @@ from admin.store.revision_tables import (
 from admin.store.sql_types import AnyRow, build
 
 _HEAD_ID = 1
+#: Revisions that are looked up by one query, for a query has a limited number of parameters.
+_MOST_NUMBERS = 1000
 _changes = revision_changes.c
 
 
@@ -190,8 +192,9 @@ def get(connection: Connection, number: int) -> Revision | None:
 
 def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, Provenance]:
     """By whom, when and why some revisions were made; those that are no longer kept are left out."""
-    distinct = set(numbers)
-    rows = connection.execute(_SELECT_SOME, {"numbers": sorted(distinct)}) if distinct else ()
+    distinct = sorted(set(numbers))
+    parts = [distinct[start : start + _MOST_NUMBERS] for start in range(0, len(distinct), _MOST_NUMBERS)]
+    rows = (row for part in parts for row in connection.execute(_SELECT_SOME, {"numbers": part}))
     return {row.number: _provenance(row) for row in rows}
 
 

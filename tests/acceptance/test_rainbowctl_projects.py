@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,7 +142,10 @@ def test_warnings_are_listed_for_as_long_as_they_are_true(new_shell: Shell) -> N
     new_shell.ok("rainbowctl update workflow-priority -d staging --priority 1")
     new_shell.ok("rainbowctl update workflow-priority -p flytesnacks --priority 2")
     header, *rows = new_shell.ok("rainbowctl get warnings").splitlines()
-    assert header.split() == ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING"]
+    assert header.split() == ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING", "SET", "BY"]
+    warnings = new_shell.rest("GET", "warnings")["warnings"]
+    for row, warning in zip(rows, warnings, strict=True):
+        assert re.search(rf" revision {warning['set_by']['revision']}, anonymous \(says .*\), .* ago$", row)
     assert [row.split()[:2] for row in rows] == [
         ["execution-cluster-label", "project-domain"],
         ["workflow-priority", "project"],
