@@ -25,6 +25,7 @@ from admin.messages.requests import (
     Fields,
     Flag,
     Number,
+    OneOf,
     PageQuery,
     PayloadField,
     RequestSchema,
@@ -125,7 +126,7 @@ class DeleteBody(AuthorshipFields):
 
 class ListQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType(required=True)
-    level = fields.String(validate=validate.OneOf([level.value for level in STORED_LEVELS]))
+    level = fields.String(validate=OneOf([level.value for level in STORED_LEVELS]))
     at = Number(metadata={"description": "The rows as they were at this revision."})
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from admin.configuration.settings import Domain
 from admin.core import names
 from admin.core.projects import Archiving, Project, ProjectState
-from admin.messages.requests import PRINTABLE, AuthorshipFields, Fields, PageQuery, Pattern, RequestSchema, Word
+from admin.messages.requests import PRINTABLE, AuthorshipFields, Fields, OneOf, PageQuery, Pattern, RequestSchema, Word
 from admin.messages.shared import Answer, Time, one_of
 
 
@@ -55,7 +55,7 @@ class UpdateBody(ProjectFields, AuthorshipFields):
 
 
 class ProjectsQuery(PageQuery):
-    state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
+    state = fields.String(load_default="ACTIVE", validate=OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
 
 
 class DomainAnswer(Answer):
