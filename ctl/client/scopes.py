@@ -24,8 +24,10 @@ LEVEL_FLAGS = {
 #: Keys of a scope in documents and files, in the order they are written.
 KEYS = ("project", "domain", "workflow", "launch_plan")
 
+#: The level of what a launch plan's definition says.
+DEFINITION = "launch-plan-definition"
 #: Origins that are more specific than every level, of one execution.
-BEYOND = {"request": "the request", "launch-plan-definition": "the launch plan's definition"}
+BEYOND = {"request": "the request", DEFINITION: "the launch plan's definition"}
 
 #: Levels by the keys that name a scope of each.
 _LEVELS = {

@@ -333,7 +333,7 @@ def test_a_table_opens_with_a_sentence_and_other_formats_do_not(shell: Shell) ->
     for workflow in ("fit", "score"):
         id = {"project": name, "domain": "staging", "name": workflow, "version": "v1"}
         shell.rest("POST", "workflows", {"id": id, "spec": {"job": {"command": ["true"]}}})
-    shell.rest("POST", "launch_plans", {"id": id, "spec": {"workflow_id": id}, "activate": True})
+    shell.rest("POST", "launch_plans", {"id": id, "state": "ACTIVE", "spec": {"workflow_id": id}})
     sentences = {
         f"execution-cluster-label -A -p {name}": (
             f"2 execution-cluster-label rows of project {name}: 1 at project level, 1 at project-domain level."
