@@ -18,6 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
     bindparam,
     cast,
+    exists,
     func,
     insert,
     literal_column,
@@ -418,6 +419,18 @@ def active_ids(connection: Connection, limit: int) -> list[int]:
     """The numbers of the rows of active launch plans, those registered last first."""
     query = select(launch_plans.c.id).where(IS_ACTIVE).order_by(launch_plans.c.id.desc()).limit(limit)
     return list(connection.execute(query).scalars())
+
+
+def inactive_ids(connection: Connection, limit: int) -> list[int]:
+    """The numbers of the rows with the newest version of each launch plan of which none is active, newest first."""
+    newest = func.max(launch_plans.c.id)
+    active = launch_plans.alias("active")
+    is_active = exists().where(
+        active.c.state == literal_column(f"'{ACTIVE}'"),
+        *(active.c[name] == launch_plans.c[name] for name in _NAMED),
+    )
+    grouped = select(newest).where(~is_active).group_by(*(launch_plans.c[name] for name in _NAMED))
+    return list(connection.execute(grouped.order_by(newest.desc()).limit(limit)).scalars())
 
 
 def resources_of_rows(connection: Connection, ids: Iterable[int]) -> list[tuple[int, Identifier, JsonObject]]:
