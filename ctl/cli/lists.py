@@ -201,7 +201,7 @@ def _terms(selector: str, listing: Listing) -> list[Term]:
 
     from ctl.client.selectors import parse_selector
 
-    types = {name: "time" if _is_time(name) else "text" for name in listing.fields}
+    types = {name: _type_of(name) for name in listing.fields}
     return parse_selector(
         selector,
         "--filter.fieldSelector",
@@ -231,6 +231,13 @@ def _order(value: Any) -> tuple[str, Any]:
 
 def _state(text: str, states: Sequence[str]) -> str:
     return states[int(text)] if text.isdecimal() and int(text) < len(states) else text.upper()
+
+
+def _type_of(name: str) -> str:
+    """What a field holds, as selectors go by it."""
+    if name == "expires_at":
+        return "time ahead"
+    return "time" if _is_time(name) else "text"
 
 
 def _is_time(name: str) -> bool:
