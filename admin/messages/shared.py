@@ -137,6 +137,10 @@ StatesProvenance = Annotated[
         "and of `deleted` where its definition is gone and pools or labels still name it."
     ),
 ]
+#: Whether nobody knows any more who made a definition as it is.
+VersionPruned = Annotated[
+    bool | None, Meta(description="True where the revision that is its version is no longer kept; absent otherwise.")
+]
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
     dict[str, ProvenanceAnswer] | None,

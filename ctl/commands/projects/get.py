@@ -8,7 +8,7 @@ from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose_rows, refuse_choice, typed_choice
 from ctl.cli.options import Option, project_option
 from ctl.cli.session import Session
-from ctl.commands.projects.fields import id_argument, one_id, print_projects, read_project
+from ctl.commands.projects.fields import id_argument, one_id, print_projects, read_project, with_provenance
 
 _FIELDS = ("id", "name", "description", "state", "created_at", "updated_at")
 _LISTING = Listing(
@@ -38,10 +38,11 @@ def get_project(session: Session, project: str | None, all_states: bool, **flags
     typed = one_id({"the argument": project, "-p": session.typed.get("project")})
     if typed is not None:
         refuse_choice(flags, typed)
-        shown_project = read_project(session, typed)
+        shown_project = read_project(session, typed, provenance=with_provenance(session))
         print_projects(session, [shown_project], shown_project)
         return
-    listed = session.client.projects("ALL" if all_states else "ACTIVE")
+    state = "ALL" if all_states else "ACTIVE"
+    listed = session.client.projects(state, provenance=with_provenance(session))
     projects = choose_rows(session, listed, flags, _LISTING, "project", by="state")
     empty = "There are no projects yet: `rainbowctl create project --id ID` creates one."
     if typed_choice(flags):
