@@ -140,7 +140,8 @@ def test_filters_leave_what_they_say(shell: Shell, here: str) -> None:
     }.items():
         assert named(shell, f"{here} {flags}") == expected, flags
     done = shell.run(f"rainbowctl get execution {here} --filter.limit 2")
-    assert done.err == "There are more: --filter.page 2 shows the next 2.\n"
+    opening = f"The first 2 executions of project {here.split()[1]}, domain development: 2 QUEUED.\n"
+    assert done.err == f"{opening}There are more: --filter.page 2 shows the next 2.\n"
     assert shell.run(f"rainbowctl get execution {here} --pool none").err == (
         "No executions match.\nNo pool is called 'none'.\n"
     )

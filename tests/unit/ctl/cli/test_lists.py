@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ctl.cli.lists import Listing, choose, request_size, selected_fields
+from ctl.cli.lists import Listing, choose, opening, request_size, selected_fields
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 
@@ -87,6 +87,14 @@ def test_a_limit_cuts_and_the_next_page_goes_on(capsys: pytest.CaptureFixture[st
     assert chosen(limit=2, page=2) == "c"
     assert chosen(page=2) == ""
     assert capsys.readouterr().err == ""
+
+
+def test_a_list_in_one_sentence() -> None:
+    assert opening(1, "launch plan") == "1 launch plan."
+    assert opening(3, "project", values=["ACTIVE", "ARCHIVED", "ACTIVE"]) == "3 projects: 2 ACTIVE, 1 ARCHIVED."
+    assert opening(2, "event", where="of cluster a", has_more=True) == "The first 2 events of cluster a."
+    assert opening(2, "launch plan", skipped=2, has_more=True) == "Launch plans 3 to 4."
+    assert opening(1, "key", skipped=2) == "Key 3."
 
 
 def test_a_list_with_a_limit_of_its_own_shows_no_more_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:
