@@ -135,7 +135,7 @@ class ProjectAnswer(Answer):
             domains=DomainsAnswer.from_domains(domains).domains,
             archiving=archiving
             and ArchivingAnswer.from_attributes(archiving, first_waiting=list(archiving.first_waiting)),
-            provenance=provenance and ProvenanceAnswer.by_state(provenance),
+            provenance=None if provenance is None else ProvenanceAnswer.by_state(provenance),
             version_pruned=bool(project.version and provenance is not None and "definition" not in provenance) or None,
         )
 

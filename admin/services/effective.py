@@ -13,8 +13,8 @@ from admin.core.projects import project_changes
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind
-from admin.core.settings.resolution import Resolved, Row, resolve
-from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.settings.resolution import Resolved, Row, Step, resolve
+from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.consequences import ShownConsequence, find_consequences
 from admin.services.context import Context
@@ -140,11 +140,11 @@ def effective_in(
 
 
 def _nearest(context: Context, connection: Connection, scope: Scope, values: Iterable[Resolved]) -> dict[str, Row]:
-    """The nearest row of each kind that no row sets at a scope or above, and that may be set there."""
+    """The nearest row of each kind that has no value of a row at a scope, and that may be set there."""
     missing = [
         value.kind
         for value in values
-        if scope.level in value.kind.levels and all(origin.scope == PLATFORM for origin in value.origins.values())
+        if scope.level in value.kind.levels and (not value.value or not any(map(_is_of_row, value.trail)))
     ]
     rows = {kind.name: find_nearest(context, connection, kind, scope) for kind in missing}
     return {name: row for name, row in rows.items() if row is not None}
@@ -160,4 +160,8 @@ def _deleted_by(connection: Connection, scope: Scope, effective: Effective) -> d
 
 
 def _has_row(value: Resolved, scope: Scope) -> bool:
-    return any(step.version is not None and step.scope == scope for step in value.trail)
+    return any(_is_of_row(step) and step.scope == scope for step in value.trail)
+
+
+def _is_of_row(step: Step) -> bool:
+    return step.version is not None
