@@ -61,6 +61,7 @@ class Listing:
     states: Sequence[str] = ()  #: the words of `state`, by Flyte's numbers
     order: str = "created_at"  #: what --filter.asc alone sorts by
     limit: int | None = None  #: how many rows come unless --filter.limit says it; all by default
+    ahead: Sequence[str] = ()  #: the times that lie ahead
 
     def options(self) -> list[click.Parameter]:
         return list_options(self.fields, limit=self.limit)
@@ -201,7 +202,8 @@ def _terms(selector: str, listing: Listing) -> list[Term]:
 
     from ctl.client.selectors import parse_selector
 
-    types = {name: _type_of(name) for name in listing.fields}
+    types = {name: "time" if _is_time(name) else "text" for name in listing.fields}
+    types |= dict.fromkeys(listing.ahead, "time ahead")
     return parse_selector(
         selector,
         "--filter.fieldSelector",
@@ -231,13 +233,6 @@ def _order(value: Any) -> tuple[str, Any]:
 
 def _state(text: str, states: Sequence[str]) -> str:
     return states[int(text)] if text.isdecimal() and int(text) < len(states) else text.upper()
-
-
-def _type_of(name: str) -> str:
-    """What a field holds, as selectors go by it."""
-    if name == "expires_at":
-        return "time ahead"
-    return "time" if _is_time(name) else "text"
 
 
 def _is_time(name: str) -> bool:

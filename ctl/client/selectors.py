@@ -230,7 +230,8 @@ def _characters(text: str, place: str) -> Iterator[str]:
 
 def _read_time(value: str, place: str, now: datetime) -> str:
     """A time, or a span: of `+5m` the time in 5 minutes, of `-5m` or `5m` that of 5 minutes ago."""
-    return parse_time(value.removeprefix("-"), place, now=now, is_ahead=value.startswith("+"))
+    text = value[1:] if value.startswith("-") and is_duration(value[1:]) else value
+    return parse_time(text, place, now=now, is_ahead=value.startswith("+"))
 
 
 def _read_time_ahead(value: str, place: str, now: datetime) -> str:

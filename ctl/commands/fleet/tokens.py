@@ -31,7 +31,7 @@ A cluster without a live token can register again. To replace a token without a 
 
 
 _TOKEN_FIELDS = ("prefix", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
-_LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS})
+_LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS}, ahead=("expires_at",))
 _CLUSTER = Argument("cluster", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))
 
 
