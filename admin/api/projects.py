@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.problems import invalid, shorten
 from admin.core.projects import Archiving, Project, ProjectState, read_values
+from admin.core.provenance import Provenance
 from admin.messages.pages import key_of, token_of
-from admin.messages.projects import CreateBody, DomainsAnswer, ProjectAnswer, ProjectsAnswer, ProjectsQuery, UpdateBody
+from admin.messages.projects import (
+    CreateBody,
+    DomainsAnswer,
+    ProjectAnswer,
+    ProjectQuery,
+    ProjectsAnswer,
+    ProjectsQuery,
+    UpdateBody,
+)
 from admin.messages.requests import Fields, WriteQuery
 from admin.services import projects
 
@@ -21,7 +32,9 @@ def list_projects(query: Fields) -> ProjectsAnswer:
     state = None if query["state"] == "ALL" else ProjectState(query["state"])
     after = key_of(query.get("token"), 1)
     page, last = projects.list_projects(context(), state=state, after=after[0] if after else None, limit=query["limit"])
-    return ProjectsAnswer(projects=[_answer(project) for project in page], token=token_of((last,)) if last else None)
+    made_by = projects.project_provenance(context(), page) if query["provenance"] else {}
+    answers = [_answer(project, provenance=made_by.get(project.id)) for project in page]
+    return ProjectsAnswer(projects=answers, token=token_of((last,)) if last else None)
 
 
 @operations.add("POST", "/projects", query=WriteQuery, body=CreateBody, errors=(409,))
@@ -31,10 +44,12 @@ def create_project(query: Fields, body: Fields) -> ProjectAnswer:
     return _answer(projects.create_project(context(), body["project"]["id"], values, change_options(query, body)))
 
 
-@operations.add("GET", "/projects/<rest:id>", errors=(404,))
-def get_project(id: str) -> ProjectAnswer:
+@operations.add("GET", "/projects/<rest:id>", query=ProjectQuery, errors=(404,))
+def get_project(query: Fields, id: str) -> ProjectAnswer:
     """Read a project."""
-    return _answer(projects.get_project(context(), id))
+    project = projects.get_project(context(), id)
+    made_by = projects.project_provenance(context(), [project]) if query["provenance"] else {}
+    return _answer(project, provenance=made_by.get(id))
 
 
 def _update(id: str, query: Fields, body: Fields) -> ProjectAnswer:
@@ -66,5 +81,7 @@ def list_domains() -> DomainsAnswer:
     return DomainsAnswer.from_domains(context().settings.domains)
 
 
-def _answer(project: Project, archiving: Archiving | None = None) -> ProjectAnswer:
-    return ProjectAnswer.from_project(project, context().settings.domains, archiving)
+def _answer(
+    project: Project, archiving: Archiving | None = None, provenance: Mapping[str, Provenance] | None = None
+) -> ProjectAnswer:
+    return ProjectAnswer.from_project(project, context().settings.domains, archiving, provenance)

@@ -116,6 +116,12 @@ def unknown_problem(field: str, noun: str, word: str, candidates: Iterable[str],
     return Problem(field=field, reason=reason, closest=near)
 
 
+def unknown_word(field: str, refusal: str, word: str, words: Iterable[str]) -> Problem:
+    """The problem of a value that is none of a few words, which the refusal lists; with the closest."""
+    near = closest(word, words)
+    return Problem(field=field, reason=f"{refusal}{did_you_mean(near)}", closest=near)
+
+
 def unknown_fields(unknown: Sequence[str], fields: Iterable[str], path: str) -> Iterator[Problem]:
     """A problem for each unknown field; the first ones with similar known fields."""
     names = list(fields)

@@ -143,3 +143,9 @@ def projects_after(before: Mapping[str, Project], changes: Iterable[RowChange], 
         else:
             after[project_id] = project_after(before.get(project_id), project_id, from_payload(payload), now)
     return after
+
+
+def is_archiving(change: RowChange) -> bool:
+    """Whether a change of a project archived it."""
+    states = [(payload or {}).get("state") for payload in (change.before, change.after)]
+    return states[1] == ProjectState.ARCHIVED.value != states[0]

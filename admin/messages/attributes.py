@@ -25,6 +25,7 @@ from admin.messages.requests import (
     Fields,
     Flag,
     Number,
+    OneOf,
     PageQuery,
     PayloadField,
     RequestSchema,
@@ -39,7 +40,6 @@ from admin.messages.shared import (
     ProvenanceAnswer,
     Revisions,
     ScopeAnswer,
-    SetBefore,
     Time,
     WarningAnswer,
     described_as,
@@ -126,7 +126,7 @@ class DeleteBody(AuthorshipFields):
 
 class ListQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType(required=True)
-    level = fields.String(validate=validate.OneOf([level.value for level in STORED_LEVELS]))
+    level = fields.String(validate=OneOf([level.value for level in STORED_LEVELS]))
     at = Number(metadata={"description": "The rows as they were at this revision."})
 
 
@@ -167,6 +167,10 @@ class ReadAnswer(Answer):
         Meta(description="Of the fields of an inherited value; with provenance also of a row's own."),
     ] = None
     revisions: Revisions = None
+    deleted_by: Annotated[
+        ProvenanceAnswer | None,
+        Meta(description="The revision that deleted the row that stood here, if it is kept; with provenance."),
+    ] = None
 
     @classmethod
     def from_reading(cls, reading: Reading) -> ReadAnswer:
@@ -196,6 +200,7 @@ class ReadAnswer(Answer):
             inherited_from=trails.origin(most_specific),
             origins=origins if set_by is None else with_field_revisions(reading.kind, origins, set_by.fields),
             revisions=revisions,
+            deleted_by=None if reading.deleted_by is None else ProvenanceAnswer.from_attributes(reading.deleted_by),
         )
 
 
@@ -304,7 +309,6 @@ class NoEffectReason(WarningAnswer):
     revisions: Annotated[
         dict[str, int] | None, Meta(description="Which revisions set these fields, as far as known.")
     ] = None
-    set_before: SetBefore = None
 
     @classmethod
     def from_reason(cls, warning: Warning, rows: FieldsByRow) -> NoEffectReason:

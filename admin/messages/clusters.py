@@ -15,7 +15,7 @@ from admin.core.resources import format_amounts
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, one_of
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, VersionPruned, one_of
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView
 from admin.store.executions import ListedExecution
 
@@ -139,6 +139,7 @@ class ClusterAnswer(Answer):
     source: str
     version: int | None = None
     provenance: StatesProvenance = None
+    version_pruned: VersionPruned = None
 
     @classmethod
     def from_view(cls, view: ClusterView, **more: object) -> Self:
@@ -172,6 +173,7 @@ class ClusterAnswer(Answer):
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state(view.provenance),
+            version_pruned=bool(definition.version and "definition" not in view.provenance) or None,
             **more,
         )
 

@@ -10,6 +10,7 @@ from msgspec import Meta, field
 from admin.core.executions.causes import Cause
 from admin.core.problems import shorten
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
+from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import Number, RequestSchema
 from admin.messages.selectors import MOST_SHOWN
 from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
@@ -133,9 +134,13 @@ class ReceivedAnswer(Answer):
         Meta(description="Of the setting; none where the job says so."),
     ] = None
     overrides: Annotated[str | None, Meta(description="The setting that the job itself overrides.")] = None
-    source: Annotated[str | None, Meta(description="What gives it that is no setting: the labels of its project.")] = (
-        None
-    )
+    source: Annotated[
+        str | None,
+        Meta(
+            description="What gives it that is no row: the labels of its project, or the launch plan or workflow, by "
+            "name and version."
+        ),
+    ] = None
 
 
 class ExplanationAnswer(Answer):
@@ -168,6 +173,8 @@ class ExplanationAnswer(Answer):
     ] = None
     settings: list[Annotated[Json, described_as("ValueAnswer")]]
     job: Json
+    workflow: Annotated[IdentifierAnswer | None, Meta(description="That it launched.")] = None
+    launch_plan: Annotated[IdentifierAnswer | None, Meta(description="That it launched.")] = None
     received: Annotated[list[ReceivedAnswer], Meta(description="What the job gets, and where that comes from.")]
     queue: str | None = None
     warnings: list[NoticeAnswer]
@@ -184,6 +191,10 @@ class ExplanationAnswer(Answer):
             attempts=attempts and [AttemptAnswer.from_attempt(attempt) for attempt in attempts.attempts],
             unrecorded_attempts=(attempts and attempts.unrecorded) or None,
             received=[ReceivedAnswer(**entry) for entry in explanation.received],
+            **{
+                noun: IdentifierAnswer(**explanation.launched[noun]) if noun in explanation.launched else None
+                for noun in ("workflow", "launch_plan")
+            },
             lease=explanation.lease and HeldLeaseAnswer.from_attributes(explanation.lease),
             not_candidates=others and [NonCandidateAnswer(**entry) for entry in others],
             silence=silence and SilenceAnswer.from_attributes(silence),

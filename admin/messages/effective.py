@@ -38,7 +38,7 @@ class EffectiveQuery(ScopeQuery):
     )
     nearest = Flag(
         load_default=False,
-        metadata={"description": "With the nearest row one scope over, for each kind that has no value here."},
+        metadata={"description": "With the nearest row one scope over, for each kind that no row sets here or above."},
     )
 
 
@@ -116,7 +116,12 @@ class EffectiveAnswer(Answer):
     revision: int
     revisions: Revisions = None
     nearest: Annotated[
-        dict[str, NearestAnswer] | None, Meta(description="By the kinds that have no value here; if it was asked for.")
+        dict[str, NearestAnswer] | None,
+        Meta(description="By the kinds that no row sets here or above; if it was asked for."),
+    ] = None
+    deleted_by: Annotated[
+        dict[str, ProvenanceAnswer] | None,
+        Meta(description="By kind, which revision deleted the row that stood here, if it is kept; with provenance."),
     ] = None
     consequences: Annotated[
         dict[str, ConsequenceAnswer] | None,
@@ -138,6 +143,9 @@ class EffectiveAnswer(Answer):
                 name: NearestAnswer.from_row(resolved[name].kind, resolved[name].scope, row)
                 for name, row in nearest.items()
             },
+            deleted_by={name: ProvenanceAnswer.from_attributes(entry) for name, entry in effective.deleted_by.items()}
+            if effective.deleted_by
+            else None,
             consequences={name: ConsequenceAnswer.from_consequence(entry) for name, entry in consequences.items()}
             if consequences
             else None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from marshmallow import fields, validate
+from marshmallow import fields
 
 from admin.core.executions.selectors import check_sort_field, parse_value
 from admin.core.problems import Invalid
 from admin.messages.executions import ListedAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
-from admin.messages.requests import Fields, Flag, PageQuery
+from admin.messages.requests import Fields, Flag, OneOf, PageQuery
 from admin.messages.selectors import SelectorFields
 from admin.messages.shared import Answer
 from admin.messages.unknown_names import UnknownNames
@@ -18,7 +18,7 @@ from admin.store.execution_lists import Order, Place
 
 
 class StateSelector(SelectorFields):
-    state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
+    state = fields.String(load_default="ACTIVE", validate=OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
 
 
 class ExecutionListQuery(StateSelector, PageQuery):
@@ -33,7 +33,7 @@ class ExecutionListQuery(StateSelector, PageQuery):
     sort_direction = fields.String(
         data_key="sort_by.direction",
         load_default="DESCENDING",
-        validate=validate.OneOf(["ASCENDING", "DESCENDING"]),
+        validate=OneOf(["ASCENDING", "DESCENDING"]),
     )
 
 

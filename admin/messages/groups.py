@@ -9,7 +9,7 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.resources import format_amounts
-from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance
+from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance, VersionPruned
 from admin.services.fleet import GroupView
 
 
@@ -52,6 +52,7 @@ class GroupAnswer(Answer):
     source: str
     version: int | None = None
     provenance: StatesProvenance = None
+    version_pruned: VersionPruned = None
 
     @classmethod
     def from_view(cls, view: GroupView) -> GroupAnswer:
@@ -74,6 +75,7 @@ class GroupAnswer(Answer):
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
+            version_pruned=bool(definition.version and view.provenance is None) or None,
         )
 
 

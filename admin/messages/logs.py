@@ -8,7 +8,7 @@ from typing import Annotated
 from marshmallow import ValidationError, fields, validate, validates_schema
 from msgspec import Meta
 
-from admin.messages.requests import Fields, Number, RequestSchema, Seconds, Whole
+from admin.messages.requests import Fields, Number, OneOf, RequestSchema, Seconds, Whole
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer
 from admin.services.logs import OutputPiece
@@ -17,7 +17,7 @@ from admin.store.logs import StoredOutput
 
 class LogsQuery(RequestSchema):
     attempt = Number(least=1, metadata={"description": "The last one, if not given."})
-    stream = fields.String(load_default="stdout", validate=validate.OneOf(["stdout", "stderr"]))
+    stream = fields.String(load_default="stdout", validate=OneOf(["stdout", "stderr"]))
     offset = Number(metadata={"description": "Where to begin; 0, if not given."})
     tail = Number(metadata={"description": "Begin with the last lines, so many; they may go on with next_offset."})
     since = TimeField(metadata={"type": "string", "description": "Begin with what was stored since a time, or 5m ago."})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import fields, validate
+from marshmallow import fields
 from msgspec import Meta
 
 from admin.core.fleet.definitions import FleetKind
 from admin.messages.components import definition_name
-from admin.messages.requests import NAME, Number, PageQuery
+from admin.messages.requests import NAME, Number, OneOf, PageQuery
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, described_as, one_of
 from admin.services.past_definitions import DefinitionsAt, StoredDefinition
 
@@ -19,7 +19,7 @@ _DESCRIPTIONS = [definition_name(kind.noun) for kind in FleetKind]
 
 
 class DefinitionsQuery(PageQuery):
-    resource_type = fields.String(required=True, validate=validate.OneOf([*_KINDS, *(kind.noun for kind in FleetKind)]))
+    resource_type = fields.String(required=True, validate=OneOf([*_KINDS, *(kind.noun for kind in FleetKind)]))
     name = fields.String(validate=NAME)
     at = Number(metadata={"description": "As of this revision; without it, as they are."})
 

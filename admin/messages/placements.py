@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.requests import SCOPE_KEY, Fields, RequestSchema, Whole, changes_field
+from admin.messages.requests import SCOPE_KEY, Fields, OneOf, RequestSchema, Whole, changes_field
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.services.placements import FleetState, Move, Simulation
@@ -34,13 +34,13 @@ class SimulationBody(RequestSchema):
     limit = Whole(load_default=1000, validate=validate.Range(min=1, max=10_000))
     fleet = fields.String(
         load_default=FleetState.CURRENT.value,
-        validate=validate.OneOf([state.value for state in FleetState]),
+        validate=OneOf([state.value for state in FleetState]),
         metadata={"description": "The states of clusters to assume: of now, or those that each decision recorded."},
     )
 
 
 class CountsQuery(RequestSchema):
-    by = fields.String(required=True, validate=validate.OneOf(_COUNTED))
+    by = fields.String(required=True, validate=OneOf(_COUNTED))
     since = TimeField(metadata={"type": "string", "description": "A time, or how long ago: 24h."})
     project = fields.String(validate=SCOPE_KEY)
     domain = fields.String(validate=SCOPE_KEY)

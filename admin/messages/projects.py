@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar
 
 from marshmallow import fields, validate
@@ -11,8 +11,19 @@ from msgspec import Meta
 from admin.configuration.settings import Domain
 from admin.core import names
 from admin.core.projects import Archiving, Project, ProjectState
-from admin.messages.requests import PRINTABLE, AuthorshipFields, Fields, PageQuery, Pattern, RequestSchema, Word
-from admin.messages.shared import Answer, Time, one_of
+from admin.core.provenance import Provenance
+from admin.messages.requests import (
+    PRINTABLE,
+    AuthorshipFields,
+    Fields,
+    Flag,
+    OneOf,
+    PageQuery,
+    Pattern,
+    RequestSchema,
+    Word,
+)
+from admin.messages.shared import Answer, ProvenanceAnswer, Time, VersionPruned, one_of
 
 
 class LabelsBody(RequestSchema):
@@ -51,11 +62,19 @@ class UpdateBody(ProjectFields, AuthorshipFields):
     created_at = fields.Raw()
     updated_at = fields.Raw()
     version = fields.Raw()
+    provenance = fields.Raw()
+    version_pruned = fields.Raw()
     org = fields.String(validate=validate.Equal("", error="there are no organisations here; leave it out."))
 
 
-class ProjectsQuery(PageQuery):
-    state = fields.String(load_default="ACTIVE", validate=validate.OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
+class ProjectQuery(RequestSchema):
+    provenance = Flag(
+        load_default=False, metadata={"description": "With the revisions that made it as it is: who, when, why."}
+    )
+
+
+class ProjectsQuery(PageQuery, ProjectQuery):
+    state = fields.String(load_default="ACTIVE", validate=OneOf(["ACTIVE", "ARCHIVED", "ALL"]))
 
 
 class DomainAnswer(Answer):
@@ -95,10 +114,19 @@ class ProjectAnswer(Answer):
     updated_at: Time
     version: Annotated[int, Meta(description="0 for one that configuration brought.")]
     archiving: Annotated[ArchivingAnswer | None, Meta(description="Of a dry run that archives it.")] = None
+    provenance: Annotated[
+        dict[str, ProvenanceAnswer] | None,
+        Meta(description="Of its `definition`, and of `archived` while it is so; if asked for."),
+    ] = None
+    version_pruned: VersionPruned = None
 
     @classmethod
     def from_project(
-        cls, project: Project, domains: Iterable[Domain], archiving: Archiving | None = None
+        cls,
+        project: Project,
+        domains: Iterable[Domain],
+        archiving: Archiving | None = None,
+        provenance: Mapping[str, Provenance] | None = None,
     ) -> ProjectAnswer:
         return cls.from_attributes(
             project,
@@ -107,6 +135,8 @@ class ProjectAnswer(Answer):
             domains=DomainsAnswer.from_domains(domains).domains,
             archiving=archiving
             and ArchivingAnswer.from_attributes(archiving, first_waiting=list(archiving.first_waiting)),
+            provenance=None if provenance is None else ProvenanceAnswer.by_state(provenance),
+            version_pruned=bool(project.version and provenance is not None and "definition" not in provenance) or None,
         )
 
 

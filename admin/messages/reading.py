@@ -17,7 +17,7 @@ from msgspec.structs import FieldInfo
 
 from admin.core.fields.leaves import known_keys
 from admin.core.json_text import JsonObject
-from admin.core.problems import Problem, raise_problems
+from admin.core.problems import Problem, raise_problems, unknown_word
 from admin.messages.shared import Json, MessageMeta, described_as
 
 B = TypeVar("B", bound="Body")
@@ -141,7 +141,11 @@ def _read_value(type_: object, value: object, path: str, problems: list[Problem]
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError:
-        problems.append(Problem(field=path, reason=_reason(definition, value, reason)))
+        refusal = _reason(definition, value, reason)
+        if isinstance(definition, inspect.LiteralType):
+            problems.append(unknown_word(path, refusal, str(value), map(str, definition.values)))
+        else:
+            problems.append(Problem(field=path, reason=refusal))
         return None
 
 

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from admin.messages.agents import HeldAnswer
 from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.requests import OneOf
 from admin.messages.shared import Answer, Time, one_of
 from admin.messages.switches import SwitchBody
 from admin.store.reconciliations import Reconciliation
@@ -21,7 +22,7 @@ _UNKNOWN = "Its agent has work that the restored database does not know, and tha
 
 class EndReconciliationBody(SwitchBody):
     state = fields.String(
-        validate=validate.OneOf(_STATES), metadata={"description": "Refuse with 409 unless this is its state."}
+        validate=OneOf(_STATES), metadata={"description": "Refuse with 409 unless this is its state."}
     )
     unknown_count = fields.Integer(
         strict=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from marshmallow import RAISE, Schema, ValidationError, fields, pre_load, validate
 
 from admin.core import names
-from admin.core.problems import Invalid, Problem, shorten, unknown_fields
+from admin.core.problems import Invalid, Problem, shorten, unknown_fields, unknown_word
 from admin.core.quantities import is_whole_number, parse_age
 
 
@@ -30,6 +30,27 @@ PRINTABLE = Pattern(r"^[^\x00-\x1f\x7f]*$", error="control characters are not al
 NAME = [validate.Length(max=255), PRINTABLE]
 #: A part of a scope.
 SCOPE_KEY = [*NAME, validate.Length(min=1, error="is empty: name one, or leave it out for any.")]
+
+
+class UnknownWord(str):
+    """The message about a value that is none of a few words; it has the closest."""
+
+    closest: tuple[str, ...]
+
+    @classmethod
+    def of(cls, refusal: str, value: object, words: Iterable[str]) -> UnknownWord:
+        problem = unknown_word("", refusal, str(value), words)
+        message = cls(problem.reason)
+        message.closest = problem.closest
+        return message
+
+
+class OneOf(validate.OneOf):
+    """One of a few words; the refusal has the closest."""
+
+    def _format_error(self, value: Any) -> str:  # as marshmallow has it
+        return UnknownWord.of(super()._format_error(value), value, map(str, self.choices))
+
 
 # Said to people who cannot see our code, so: what is wrong, and what to do.
 fields.Field.default_error_messages |= {"required": "is missing.", "null": "is null; leave it out instead."}
@@ -84,7 +105,8 @@ def load(schema: RequestSchema, data: Any, path: str = "") -> Fields:
 # Messages of marshmallow are lists of texts, or mappings of such messages by the names of fields.
 def _problems(messages: object, schema: Schema | None, path: str = "") -> Iterator[Problem]:
     if isinstance(messages, list):
-        yield Problem(field=path, reason=" ".join(str(message) for message in messages))
+        near = tuple(word for message in messages if isinstance(message, UnknownWord) for word in message.closest)
+        yield Problem(field=path, reason=" ".join(str(message) for message in messages), closest=near)
         return
     assert isinstance(messages, dict)
     unknown: list[str] = []
@@ -156,7 +178,8 @@ class Word(fields.Field[object]):
         if type(value) is int and value in range(len(self._words)):
             word = self._words[value]
         if not isinstance(word, str) or word not in self._words:
-            raise ValidationError(f"is neither {' nor '.join(sorted(self._words))}.")
+            refusal = f"is neither {' nor '.join(sorted(self._words))}."
+            raise ValidationError([UnknownWord.of(refusal, value, self._words)])
         return self._read(word)
 
 

@@ -143,6 +143,10 @@ StatesProvenance = Annotated[
         "and of `deleted` where its definition is gone and pools or labels still name it."
     ),
 ]
+#: Whether nobody knows any more who made a definition as it is.
+VersionPruned = Annotated[
+    bool | None, Meta(description="True where the revision that is its version is no longer kept; absent otherwise.")
+]
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
     dict[str, ProvenanceAnswer] | None,
@@ -163,13 +167,24 @@ class WarningAnswer(ScopeAnswer):
     deleted_by: Annotated[
         ProvenanceAnswer | None, Meta(description="The revision that deleted the pool, label or cluster it names.")
     ] = None
+    set_by: Annotated[
+        ProvenanceAnswer | None,
+        Meta(
+            description="In the list of warnings: the revision that set the field, or with `set_before`, and where the "
+            "field is none of the row's, the last one of the row; of a pool, label or cluster that of its definition."
+        ),
+    ] = None
+    set_before: Annotated[
+        int | None, Meta(description="The revision before which it was set, by one that is no longer kept.")
+    ] = None
 
     @classmethod
     def from_warning(cls, warning: Warning, **fields: object) -> Self:
-        deleted_by = warning.deleted_by
+        deleted_by, set_by = warning.deleted_by, warning.set_by
         return cls.from_attributes(
             warning,
             deleted_by=None if deleted_by is None else ProvenanceAnswer.from_attributes(deleted_by),
+            set_by=None if set_by is None else ProvenanceAnswer.from_attributes(set_by),
             resource_type=warning.kind,
             level=warning.scope.level.value,
             closest=list(warning.closest) or None,

@@ -10,7 +10,7 @@ from msgspec import Meta
 from admin.core.fleet.switches import BY_WORD
 from admin.messages.clusters import ClusterAnswer
 from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, NotExamined, PreviewAnswer
-from admin.messages.requests import NAME, PRINTABLE_LINES, Duration, Fields, RequestSchema
+from admin.messages.requests import NAME, PRINTABLE_LINES, Duration, Fields, OneOf, RequestSchema
 from admin.messages.shared import Answer, ProvenanceAnswer
 from admin.services.switches import Switched, SwitchedCluster
 
@@ -38,7 +38,7 @@ class SwitchesBody(DrainBody):
 
     example: ClassVar[Fields] = {"switch": "cordon", "clusters": ["local"], "reason": "New disks."}
 
-    switch = fields.String(required=True, validate=validate.OneOf(list(BY_WORD)))
+    switch = fields.String(required=True, validate=OneOf(list(BY_WORD)))
     clusters = fields.List(
         fields.String(validate=NAME), required=True, validate=validate.Length(min=1, max=MOST_SWITCHED)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
 from admin.core.fleet.definitions import FleetKind
@@ -12,7 +12,7 @@ from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
-from admin.messages.requests import NAME, Fields, PageQuery, ResourceType, ScopeQuery
+from admin.messages.requests import NAME, Fields, OneOf, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Time, one_of
@@ -34,7 +34,7 @@ class TimelineQuery(ScopeQuery, PageQuery):
     )
     cluster = fields.String(validate=NAME, metadata={"description": _OF_CLUSTER})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
-    source = fields.String(validate=validate.OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
+    source = fields.String(validate=OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
     after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
     before = TimeField(metadata={"type": "string", "description": "Before this time."})
 

@@ -22,7 +22,7 @@ from admin.services.effective import Effective, effective_attributes
 from admin.services.field_provenance import FieldProvenance, find_field_provenance, find_row_provenance
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_existed, check_readable
-from admin.store import attributes, history
+from admin.store import attributes, history, row_changes
 from admin.store.attributes import Filter, StoredAttribute
 
 
@@ -35,6 +35,7 @@ class Reading:
     row: StoredAttribute | None
     inherited: EffectiveValue | None  #: where it has no row
     set_by: FieldProvenance | None = None  #: of the row, or of those that it inherits from; None if not asked
+    deleted_by: Provenance | None = None  #: of the row that stood here, where there is none any more; if asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +52,15 @@ def read_attribute(
 ) -> Reading:
     """The row at a scope, or what the scope inherits; AttributeNotFound where nothing is set.
 
-    `with_provenance` looks up which revisions set the fields, and who made them.
+    `with_provenance` looks up which revisions set the fields, or deleted the row, and who made them.
     """
     kind.check_level(scope.level)
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         rows = {row.scope: row for row in attributes.applying(connection, [kind.name], scope)}
-        reading = _reading(context, kind, scope, rows, exact=exact)
+        is_looked_up = with_provenance and scope not in rows
+        deleted_by = row_changes.deleted_at(connection, kind.name, scope) if is_looked_up else None
+        reading = _reading(context, kind, scope, rows, exact=exact, deleted_by=deleted_by)
         if not with_provenance:
             return reading
         shown = [row for row in rows.values() if reading.row is None or row is reading.row]
@@ -73,17 +76,28 @@ def known_attribute(context: Context, kind: Kind, scope: Scope) -> Reading | Non
 
 
 def _reading(
-    context: Context, kind: Kind, scope: Scope, rows: Mapping[Scope, StoredAttribute], *, exact: bool
+    context: Context,
+    kind: Kind,
+    scope: Scope,
+    rows: Mapping[Scope, StoredAttribute],
+    *,
+    exact: bool,
+    deleted_by: Provenance | None = None,
 ) -> Reading:
-    """What a scope has, of the rows of a kind that apply there."""
+    """What a scope has, of the rows of a kind that apply there; `deleted_by` is of the row that stood there."""
     row = rows.get(scope)
     if row is not None:
         return Reading(kind=kind, scope=scope, row=row, inherited=None)
     inherited = effective_value(kind, scope, rows, context.settings.platform.at(kind, scope.domain))
     if exact or not inherited.value:
         where = f"at {scope}" + ("" if exact else " or above")
-        raise AttributeNotFound(f"No {kind.noun} is set {where}. Set one with `rainbowctl update {kind.noun}`.")
-    return Reading(kind=kind, scope=scope, row=None, inherited=inherited)
+        message = f"No {kind.noun} is set {where}."
+        details = []
+        if deleted_by is not None:
+            message += f" The row that stood at {scope} was deleted by {deleted_by.describe(context.clock())}."
+            details = [{"resource_type": kind.name, **scope.keys(), "provenance": deleted_by.as_json()}]
+        raise AttributeNotFound(f"{message} Set one with `rainbowctl update {kind.noun}`.", details=details)
+    return Reading(kind=kind, scope=scope, row=None, inherited=inherited, deleted_by=deleted_by)
 
 
 def write_attribute(

@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite, rows_after
 from admin.core.projects import project_changes
+from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind
-from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.resolution import Resolved, Row, Step, resolve
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.consequences import ShownConsequence, find_consequences
@@ -21,7 +22,7 @@ from admin.services.field_provenance import FieldProvenance, find_field_provenan
 from admin.services.nearest import find_nearest
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_domain, check_existed, check_readable
-from admin.store import attributes, history, revisions
+from admin.store import attributes, history, revisions, row_changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,8 @@ class Effective:
     values: tuple[Resolved, ...]
     revision: int
     set_by: FieldProvenance | None = None  #: of the rows shown; None if not asked
-    nearest: Mapping[str, Row] | None = None  #: of the kinds without a value, by their names; None if not asked
+    nearest: Mapping[str, Row] | None = None  #: of the kinds that no row sets, by their names; None if not asked
+    deleted_by: Mapping[str, Provenance] | None = None  #: of rows that stood at the scope, by kind; None if not asked
     consequences: Mapping[str, ShownConsequence] | None = None  #: of values by their kinds; None if not asked
 
 
@@ -82,16 +84,17 @@ def effective_attributes(
     """The effective value of each kind at a scope, with its trail.
 
     `at` reads the rows as they were at a revision, `proposed` as they would be after a change. `with_provenance` looks
-    up which revisions set the fields, who made them, and what happens with values that executions of today do not
-    follow, `with_nearest` which row of today one scope over could serve
-    where no value applies.
+    up which revisions set the fields, who made them, which deleted a row that stood at the scope, and what happens with
+    values that executions of today do not follow, `with_nearest` which row of today one scope over could serve where no
+    row applies.
     """
     with context.database.reading() as connection:
         changes = None if proposed is None else planned_changes(context, connection, proposed)
         effective = effective_in(context, connection, scope, kinds, at=at, changes=changes)
         nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
-        set_by = consequences = None
+        set_by = consequences = deleted_by = None
         if with_provenance:
+            deleted_by = _deleted_by(connection, scope, effective)
             rows = {
                 RowVersion(value.kind.name, step.scope, step.version)
                 for value in effective.values
@@ -103,7 +106,7 @@ def effective_attributes(
             if at is None:
                 consequences, provenance = find_consequences(context, connection, effective.values, changes)
                 set_by = replace(set_by, provenance={**set_by.provenance, **provenance})
-    return replace(effective, set_by=set_by, nearest=nearest, consequences=consequences)
+    return replace(effective, set_by=set_by, nearest=nearest, deleted_by=deleted_by, consequences=consequences)
 
 
 def effective_in(
@@ -137,7 +140,28 @@ def effective_in(
 
 
 def _nearest(context: Context, connection: Connection, scope: Scope, values: Iterable[Resolved]) -> dict[str, Row]:
-    """The nearest row of each kind that has no value at a scope, and may be set there."""
-    missing = [value.kind for value in values if not value.value and scope.level in value.kind.levels]
+    """The nearest row of each kind that has no value of a row at a scope, and that may be set there."""
+    missing = [
+        value.kind
+        for value in values
+        if scope.level in value.kind.levels and (not value.value or not any(map(_is_of_row, value.trail)))
+    ]
     rows = {kind.name: find_nearest(context, connection, kind, scope) for kind in missing}
     return {name: row for name, row in rows.items() if row is not None}
+
+
+def _deleted_by(connection: Connection, scope: Scope, effective: Effective) -> dict[str, Provenance]:
+    """By kind, the revisions that deleted the rows that stood at a scope and do so no more."""
+    missing = [
+        value.kind.name for value in effective.values if scope.level in value.kind.levels and not _has_row(value, scope)
+    ]
+    deleted = {name: row_changes.deleted_at(connection, name, scope, effective.revision) for name in missing}
+    return {name: provenance for name, provenance in deleted.items() if provenance is not None}
+
+
+def _has_row(value: Resolved, scope: Scope) -> bool:
+    return any(_is_of_row(step) and step.scope == scope for step in value.trail)
+
+
+def _is_of_row(step: Step) -> bool:
+    return step.version is not None

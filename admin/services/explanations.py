@@ -48,6 +48,7 @@ class Explanation:
     job: JsonObject
     queue: str | None
     received: list[JsonObject]  #: what its job gets, each with its origin
+    launched: JsonObject  #: the identifiers of its `workflow` and `launch_plan`, as far as it has them
     rule: str  #: which rung decided, and over which others, in words
     warnings: list[dict[str, str]]
     created_at: datetime | None = None  #: None for what was not created
@@ -152,7 +153,14 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         settings=settings["settings"],
         job=execution.content["job"],
         queue=execution.content["queue"],
-        received=received(execution.content["job"], given_job, settings["settings"], project=execution.project),
+        received=received(
+            execution.content["job"],
+            given_job,
+            settings["settings"],
+            project=execution.project,
+            launched=execution.launched,
+        ),
+        launched=execution.launched,
         rule=describe_rungs(settings["rungs"]),
         warnings=request_warnings(execution.request["spec"]),
         created_at=execution.created_at,

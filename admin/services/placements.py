@@ -51,7 +51,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         trail = preparation.run_plan.effective.trail.body
         steps, provenance = with_field_provenance(context, connection, trail, changes)
         placement, now = preparation.place(named.key), context.clock()
-        run_plan, decision = placement.run_plan, placement.decision
+        run_plan, decision, resolved = placement.run_plan, placement.decision, preparation.resolved
         evaluation = decision.evaluation
         candidates = evaluation.trail.body
         switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
@@ -65,12 +65,19 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         label=run_plan.route.label,
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
-        rungs=with_sources(steps["rungs"], preparation.resolved.identifiers.get("launch_plan")),
+        rungs=with_sources(steps["rungs"], resolved.identifiers.get("launch_plan")),
         candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
-        received=received(run_plan.job, request.run.spec.get("job"), steps["settings"], project=request.run.project),
+        received=received(
+            run_plan.job,
+            resolved.launch.job if resolved.workflow else request.run.spec.get("job"),
+            steps["settings"],
+            project=request.run.project,
+            launched=resolved.identifiers,
+        ),
+        launched=resolved.identifiers,
         rule=describe_rungs(steps["rungs"]),
         warnings=preparation.warnings(decision.cluster),
         provenance=provenance,

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
 from admin.core import names
-from admin.core.changes import Expectation
+from admin.core.changes import PROJECT, Expectation
 from admin.core.executions.lifecycle import Phase
 from admin.core.problems import closest, did_you_mean, shorten
-from admin.core.projects import Archiving, Project, ProjectState, ProjectValues, project_after
+from admin.core.projects import Archiving, Project, ProjectState, ProjectValues, is_archiving, project_after
+from admin.core.provenance import Provenance
+from admin.core.settings.scopes import Scope
 from admin.errors import ProjectExists, ProjectNotFound, VersionConflict
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.projects import project_write
 from admin.services.changes import make_change
 from admin.services.context import Context
-from admin.store import executions, projects, revisions
+from admin.store import executions, projects, revisions, row_changes
+
+#: Archived projects of which it is looked up who archived them, for one answer, and changes of each.
+_MOST_ARCHIVED = 100
+_MOST_CHANGES = 30
+
+
+def project_provenance(context: Context, listed: Sequence[Project]) -> Mapping[str, Mapping[str, Provenance]]:
+    """The revisions that made projects as they are, by their ids: of the `definition`, and of `archived` if so."""
+    with context.database.reading() as connection:
+        archived = [project for project in listed if project.state is ProjectState.ARCHIVED]
+        archived_by = {project.id: _archived_by(connection, project) for project in archived[:_MOST_ARCHIVED]}
+        versions = {project.id: {"definition": project.version} for project in listed}
+        for project_id, number in archived_by.items():
+            versions[project_id] |= {"archived": number} if number else {}
+        numbers = {number for states in versions.values() for number in states.values()}
+        made_by = revisions.provenance_of(connection, numbers - {0})
+    return {
+        project_id: {state: made_by[number] for state, number in states.items() if number in made_by}
+        for project_id, states in versions.items()
+    }
+
+
+def _archived_by(connection: Connection, project: Project) -> int | None:
+    """The revision that archived a project; None where it is no longer kept, or lies far back."""
+    scope = Scope(project=project.id)
+    changes = row_changes.changes_of_row(connection, PROJECT, scope, project.version, _MOST_CHANGES)
+    return next((change.revision for change in changes if is_archiving(change)), None)
 
 
 def create_project(context: Context, project_id: str, values: ProjectValues, options: ChangeOptions) -> Project:

@@ -146,10 +146,18 @@ def _warnings(row: Row, resource: str, refused: Sequence[_Refused], *, is_comple
     launch_plans = [
         each for each in refused if each.launchable.scope.launch_plan and each.launchable.workflow not in newest
     ]
+    active = [each for each in launch_plans if each.launchable.is_active]
+    inactive = [each for each in launch_plans if not each.launchable.is_active]
     limit = refused[0].excess.limit
     for which, noun, remedy, entries in (
         ("of the newest version", "of {} registered workflow", "register versions that ask for less", workflows),
-        ("by the active version", "of {} launch plan", "activate versions whose workflow asks for less", launch_plans),
+        ("by the active version", "of {} launch plan", "activate versions whose workflow asks for less", active),
+        (
+            "by the newest version, for none is active,",
+            "of {} launch plan",
+            "activate versions whose workflow asks for less",
+            inactive,
+        ),
     ):
         if entries:
             number = len(entries)

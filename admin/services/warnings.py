@@ -24,6 +24,7 @@ from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
 from admin.services.refused_workflows import Refusals
 from admin.services.row_warnings import EXAMINED, START, examine_rows
+from admin.services.warning_provenance import with_setters
 from admin.store import attributes, decision_basis, execution_queue, executions
 from admin.store.attributes import Filter
 
@@ -50,12 +51,13 @@ def list_warnings(
             others = list(_about_others(context, connection))
             first = others[start:] if limit is None else others[start : start + limit]
             if start + len(first) < len(others):
-                first = explain_deletions(context, connection, first)
+                first = with_setters(context, connection, explain_deletions(context, connection, first), limit)
                 return WarningPage(warnings=first, next_key=("", str(start + len(first)), "", "", ""))
             after = None
         most = None if limit is None else examined
         page = _about_rows(context, connection, after, limit, most, first)
-        return replace(page, warnings=explain_deletions(context, connection, page.warnings))
+        explained = explain_deletions(context, connection, page.warnings)
+        return replace(page, warnings=with_setters(context, connection, explained, limit))
 
 
 def stored_warnings(context: Context) -> list[Warning]:

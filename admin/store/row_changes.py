@@ -99,10 +99,13 @@ def changed_since(connection: Connection, key: RowKey, number: int, limit: int) 
     return ChangedSince(newest, connection.execute(select(func.count()).select_from(counted)).scalar_one())
 
 
-def deleted_at(connection: Connection, kind: str, scope: Scope) -> Provenance | None:
-    """The revision by which the row of a kind at a scope was deleted; None where that was not its last change."""
-    values = {"kind": kind, **scope._asdict()}
-    change = connection.execute(_LAST_AT_SCOPE, values).first()
+def deleted_at(connection: Connection, kind: str, scope: Scope, up_to: int | None = None) -> Provenance | None:
+    """The revision by which the row of a kind at a scope was deleted; None where that was not its last change.
+
+    With `up_to`, its last change up to that revision.
+    """
+    values = {"kind": kind, **scope._asdict(), **({} if up_to is None else {"up_to": up_to})}
+    change = connection.execute(_LAST_AT_SCOPE if up_to is None else _LAST_UP_TO, values).first()
     if change is None or change.after is not None:
         return None
     return provenance_of(connection, [change.revision]).get(change.revision)
@@ -114,6 +117,7 @@ _AT_SCOPE = (
     *(column == bindparam(column.name) for column in ROW_SCOPE),
 )
 _LAST_AT_SCOPE = select(_changes.revision, _changes.after).where(*_AT_SCOPE).order_by(_changes.revision.desc()).limit(1)
+_LAST_UP_TO = _LAST_AT_SCOPE.where(_changes.revision <= bindparam("up_to"))
 _CHANGES_OF_ROW = (
     select(revision_changes)
     .where(*_AT_SCOPE, _changes.revision <= bindparam("up_to"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
+from shlex import join
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ctl.cli.options import GLOBAL_OPTIONS, GlobalOption, domain_option, project_option
+from ctl.cli.options import GLOBAL_OPTIONS, Argument, GlobalOption, domain_option, project_option
 from ctl.cli.revisions import RevisionTime
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
@@ -53,7 +55,7 @@ class Command(click.Command):
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with explained_flags(ctx):
+        with explained_flags(ctx, args):
             return super().parse_args(ctx, plain_flags(ctx, args))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -74,18 +76,45 @@ class Command(click.Command):
 
 
 @contextmanager
-def explained_flags(ctx: click.Context) -> Iterator[None]:
-    """Answer a flag of flytectl's that has no meaning here with a sentence of its own."""
+def explained_flags(ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
+    """Answer a flag of flytectl's that has no meaning here, or that is an argument, with a sentence of its own."""
     try:
         yield
     except click.NoSuchOption as error:
         from ctl.cli.flytectl import explain_flag
 
-        explanation = explain_flag(error.option_name)
+        explanation = explain_flag(error.option_name) or _explain_argument(ctx, error.option_name, args)
         if explanation is not None:
             raise click.UsageError(explanation, ctx) from None
         near = _nearest_flags(ctx, error.option_name)
         raise click.NoSuchOption(error.option_name, possibilities=near, ctx=ctx) from None
+
+
+#: Where a command keeps the words of its command line that it reads itself.
+REST = f"{PROGRAM}.rest"
+
+
+def _explain_argument(ctx: click.Context, flag: str, args: Sequence[str]) -> str | None:
+    """A sentence about a flag that is an argument of the command, with what to type; None for any other."""
+    arguments = [param for param in ctx.command.params if isinstance(param, Argument) and param.expose_value]
+    argument = next((argument for argument in arguments if flag.removeprefix("--") in _words_of(ctx, argument)), None)
+    if argument is None and flag == "--name" and args[:1] == ["execution"]:
+        argument = arguments[-1]  # of `explain execution`, whose other arguments are a scope
+    if argument is None:
+        return None
+    position = next(index for index, word in enumerate(args) if word.partition("=")[0] == flag)
+    name = flag.removeprefix("--").upper()
+    _flag, equals, value = args[position].partition("=")
+    after = [value] if equals else list(args[position + 1 : position + 2]) or [name]
+    words = [*args[:position], *after, *args[position + (1 if equals else 2) :], *ctx.meta.get(REST, ())]
+    return f"There is no {flag}: {name} is an argument. Write `{ctx.command_path} {join(words)}`."
+
+
+def _words_of(ctx: click.Context, argument: Argument) -> set[str]:
+    """What a flag for an argument could be called; a name goes by that of its noun too."""
+    words = {word.lower() for word in re.findall("[A-Za-z]+", argument.make_metavar(ctx))}
+    nouns = {str(ctx.info_name), str(ctx.info_name).removesuffix("s")}
+    return words | {"name", "id"} | nouns if words & {"name", "id"} else words
 
 
 def _nearest_flags(ctx: click.Context, typed: str) -> list[str]:
@@ -188,7 +217,7 @@ class Group(click.Group):
         self.entries = entries
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with explained_flags(ctx):
+        with explained_flags(ctx, args):
             return super().parse_args(ctx, plain_flags(ctx, args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:

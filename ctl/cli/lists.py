@@ -13,8 +13,9 @@ from ctl.cli.options import option, selector_option, text_option
 from ctl.cli.output import Field, field_value
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
+from ctl.client.nouns import plural
 from ctl.client.scopes import KEYS
-from ctl.client.words import listed
+from ctl.client.words import count, listed
 
 if TYPE_CHECKING:
     from ctl.client.selectors import Term
@@ -60,6 +61,7 @@ class Listing:
     states: Sequence[str] = ()  #: the words of `state`, by Flyte's numbers
     order: str = "created_at"  #: what --filter.asc alone sorts by
     limit: int | None = None  #: how many rows come unless --filter.limit says it; all by default
+    ahead: Sequence[str] = ()  #: the times that lie ahead
 
     def options(self) -> list[click.Parameter]:
         return list_options(self.fields, limit=self.limit)
@@ -121,6 +123,49 @@ def choose_page(session: Session, rows: Iterable[Row], flags: Mapping[str, Any],
     return Chosen(rows=chosen[:limit], skipped=skipped, has_more=has_more)
 
 
+def choose_rows(
+    session: Session,
+    rows: Iterable[Row],
+    flags: Mapping[str, Any],
+    listing: Listing,
+    noun: str,
+    *,
+    where: str = "",
+    by: Field | None = None,
+) -> list[Row]:
+    """The same as a list of something; a sentence says before the table how many they are, as `opening` does."""
+    chosen = choose_page(session, rows, flags, listing)
+    chosen_rows = list(chosen.rows)
+    if chosen_rows and session.printer.is_table:
+        values = [] if by is None else [str(field_value(row, by)) for row in chosen_rows]
+        session.printer.note(
+            opening(
+                len(chosen_rows), noun, where=where, values=values, skipped=chosen.skipped, has_more=chosen.has_more
+            )
+        )
+    return chosen_rows
+
+
+def opening(
+    number: int, noun: str, *, where: str = "", values: Iterable[str] = (), skipped: int = 0, has_more: bool = False
+) -> str:
+    """
+    A list in one sentence: `3 projects: 2 ACTIVE, 1 ARCHIVED.`, `The first 100 workflows in domain staging.`
+
+    `where` tells of where they are, `values` has a word of each to count by, and `skipped` are those of earlier pages.
+    """
+    from collections import Counter
+
+    rows = count(number, noun)
+    if skipped:
+        rows = f"{noun} {skipped + 1}" if number == 1 else f"{plural(noun)} {skipped + 1} to {skipped + number}"
+        rows = f"{rows[0].upper()}{rows[1:]}"
+    elif has_more:
+        rows = f"The first {noun if number == 1 else rows}"
+    words = ", ".join(f"{times} {value}" for value, times in Counter(values).items())
+    return f"{rows}{f' {where}' if where else ''}{f': {words}' if words else ''}."
+
+
 def _note_at_end(session: Session, text: str) -> None:
     """Print a remark after everything else that the command prints."""
     context = click.get_current_context(silent=True)
@@ -158,6 +203,7 @@ def _terms(selector: str, listing: Listing) -> list[Term]:
     from ctl.client.selectors import parse_selector
 
     types = {name: "time" if _is_time(name) else "text" for name in listing.fields}
+    types |= dict.fromkeys(listing.ahead, "time ahead")
     return parse_selector(
         selector,
         "--filter.fieldSelector",

@@ -74,6 +74,28 @@ def describe_origin_revision(printer: Printer, origin: Document, revisions: Mapp
     return revision
 
 
+def describe_state(printer: Printer, document: Document, state: str) -> str:
+    """What set a state of something: `revision 5, anonymous (says ana), 3 d 4 h ago`; empty where that is not known."""
+    provenance = (document.get("provenance") or {}).get(state)
+    return describe_provenance(printer, provenance) if provenance else ""
+
+
+def describe_version(printer: Printer, document: Document) -> str:
+    """The revision that defined something as it is; only its number, and that it is not kept, once it was pruned."""
+    if document.get("version_pruned"):
+        return describe_provenance(printer, {"revision": document["version"], "kept": False})
+    return describe_state(printer, document, "definition")
+
+
+def describe_set_by(printer: Printer, entry: Document) -> str:
+    """The revision that set what an entry is about, in its `set_by`; empty where that is not known."""
+    set_by = entry.get("set_by")
+    if not set_by:
+        return ""
+    origin = {"revision": set_by["revision"], "set_before": entry.get("set_before")}
+    return describe_origin_revision(printer, origin, {str(set_by["revision"]): set_by})
+
+
 def describe_fields_revisions(printer: Printer, row: Document, revisions: Mapping[str, Document] | None) -> str:
     """
     The revisions that set some fields of a row, newest first, of their numbers by path in `revisions` of the row.

@@ -28,6 +28,8 @@ class Attribute:
     provenance: Document | None = field(default=None, compare=False)
     #: By number, those that origins name; if asked for.
     revisions: Mapping[str, Document] = field(default_factory=dict, compare=False)
+    #: The revision that deleted the row that stood here; if asked for.
+    deleted_by: Document | None = field(default=None, compare=False)
 
     @classmethod
     def from_document(cls, document: Document, scope: Scope) -> Attribute:
@@ -38,6 +40,7 @@ class Attribute:
             inherited_from=document.get("inherited_from"),
             origins=document.get("origins") or {},
             revisions=document.get("revisions") or {},
+            deleted_by=document.get("deleted_by"),
             **_stamps(document),
         )
 
@@ -52,6 +55,7 @@ class Attribute:
             inherited_from=steps[-1] if steps else {"level": "platform"},
             origins=effective.origins,
             revisions=effective.revisions,
+            deleted_by=effective.deleted_by,
         )
 
     @property
@@ -202,16 +206,25 @@ class Effective:
     revisions: Mapping[str, Document] = field(
         default_factory=dict
     )  #: by number, those that versions name; if asked for
+    deleted_by: Document | None = None  #: the revision that deleted the row that stood at the scope; if asked for
 
     @classmethod
-    def from_document(cls, document: Document, revisions: Mapping[str, Document] | None = None) -> Effective:
+    def from_document(
+        cls,
+        document: Document,
+        revisions: Mapping[str, Document] | None = None,
+        deleted_by: Mapping[str, Document] | None = None,
+    ) -> Effective:
+        """From one value of an answer; what the answer has beside its values are `revisions` and `deleted_by`."""
+        kind = str(document.get("resource_type", ""))
         return cls(
-            resource_type=str(document.get("resource_type", "")),
+            resource_type=kind,
             value=document.get("value") or {},
             origins=document.get("origins") or {},
             unset=document.get("unset") or {},
             trail=document.get("trail") or [],
             revisions=revisions or {},
+            deleted_by=(deleted_by or {}).get(kind),
         )
 
     @property

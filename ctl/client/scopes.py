@@ -24,8 +24,10 @@ LEVEL_FLAGS = {
 #: Keys of a scope in documents and files, in the order they are written.
 KEYS = ("project", "domain", "workflow", "launch_plan")
 
+#: The level of what a launch plan's definition says.
+DEFINITION = "launch-plan-definition"
 #: Origins that are more specific than every level, of one execution.
-BEYOND = {"request": "the request", "launch-plan-definition": "the launch plan's definition"}
+BEYOND = {"request": "the request", DEFINITION: "the launch plan's definition"}
 
 #: Levels by the keys that name a scope of each.
 _LEVELS = {
@@ -36,6 +38,11 @@ _LEVELS = {
     ("project", "domain", "workflow"): "workflow",
     KEYS: "launch-plan",
 }
+
+
+def describe_keys(keys: Mapping[str, str]) -> str:
+    """Some keys of a scope in words, which need not be a scope together."""
+    return ", ".join(f"{key.replace('_', ' ')} {name}" for key, name in keys.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +86,7 @@ class Scope:
 
     def describe(self) -> str:
         """The scope in words: `project flyteexamples, domain development`."""
-        words = [f"{key.replace('_', ' ')} {name}" for key, name in self.document().items()]
-        return ", ".join(words) or "the platform"
+        return describe_keys(self.document()) or "the platform"
 
     def name(self, noun: str) -> str:
         """

@@ -20,7 +20,7 @@ from typing import Any
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import parse_cause, parse_origin, parse_phase, parse_state
 from ctl.client.facts import MOST_FILTER_LENGTH, MOST_TERMS, SELECTOR_ALIASES, SELECTOR_FIELDS
-from ctl.client.times import parse_duration, parse_time
+from ctl.client.times import is_duration, parse_duration, parse_time
 from ctl.client.words import did_you_mean, fold, listed
 
 #: Reads the value of a field; the place is for errors.
@@ -111,13 +111,10 @@ def parse_selector(
     """
     Every term of a selector; the first that cannot be understood is refused by name.
 
-    `types` are the fields, those of executions by default: text, time or number; `readers` read the values of some.
+    `types` are the fields, those of executions by default: text, time, time ahead or number; `readers` read the values
+    of some.
     """
-    if readers is None:
-        readers = _READERS
-    else:
-        times = [name for name, type in types.items() if type == "time"]
-        readers = {**dict.fromkeys(times, _read_time), **readers}
+    readers = _READERS if readers is None else {**_time_readers(types), **readers}
     terms = [_term(part, flag, now, types, aliases, readers) for part in _split(text, ",", flag)]
     if not terms:
         raise InvalidInput(f"{flag} is empty: write terms such as {_EXAMPLE}.")
@@ -232,7 +229,24 @@ def _characters(text: str, place: str) -> Iterator[str]:
 
 
 def _read_time(value: str, place: str, now: datetime) -> str:
-    return parse_time(value, place, now=now)
+    """A time, or a span: of `+5m` the time in 5 minutes, of `-5m` or `5m` that of 5 minutes ago."""
+    text = value[1:] if value.startswith("-") and is_duration(value[1:]) else value
+    return parse_time(text, place, now=now, is_ahead=value.startswith("+"))
+
+
+def _read_time_ahead(value: str, place: str, now: datetime) -> str:
+    """The same of what lies ahead, where a span without a sign could mean both."""
+    if is_duration(value):
+        raise InvalidInput(
+            f"{place}: {value} may be ahead or past: write +{value} for in {value}, or -{value} for {value} ago."
+        )
+    return _read_time(value, place, now)
+
+
+def _time_readers(types: Mapping[str, str]) -> dict[str, Reader]:
+    """How the values of times are read, by the fields that have them."""
+    by_type = {"time": _read_time, "time ahead": _read_time_ahead}
+    return {name: by_type[type] for name, type in types.items() if type in by_type}
 
 
 def _read_whole_number(value: str, place: str, now: datetime) -> str:
@@ -248,7 +262,7 @@ _READERS: Mapping[str, Reader] = {
     "origin": lambda value, place, now: parse_origin(value, place),
     "state": lambda value, place, now: parse_state(value, place),
     **dict.fromkeys(("reason", "mode"), lambda value, place, now: value.upper().replace("-", "_")),
-    **dict.fromkeys((name for name, type in SELECTOR_FIELDS.items() if type == "time"), _read_time),
+    **_time_readers(SELECTOR_FIELDS),
     **dict.fromkeys(
         (name for name, type in SELECTOR_FIELDS.items() if type == "number"),
         lambda value, place, now: f"{parse_duration(value, place):g}",

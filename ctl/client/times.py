@@ -15,17 +15,20 @@ _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y
 _UNITS = (("year", 31536000), ("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
-def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False) -> str:
+def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False, is_ahead: bool = False) -> str:
     """
     A time in RFC 3339 for `24h`, `7d`, `1y`, `2026-03-01`, or `2026-03-01T12:00`.
 
-    Without a time zone it is UTC, as all times that are shown. A day as an end includes that day.
+    Without a time zone it is UTC, as all times that are shown. A day as an end includes that day. With `is_ahead` a
+    span lies ahead, and has a plus before it.
     """
-    if is_duration(text):
+    span = text.removeprefix("+") if is_ahead else text
+    if is_duration(span):
         try:
-            return _written(now - timedelta(seconds=parse_duration(text, flag)))
+            distance = timedelta(seconds=parse_duration(span, flag))
+            return _written(now + distance if is_ahead else now - distance)
         except OverflowError:
-            raise InvalidInput(f"{flag} {text} is too long ago.") from None
+            raise InvalidInput(f"{flag} {text} is too {'far ahead' if is_ahead else 'long ago'}.") from None
     try:
         moment = datetime.fromisoformat(text.strip())
         is_day = re.fullmatch(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text.strip()) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose
+from ctl.cli.lists import Listing, choose_rows
 from ctl.cli.session import Session
 from ctl.client.schemas import show
 
@@ -28,7 +28,7 @@ _LISTING = Listing(fields={name: name for name in ("key", "value", "source")}, o
     ],
 )
 def get_admin_config(session: Session, **flags: Any) -> None:
-    values = list(choose(session, session.client.admin_config()["values"], flags, _LISTING))
+    values = choose_rows(session, session.client.admin_config()["values"], flags, _LISTING, "key", by="source")
     session.printer.show(
         (f"admin-config/{row['key']}" for row in values),
         values,

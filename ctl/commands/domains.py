@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, refuse_choice
+from ctl.cli.lists import Listing, choose_rows, refuse_choice
 from ctl.cli.options import Argument, completer
 from ctl.cli.session import Session
 from ctl.client.errors import NotFound
@@ -25,9 +25,11 @@ _LISTING = Listing(fields={"id": "id", "name": "name"}, prefixes=("domain",), or
     examples=["rainbowctl get domain", "rainbowctl get domains -o name"],
 )
 def get_domain(session: Session, domain: str | None, **flags: Any) -> None:
-    domains = list(choose(session, session.client.domains(), flags, _LISTING))
-    if domain is not None:
+    if domain is None:
+        domains = choose_rows(session, session.client.domains(), flags, _LISTING, "domain")
+    else:
         refuse_choice(flags, domain)
+        domains = list(session.client.domains())
         ids = [str(entry["id"]) for entry in domains]
         domains = [entry for entry in domains if entry["id"] == domain]
         if not domains:

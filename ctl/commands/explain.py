@@ -21,9 +21,10 @@ _HELP = """Show what applies at a scope, and where it comes from, level by level
 
 KIND is a noun, a name or a number, or `all`, the default. The trail runs from the platform down to the scope; levels
 that set nothing are shown too. For each field the most specific level that sets it wins. Beside what a level sets
-stand the revision that set it, who made that, when and why; -o wide shows the time itself. Where nothing is set, the
-nearest row of another scope is shown, with the command that sets the same at this one. A pool, label or queue tag that
-executions do not follow now is marked: what outranks it, or why they are refused or wait.
+stand the revision that set it, who made that, when and why; -o wide shows the time itself. Where a row stood at the
+scope and was deleted, the revision that deleted it is shown. Where no row sets a kind, also where the configuration has
+a default, the nearest row of another scope is shown, with the command that sets the same at this one. A pool, label or
+queue tag that executions do not follow now is marked: what outranks it, or why they are refused or wait.
 
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision or a time,
 with the platform's current configuration.
@@ -89,6 +90,7 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
             revisions=document.get("revisions"),
             nearest=document.get("nearest"),
             consequences=document.get("consequences"),
+            deleted_by=document.get("deleted_by"),
         )
 
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, refuse_choice
+from ctl.cli.lists import Listing, choose_rows, refuse_choice
 from ctl.cli.options import kind_argument
 from ctl.cli.output import Columns
 from ctl.cli.session import Session
@@ -25,6 +25,12 @@ _COLUMNS: Columns = {
     "DECLARED": lambda kind: "yes" if kind.declared else "no",
     "LEVELS": lambda kind: ", ".join(kind.levels),
 }
+
+
+def _origin(kind: Kind) -> str:
+    return "declared" if kind.declared else "built in"
+
+
 _FIELD_COLUMNS: Columns = {
     "FIELD": lambda field: field.path,
     "TYPE": type_name,
@@ -50,7 +56,7 @@ def get_kind(session: Session, kind: str | None, **flags: Any) -> None:
     entries = session.client.kinds_document()["kinds"]
     kinds = [Kind.from_document(entry) for entry in entries]
     if kind is None:
-        chosen_kinds = list(choose(session, kinds, flags, _LISTING))
+        chosen_kinds = choose_rows(session, kinds, flags, _LISTING, "kind", by=_origin)
         names = (f"kind/{listed.noun}" for listed in chosen_kinds)
         document = [entries[kinds.index(listed)] for listed in chosen_kinds]
         session.printer.show(names, chosen_kinds, document, _COLUMNS, {"DESCRIPTION": attrgetter("description")})

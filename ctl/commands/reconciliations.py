@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
+from ctl.cli.lists import Listing, choose_rows, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, force_option
 from ctl.cli.output import Columns, Sentence, Time
 from ctl.cli.prompts import confirm, is_terminal
@@ -72,7 +72,7 @@ _LISTING = Listing(
 )
 def get_reconciliation(session: Session, cluster: str | None, **flags: Any) -> None:
     if cluster is None:
-        rows = list(choose(session, session.client.reconciliations(), flags, _LISTING))
+        rows = choose_rows(session, session.client.reconciliations(), flags, _LISTING, "reconciliation", by="state")
         empty = "No reconciliations match." if typed_choice(flags) else _NOTHING
         _show(session, rows, rows, empty=empty)
         return

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import PAGE, Listing, choose
+from ctl.cli.lists import PAGE, Listing, choose, choose_rows
 from ctl.cli.options import filter_parameters, kind_argument, strict_option
 from ctl.cli.output import Column
-from ctl.cli.provenance import as_of, describe_fields_revisions
+from ctl.cli.provenance import as_of, describe_fields_revisions, describe_set_by
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Document, RowChange, warning_text
@@ -62,10 +62,11 @@ _PAGED = Listing(
     examples=["rainbowctl get warnings", "rainbowctl get warnings --strict -o json"],
 )
 def get_warnings(session: Session, strict: bool, **flags: Any) -> None:
-    warnings = list(choose(session, session.client.list_warnings(), flags, _PAGED))
-    columns = {**_COLUMNS, "WARNING": warning_text}
-    if warnings and session.printer.is_table:
-        session.printer.note(f"{count(len(warnings), 'warning')} about stored settings.")
+    warnings = choose_rows(
+        session, session.client.list_warnings(), flags, _PAGED, "warning", where="about stored settings"
+    )
+    set_by = {"SET BY": lambda warning: describe_set_by(session.printer, warning)}
+    columns = {**_COLUMNS, "WARNING": warning_text, **set_by}
     session.printer.show(_names(warnings), warnings, warnings, columns, {"CODE": "code"}, empty="No warnings.")
     if strict and warnings:
         raise WarningsFound(f"{count(len(warnings), 'warning')} under --strict.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,11 +99,15 @@ def convert_attribute(node: yaml.Node, kind: Kind, name: str) -> tuple[Attribute
     return file, converter.problems
 
 
-def read_document(path: str, schema: Schema) -> tuple[Source, dict[str, Any], Positions]:
+def read_document(
+    path: str, schema: Schema, *, ignored: Collection[str] = ()
+) -> tuple[Source, dict[str, Any], Positions]:
     """Any other file that one schema describes: its source, its values and their positions."""
     source = read_source(path)
     converter = Converter()
-    document = convert_source(source, lambda node: (converter.mapping(node, schema), converter.problems))
+    document = convert_source(
+        source, lambda node: (converter.mapping(node, schema, ignored=ignored), converter.problems)
+    )
     return source, document, converter.positions
 
 

@@ -38,11 +38,11 @@ from ctl.files.attributes import AttributeFile, convert_attribute
 from ctl.files.conversion import Converter, child_node, plain_or_wrapped
 from ctl.files.fleet import convert_definition
 from ctl.files.positions import Positions, start_of
-from ctl.files.projects import FILE_SCHEMA, READ_ONLY
+from ctl.files.projects import FILE_SCHEMA, PROVENANCE, READ_ONLY
 from ctl.files.readings import DocumentReader
 
 _DECIDED = "set by the admin: remove it"
-_REFUSED = {fold(key): _DECIDED for key in READ_ONLY}
+_REFUSED = {fold(key): _DECIDED for key in (*READ_ONLY, *PROVENANCE)}
 
 
 @dataclass(frozen=True, kw_only=True)

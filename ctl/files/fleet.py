@@ -41,7 +41,7 @@ _AGENT_KEYS = (
     *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
     *("draining", "drain_deadline", "last_sync_at", "leases", "unreachable_since", "unreachable_reason"),
 )
-_EVERY = ("summary", "source", "provenance")
+_EVERY = ("summary", "source", "provenance", "version_pruned")
 _READ_ONLY = {
     "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", *_EVERY),
     "pool": ("total", *_EVERY),

@@ -28,3 +28,5 @@ FILE_SCHEMA: Schema = {
 }
 EDITABLE = ("name", "description", "labels", "state")
 READ_ONLY = ("domains", "created_at", "updated_at")
+#: What a project may say of the revisions that made it; files need none of it.
+PROVENANCE = ("provenance", "version_pruned")

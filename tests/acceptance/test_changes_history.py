@@ -65,6 +65,8 @@ def test_history_says_who_changed_what_when_and_why(shell: Shell) -> None:
     assert numbers(shell, "--author anonymous") == [3, 2, 1]
     assert numbers(shell, "--since 1h") == [3, 2, 1]
     assert numbers(shell, "--until 1h") == []
+    reversed_window = shell.refused(2, "rainbowctl history --since 1h --until 2h")
+    assert reversed_window == "error: --since: is not before the end of the window: give an earlier time.\n"
     assert shell.ok("rainbowctl history -o name").split() == ["revision/3", "revision/2", "revision/1"]
     many = "".join(f"kind: project\nid: many-{number}\n---\n" for number in range(7))
     shell.ok("rainbowctl apply -f -", stdin=many, LOGNAME="bob")

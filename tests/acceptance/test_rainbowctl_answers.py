@@ -311,3 +311,44 @@ def test_a_value_that_executions_do_not_follow_says_what_happens(shell: Shell) -
     assert "consequences" not in shell.rest(
         "GET", "effective_attributes?domain=staging&resource_type=0&provenance=true"
     )
+
+
+def test_a_deleted_row_says_who_deleted_it(shell: Shell) -> None:
+    project = shell.project("undone")
+    place, noun = f"{project}/staging", "execution-cluster-label"
+    scope = f"project {project}, domain staging"
+    shell.put(f"project_domain_attributes/{place}", **{LABEL: {"value": "gone"}})
+    shell.ok(f"rainbowctl delete {noun} -p {project} -d staging --force -q -m 'no longer needed'")
+    query = f"project={project}&domain=staging&resource_type=3&provenance=true"
+    answer = shell.rest("GET", f"effective_attributes?{query}&nearest=true")
+    deletion = answer["deleted_by"]["EXECUTION_CLUSTER_LABEL"]
+    by = set_by({"revisions": {"1": deletion}}, {"version": 1}) + ", 'no longer needed'"
+    nothing = f"No {noun} is set at {scope}, nor at any level above it. The row that stood there was deleted by {by}."
+    assert nothing in shell.refused(3, f"rainbowctl get {noun} -p {project} -d staging -o wide")
+    error = json.loads(shell.run(f"rainbowctl get {noun} -p {project} -d staging -o json").err)["error"]
+    assert [detail["provenance"] for detail in error["details"]] == [deletion]
+    exact = f"rainbowctl get {noun} -p {project} -d staging --exact -o wide"
+    assert f"The row that stood there was deleted by {by}." in shell.refused(3, exact)
+    explain = f"rainbowctl explain {noun} -p {project} -d staging"
+    assert json.loads(shell.ok(f"{explain} -o json")) == answer
+    first, *rest = shell.ok(f"{explain} -o wide").splitlines()
+    assert first == (
+        f"{noun} has no value at {scope}: no level sets one, and its row there was deleted by {by}; "
+        f"as of revision {answer['revision']}."
+    )
+    assert [cells(line)[-1] for line in rest if line.startswith("project-domain ")] == [f"deleted by {by}"]
+    shell.put(f"project_attributes/{project}", **{LABEL: {"value": "kept"}})
+    inherits = shell.run(f"rainbowctl get {noun} -p {project} -d staging -o wide").err
+    assert f"Nothing is set at {scope} itself: all of it is inherited. The row that stood there was" in inherits
+    assert json.loads(shell.ok(f"rainbowctl get {noun} -p {project} -d staging -o json"))["deleted_by"] == deletion
+    assert "deleted_by" not in shell.ok(f"rainbowctl get {noun} -p {project} -d staging -o yaml")
+
+
+def test_the_nearest_row_is_shown_where_only_the_configuration_has_a_value(shell: Shell) -> None:
+    project = shell.project("defaulted")
+    shell.put(f"project_domain_attributes/{project}/staging", task_resource_attributes={"limits": {"cpu": "3"}})
+    query = f"project={project}&domain=development&resource_type=0&provenance=true&nearest=true"
+    [nearest] = shell.rest("GET", f"effective_attributes?{query}")["nearest"].values()
+    *_trail, row, advice = shell.ok(f"rainbowctl explain 0 -p {project} -d development").splitlines()
+    assert row.startswith(f"Nearest: limits.cpu=3 at project {project}, domain staging (revision {nearest['version']},")
+    assert advice == f"To set the same at project {project}, domain development: {nearest['command']}"

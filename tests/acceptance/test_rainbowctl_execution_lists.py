@@ -59,6 +59,8 @@ def test_a_list_is_newest_first_and_shows_where_each_is(shell: Shell, here: str)
         ["a", "-", "-", "QUEUED", "CLUSTER_EXPECTED", "east", "first", "-"],
     ]
     project = here.split()[1]
+    done = shell.run(f"rainbowctl get execution {here}")
+    assert done.err == f"2 executions of project {project}, domain development: 2 QUEUED.\n"
     header, *rest = shell.ok(f"rainbowctl get executions -p {project} -o wide").splitlines()
     assert header.split()[:3] == ["PROJECT", "DOMAIN", "NAME"]
     assert {"STATE", "MODE", "ATTEMPT", "REVISION", "MESSAGE"} < set(header.split())
@@ -138,7 +140,8 @@ def test_filters_leave_what_they_say(shell: Shell, here: str) -> None:
     }.items():
         assert named(shell, f"{here} {flags}") == expected, flags
     done = shell.run(f"rainbowctl get execution {here} --filter.limit 2")
-    assert done.err == "There are more: --filter.page 2 shows the next 2.\n"
+    opening = f"The first 2 executions of project {here.split()[1]}, domain development: 2 QUEUED.\n"
+    assert done.err == f"{opening}There are more: --filter.page 2 shows the next 2.\n"
     assert shell.run(f"rainbowctl get execution {here} --pool none").err == (
         "No executions match.\nNo pool is called 'none'.\n"
     )
@@ -191,7 +194,8 @@ def test_events_are_listed_oldest_first(shell: Shell, here: str) -> None:
     assert re.search(r"a test +anonymous \(says \S+\)$", last)
     last = shell.ok(f"{get} -o wide").splitlines()[-1]
     done = shell.run(f"{get} --filter.fieldSelector 'phase=ABORTED,at>1h' --no-headers -o wide")
-    assert (done.out.split(), done.err) == (last.split(), "")
+    assert done.out.split() == last.split()
+    assert done.err == f"1 event of execution {here.split()[1]}/development/short.\n"
     assert json.loads(shell.ok(f"{get} --filter.sortBy number --filter.limit 1 -o json")) == events[1:]
     assert shell.run(f"{get} --filter.fieldSelector phase=RUNNING").err == "No events match.\n"
 

@@ -106,11 +106,32 @@ def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(sh
         "field": "environment.MODE",
         "value": "own",
         "overrides": "envs.values.MODE",
+        "source": "workflow own v1",
     }
     assert received["environment.LEVEL"]["origin"]["project"] == "flytesnacks"
-    assert re.search(r"\nenvironment.MODE +own +the job itself, over envs.values.MODE\n", plain)
+    assert re.search(r"\nenvironment.MODE +own +workflow own v1, over envs.values.MODE\n", plain)
     assert re.search(r"\nenvs.values.MODE +settings +project .*; the job itself overrides it\n", plain)
     assert not re.search(r"\bhere\b", plain + wide)
     [listed] = shell.rest("GET", "executions/flytesnacks/development?limit=10")["executions"]
     assert listed["last_failure"] == status["last_failure"]
     assert "EXIT_CODE (attempt 1: exit 3)" in shell.ok(f"rainbowctl get execution {HERE} -o wide")
+
+
+def test_what_a_launch_plan_gives_is_said_with_its_name_and_version(shell: Shell) -> None:
+    id = {"project": "flytesnacks", "domain": "development", "name": "given", "version": "v3"}
+    shell.rest("POST", "workflows", {"id": id, "spec": {"job": {"command": ["work"], "environment": {"A": "own"}}}})
+    plan = {**id, "name": "nightly", "version": "v7"}
+    envs = {"values": [{"key": "B", "value": "plan"}]}
+    shell.rest("POST", "launch_plans", {"id": plan, "state": "ACTIVE", "spec": {"workflow_id": id, "envs": envs}})
+    shell.ok(f"rainbowctl create execution planned {HERE} --launchplan nightly -q")
+    plain, wide, answer = explained(shell, "planned")
+    assert (answer["launch_plan"], answer["workflow"]) == (plan, id)
+    sources = {entry["field"]: entry.get("source") for entry in answer["received"]}
+    assert sources["environment.A"] == "workflow given v3"
+    assert sources["environment.B"] == "launch plan nightly v7"
+    for text in (plain, wide):
+        assert re.search(r"\nenvironment.A +own +workflow given v3\n", text)
+        assert re.search(r"\nenvironment.B +plan +launch plan nightly v7\n", text)
+    assert re.search(r"\nenvs.values.B +plan +launch plan nightly v7\n", plain)
+    place = shell.ok(f"rainbowctl place other {HERE} --launchplan nightly -o json")
+    assert {entry["field"]: entry.get("source") for entry in json.loads(place)["received"]} == sources

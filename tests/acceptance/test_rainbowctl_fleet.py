@@ -376,11 +376,11 @@ def test_the_events_of_a_cluster_are_shown_without_its_reports(shell: Shell) -> 
         shell.rest("PUT", "clusters/busy/state", {"free": {"executions": number}})
     done = shell.run("rainbowctl get cluster-event busy")
     assert [row[1] for row in cells(done.out)] == ["EVENT", "CORDONED"]
-    assert done.err == "3 reports of its agent left out: --all shows them.\n"
+    assert done.err == "1 event of cluster busy.\n3 reports of its agent left out: --all shows them.\n"
     everything = cells(shell.ok("rainbowctl get cluster-event busy --all"))
     assert [row[1] for row in everything[1:]] == ["REPORTED"] * 3 + ["CORDONED"]
     chosen = shell.run("rainbowctl get cluster-event busy --filter.fieldSelector type=REPORTED")
-    assert (len(cells(chosen.out)), chosen.err) == (4, "")
+    assert (len(cells(chosen.out)), chosen.err) == (4, "3 events of cluster busy.\n")
     assert re.search("^cost +2", shell.ok("rainbowctl get cluster busy"), re.MULTILINE)
     shell.ok("rainbowctl create cluster free")
     assert re.search("^cost +not set$", shell.ok("rainbowctl get cluster free"), re.MULTILINE)

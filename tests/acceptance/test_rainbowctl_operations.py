@@ -258,6 +258,9 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
     shares = json.loads(shell.ok(f"rainbowctl get pool both --shares --since 100d --until {until} -o json"))
     stored = shell.rest("GET", f"pools/both/shares?after={shares['after']}&before={until}")
     assert shares == stored
+    for window in ("--since 1h --until 2h", "--since 2999-01-01"):
+        message = shell.refused(2, f"rainbowctl get pool both --shares {window}")
+        assert message == "error: --since: is not before the end of the window: give an earlier time.\n"
     text = shell.ok(f"rainbowctl get pool both --shares --since 36500d --until {until}")
     assert text.startswith("Pool 'both' (weighted) placed 6 executions; ")
     assert "placed    6\n" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,7 +142,10 @@ def test_warnings_are_listed_for_as_long_as_they_are_true(new_shell: Shell) -> N
     new_shell.ok("rainbowctl update workflow-priority -d staging --priority 1")
     new_shell.ok("rainbowctl update workflow-priority -p flytesnacks --priority 2")
     header, *rows = new_shell.ok("rainbowctl get warnings").splitlines()
-    assert header.split() == ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING"]
+    assert header.split() == ["KIND", "LEVEL", "SCOPE", "FIELD", "WARNING", "SET", "BY"]
+    warnings = new_shell.rest("GET", "warnings")["warnings"]
+    for row, warning in zip(rows, warnings, strict=True):
+        assert re.search(rf" revision {warning['set_by']['revision']}, anonymous \(says .*\), .* ago$", row)
     assert [row.split()[:2] for row in rows] == [
         ["execution-cluster-label", "project-domain"],
         ["workflow-priority", "project"],
@@ -156,3 +160,30 @@ def test_warnings_are_listed_for_as_long_as_they_are_true(new_shell: Shell) -> N
     new_shell.ok("rainbowctl update execution-cluster-label -p flytesnacks -d staging --value mycluster")
     new_shell.ok("rainbowctl delete workflow-priority -d staging")
     new_shell.ok("rainbowctl get warnings --strict")
+
+
+def test_a_project_says_who_archived_it_and_who_changed_it_last(new_shell: Shell) -> None:
+    new_shell.ok("rainbowctl create project --id games -q")
+    new_shell.ok("rainbowctl update project games --archive --force -q -m 'nobody plays'", LOGNAME="ana")
+    new_shell.ok("rainbowctl update project games --description old --force -q", LOGNAME="bob")
+    answer = new_shell.rest("GET", "projects/games?provenance=true")
+    archived, defined = answer["provenance"]["archived"], answer["provenance"]["definition"]
+    assert (archived["claimed_by"], archived["message"], defined["claimed_by"]) == ("ana", "nobody plays", "bob")
+    assert defined["revision"] == answer["version"] == archived["revision"] + 1
+    assert json.loads(new_shell.ok("rainbowctl get project games -o json")) == answer
+    [listed] = new_shell.rest("GET", "projects?state=ARCHIVED&provenance=true")["projects"]
+    assert listed == answer
+    assert answer in json.loads(new_shell.ok("rainbowctl get project -A -o json"))
+    assert "provenance" not in new_shell.rest("GET", "projects/games")
+    by = rf"revision {archived['revision']}, anonymous \(says ana\), .*, 'nobody plays'"
+    for command in ("get project games", "get project -A", "get project games -o wide"):
+        header, *rows = new_shell.ok(f"rainbowctl {command}").splitlines()
+        assert "ARCHIVED BY" in header
+        [row] = [row for row in rows if row.startswith("games ")]
+        assert re.search(by, row)
+    assert re.search(rf"revision {defined['revision']}, anonymous \(says bob\)", row)
+    assert "ARCHIVED BY" not in new_shell.ok("rainbowctl get project")
+    for form in ("json", "yaml"):
+        file = new_shell.ok(f"rainbowctl get project games -o {form}")
+        done = new_shell.run("rainbowctl update project --file -", stdin=file)
+        assert (done.status, done.err) == (0, "No changes: project games is already as requested.\n")

@@ -321,3 +321,43 @@ def test_two_scopes_are_compared_in_text_json_and_over_http_with_the_same_facts(
     assert json.loads(new_shell.ok(f"{compare} -o json")) == answer
     assert new_shell.ok(f"{compare} --at 1 --otherAt 1").startswith("No fields differ, ")
     assert "stagin" in new_shell.refused(2, f"{compare.replace('production', 'stagin')}")
+
+
+def test_a_table_opens_with_a_sentence_and_other_formats_do_not(shell: Shell) -> None:
+    name = shell.project("opened")
+    at = f"-p {name} -d staging"
+    shell.put(f"project_attributes/{name}", execution_cluster_label={"value": "a"})
+    shell.put(f"project_domain_attributes/{name}/staging", execution_cluster_label={"value": "b"})
+    resources = {"limits": {"cpu": "3", "memory": "2Gi"}}
+    shell.put(f"workflow_attributes/{name}/staging/fit", task_resource_attributes=resources)
+    for workflow in ("fit", "score"):
+        id = {"project": name, "domain": "staging", "name": workflow, "version": "v1"}
+        shell.rest("POST", "workflows", {"id": id, "spec": {"job": {"command": ["true"]}}})
+    shell.rest("POST", "launch_plans", {"id": id, "state": "ACTIVE", "spec": {"workflow_id": id}})
+    sentences = {
+        f"execution-cluster-label -A -p {name}": (
+            f"2 execution-cluster-label rows of project {name}: 1 at project level, 1 at project-domain level."
+        ),
+        f"execution-cluster-label {at}": (
+            f"1 field of execution-cluster-label is set at project {name}, domain staging."
+        ),
+        f"task-resource-attribute {at} fit --exact": (
+            f"2 fields of task-resource-attribute are set at project {name}, domain staging, workflow fit."
+        ),
+        f"workflow {at}": f"2 workflows in project {name}, domain staging.",
+        f"workflow {at} --filter.limit 1": f"The first workflow in project {name}, domain staging.",
+        f"workflow {at} --filter.limit 1 --filter.page 2": f"Workflow 2 in project {name}, domain staging.",
+        f"workflow fit {at}": "1 version of workflow fit.",
+        f"launchplan {at}": f"1 launch plan in project {name}, domain staging: 1 ACTIVE.",
+        f"project --selector id={name}": "1 project: 1 ACTIVE.",
+        "domain": "3 domains.",
+    }
+    for words, sentence in sentences.items():
+        done = shell.run(f"rainbowctl get {words}")
+        assert (done.status, done.err.splitlines()[0]) == (0, sentence)
+        for form in ("json", "yaml", "name"):
+            assert sentence not in shell.run(f"rainbowctl get {words} -o {form}").err
+        assert shell.run(f"rainbowctl get {words} -q").err == ""
+    some = shell.run(f"rainbowctl get task-resource-attribute {at} fit").err
+    assert some.startswith("2 fields of task-resource-attribute are set at ")
+    assert " are inherited." in some

@@ -331,6 +331,12 @@ def test_executions_are_sorted_by_the_time_of_their_next_attempt(
         assert [name for page in pages for name in names(page["executions"])] == order
     soon = execution(shared, "soon", project)["not_before"]
     assert listed(shared, project, filters=f"lte(next_attempt,{soon})") == ["soon"]
+    assert listed(shared, project, filters="lt(not_before,+2m)") == ["soon"]
+    assert sorted(listed(shared, project, filters="lt(not_before,+10m)")) == ["late", "soon"]
+    assert listed(shared, project, filters="lt(not_before,-2m)") == []
+    refused(
+        shared.get(f"{API}/executions?project={project}&filters=lt(not_before,2m)"), 400, "invalid_request", "filters"
+    )
 
 
 def test_executions_are_counted_by_the_day_of_their_creation(shared: FlaskClient, clock: Clock, project: str) -> None:

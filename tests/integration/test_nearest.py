@@ -93,3 +93,16 @@ def test_the_answer_is_of_one_snapshot_and_says_who_set_the_nearest_row(api: Fla
         assumed = ok(api.post(f"{API}/effective_attributes", json={**body, "changes": [change]}))
     assert len(begun) == 1
     assert assumed["revisions"].keys() == {str(nearest["version"])}
+
+
+def test_the_nearest_row_is_found_where_only_the_configuration_has_a_value(api: FlaskClient) -> None:
+    here = f"project={PROJECT}&domain={DOMAIN}"
+    put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "3"}}, domain="staging")
+    [value] = get(api, f"effective_attributes?{here}&resource_type=TASK_RESOURCE")["values"]
+    assert {origin["level"] for origin in value["origins"].values()} == {"platform"}
+    row = nearest(api, here, "TASK_RESOURCE")
+    assert isinstance(row, dict)
+    assert (row["domain"], row["value"]) == ("staging", {"limits": {"cpu": "3"}})
+    assert row["command"].endswith(f"-p {PROJECT} -d {DOMAIN} --set limits.cpu=3")
+    put_attribute(api, "domain", "task_resource_attributes", {"limits": {"memory": "1Gi"}})
+    assert nearest(api, here, "TASK_RESOURCE") is None

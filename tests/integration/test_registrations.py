@@ -266,6 +266,29 @@ def test_a_limit_is_compared_with_the_version_that_a_launch_plan_runs(
     assert [entry["message"] for entry in at_project] == [newest["message"], message]
 
 
+def test_a_limit_is_compared_with_the_newest_version_of_a_launch_plan_without_an_active_one(
+    shared: FlaskClient, place: dict[str, str], put: Put
+) -> None:
+    where = f"{place['project']}/{place['domain']}"
+    ok(register_workflow(shared, "mended", version="v1", job=LARGE, **place))
+    ok(register_workflow(shared, "mended", version="v2", job=SMALL, **place))
+    ok(register_plan(shared, "old", "mended", state="INACTIVE", **place))
+    [warning] = put("project-domain", {"limits": {"cpu": "4"}})
+    assert warning["message"] == (
+        f"limits.cpu of 4 refuses runs by the newest version, for none is active, of 1 launch plan: {where}/old "
+        f"({where}/mended version v1, requests.cpu 8). Raise it, or activate versions whose workflow asks for less."
+    )
+    assert [entry["message"] for entry in limits_warned_of(shared, place)] == [warning["message"]]
+    refused(create(shared, **launch("old"), **place), 400, "above_limit")
+    ok(shared.put(f"{API}/launch_plans/{where}/old/v1", json={"state": "ACTIVE"}))
+    [active] = limits_warned_of(shared, place)
+    assert "refuses runs by the active version of 1 launch plan: " in active["message"]
+    ok(shared.put(f"{API}/launch_plans/{where}/old/v1", json={"state": "INACTIVE"}))
+    mended = {"name": "mended", "version": "v2"}
+    ok(register_plan(shared, "old", "mended", version="v2", state="INACTIVE", workflow_id=mended, **place))
+    assert limits_warned_of(shared, place) == []
+
+
 def test_what_workflows_ask_for_is_read_once(
     shared_app: Flask, shared: FlaskClient, place: dict[str, str], put: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ from tests.support.placing import (
     get,
     ok,
     put_attribute,
+    put_cluster,
     put_pool,
     refused,
     row_counts,
@@ -546,6 +547,26 @@ class TestRevisions:
         read = get(api, f"project_attributes/{PROJECT}?{kind}&provenance=true")
         assert read["provenance"] == row["provenance"]
         assert read["origins"]["max_parallelism"]["set_before"] == row["version"] + 1
+
+    def test_a_definition_says_that_its_revision_is_gone(
+        self, api: FlaskClient, context: Context, clock: Clock
+    ) -> None:
+        put_pool(api, "gpu", ["a"])
+        put_cluster(api, "a")
+        ok(api.post(f"{API}/projects", json={"project": {"id": "old"}}))
+        ok(api.put(f"{API}/projects/old", json={"state": "ARCHIVED"}))
+        paths = ("pools/gpu", "clusters/a", "projects/old?provenance=true")
+        for path in paths:
+            answer = get(api, path)
+            assert "version_pruned" not in answer
+            assert answer["provenance"]["definition"]["revision"] == answer["version"]
+        clock.advance(DAY)
+        put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 2})
+        pruned(context, revisions="12h")
+        for path in paths:
+            answer = get(api, path)
+            assert (answer["version_pruned"], "provenance" in answer) == (True, False)
+        assert "version_pruned" not in get(api, f"projects/{PROJECT}?provenance=true")  # which configuration brought
 
     def test_what_is_kept_can_be_brought_back(self, api: FlaskClient, context: Context, history: int) -> None:
         pruned(context, revisions="5d12h")

@@ -51,6 +51,24 @@ def test_pages_have_together_what_one_answer_without_a_limit_has(set_up: FlaskCl
         assert not any(first & second for first, second in pairwise(about_rows))  # those of a row stay together
 
 
+def test_each_warning_says_who_set_what_it_is_about(api: FlaskClient) -> None:
+    row = {"defaults": {"cpu": "2"}, "limits": {"cpu": "3", "memory": "0"}}
+    put_attribute(api, "project", "task_resource_attributes", {"limits": {"memory": "0"}})
+    put_attribute(api, "project", "task_resource_attributes", row)
+    pool = put_label(api, "spare", ["east"])["revision"]
+    put_attribute(api, "workflow", "task_resource_attributes", {"limits": {"cpu": "1"}}, workflow="fit")
+    set_by = {(warning["code"], warning["field"]): warning["set_by"] for warning in get(api, "warnings")["warnings"]}
+    expected = {
+        ("zero_limit", "limits.memory"): 1,  # which revision 2 did not change
+        ("unknown_workflow", "workflow"): pool + 1,
+    }
+    for key, revision in expected.items():
+        assert (set_by[key]["revision"], set_by[key]["author"]) == (revision, "anonymous")
+        assert set_by[key]["at"]
+    [of_label] = [entry for (code, _field), entry in set_by.items() if code == "expected_cluster"]
+    assert of_label["revision"] == pool
+
+
 def test_a_token_that_no_page_gave_is_refused(set_up: FlaskClient) -> None:
     token = get(set_up, "warnings?limit=1")["token"]
     refused(set_up.get(f"{API}/warnings?limit=1&token=nosuch"), 400, "invalid_request", "token")

@@ -61,6 +61,46 @@ def test_an_unknown_project_or_domain_is_refused_with_the_closest_ones(
 
 @shared_sqlite_only
 @pytest.mark.parametrize(
+    ("method", "path", "body", "field", "meant"),
+    [
+        ("GET", "matchable_attributes?resource_type=0&levl=project", None, "levl", "level"),
+        ("GET", "matchable_attributes?resource_type=0&level=projects", None, "level", "project"),
+        ("GET", "projects?state=archive", None, "state", "ARCHIVED"),
+        ("GET", "timeline?source=revisions", None, "source", "revision"),
+        ("GET", "executions?sort_by.direction=ascend", None, "sort_by.direction", "ASCENDING"),
+        ("GET", "execution_counts?by=clusters", None, "by", "cluster"),
+        ("GET", "executions?phase=QUEUD", None, "phase", "QUEUED"),
+        ("POST", "projects", {"project": {"id": "new", "nam": "New"}}, "project.nam", "name"),
+        ("PUT", "projects/flyteexamples", {"state": "archive"}, "state", "ARCHIVED"),
+        ("POST", "executions", {"project": "flyteexamples", "domain": "development", "spce": {}}, "spce", "spec"),
+        (
+            "PUT",
+            "domain_attributes/development",
+            put_body("quality_of_service", {"tier": "HIHG"}),
+            "quality_of_service.tier",
+            "HIGH",
+        ),
+        (
+            "PUT",
+            "domain_attributes/development",
+            put_body("cluster_assignment", {"clusterpool_name": "a"}),
+            "cluster_assignment.clusterpool_name",
+            "cluster_pool_name",
+        ),
+    ],
+)
+def test_an_unknown_field_parameter_or_word_is_refused_with_the_closest(
+    api: FlaskClient, method: str, path: str, body: Any, field: str, meant: str
+) -> None:
+    seeded(api)
+    answer = refused(api, lambda: api.open(f"{BASE}/{path}", method=method, json=body))
+    [detail] = [detail for detail in answer["details"] if detail["field"].endswith(field)]
+    assert meant in detail["closest"]
+    assert f"Did you mean '{detail['closest'][0]}'" in answer["message"]
+
+
+@shared_sqlite_only
+@pytest.mark.parametrize(
     "word", ["TASK_RESOURCES", "99", "-1", "", " ", "task_resource_attributes", "0x0", "é", "a" * 101]
 )
 def test_an_unknown_kind_is_refused(api: FlaskClient, word: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from admin.core.jobs.job import capped
 from admin.core.json_text import JsonObject
+from admin.core.placement.routes import DEFINITION, describe_version
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 
 #: The maps of a job, and the branch of the execution config that fills each.
@@ -52,17 +53,30 @@ def received(
     settings: Sequence[Mapping[str, Any]],
     *,
     project: str,
+    launched: Mapping[str, Mapping[str, str]],
 ) -> list[JsonObject]:
     """Each thing that a job gets, with the origin of the setting that gives it; without one the job itself does.
 
     `overrides` is the path of the setting that something of the job itself wins over; `source` is what gives it where
-    that is neither.
+    that is no row: the labels of the project, or by name and version the launch plan or the workflow of those that were
+    launched.
     """
-    return [
+    entries = [
         *_resources(job, given_job, settings),
         *_maps(job, given_job, settings, project),
         *_identity(job, settings),
     ]
+    registered = {noun: describe_version(noun, identifier) for noun, identifier in launched.items()}
+    return [_with_source(entry, registered, is_known=given_job is not None) for entry in entries]
+
+
+def _with_source(entry: JsonObject, registered: Mapping[str, str], *, is_known: bool) -> JsonObject:
+    """What a job gets with the launch plan or workflow that gives it; `is_known` where the job as given is known."""
+    is_of_plan = entry.get("origin", {}).get("level") == DEFINITION
+    source = registered.get("launch_plan" if is_of_plan else "workflow")
+    if source is None or "source" in entry or ("origin" in entry and not is_of_plan):
+        return entry
+    return entry | {"source": source} if is_of_plan or is_known else entry
 
 
 def _resources(

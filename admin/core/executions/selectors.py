@@ -25,6 +25,7 @@ class FieldType(Enum):
 
     TEXT = "text"
     TIME = "time"
+    TIME_AHEAD = "time ahead"
     NUMBER = "number"
     COUNT = "whole number"
 
@@ -62,9 +63,8 @@ FIELDS = {
         ),
         FieldType.TEXT,
     ),
-    **dict.fromkeys(
-        ("created_at", "decided_at", "updated_at", "started_at", "finished_at", "not_before"), FieldType.TIME
-    ),
+    **dict.fromkeys(("created_at", "decided_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
+    "not_before": FieldType.TIME_AHEAD,
     "duration": FieldType.NUMBER,
     "time_limit": FieldType.NUMBER,  # the longest that an attempt may run
     "gpu": FieldType.COUNT,  # that its tasks request together
@@ -283,13 +283,13 @@ def _is_label(field: str) -> bool:
 
 
 def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
-    """A value of a field from its text, which may be a span before `now`; Invalid where the field has no such value."""
+    """A value of a field from its text, which may be a span before or after `now`; Invalid for what it cannot be."""
     if field == "time_limit" and text == NO_LIMIT:
         return ""
     try:
         match FIELDS.get(field):
-            case FieldType.TIME:
-                return parse_time(text) if now is None or not is_span(text) else now - parse_span(text)
+            case FieldType.TIME | FieldType.TIME_AHEAD:
+                return parse_time(text) if now is None else _moment(field, text, now)
             case FieldType.NUMBER:
                 return parse_span(text).total_seconds() if is_span(text) else _number(text)
             case FieldType.COUNT:
@@ -304,6 +304,19 @@ def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
     if field in WORDS:
         return _word(field, text)
     return parse_scope_name(field, text) if field in SCOPE_FIELDS else text
+
+
+def _moment(field: str, text: str, now: datetime) -> datetime:
+    """A time, or a span: of `+5m` the time in 5 minutes, of `-5m` or `5m` that of 5 minutes ago.
+
+    A span without a sign is refused where the time lies ahead, for it could mean both.
+    """
+    span = text.removeprefix("+") if text.startswith("+") else text.removeprefix("-")
+    if not is_span(span):
+        return parse_time(text)
+    if text == span and FIELDS[field] is FieldType.TIME_AHEAD:
+        raise _invalid(text, f"may be ahead or past: write +{text} for in {text}, or -{text} for {text} ago")
+    return now + parse_span(span) if text.startswith("+") else now - parse_span(span)
 
 
 def _value(text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from admin.core import names, quantities
-from admin.core.problems import Path, Problem, add_problem, dotted, quoted, unknown_fields
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, unknown_fields, unknown_word
 
 Leaves = dict[Path, Any]
 Schema = dict[str, Any]
@@ -249,6 +249,12 @@ class Choice(Leaf):
     @property
     def phrase(self) -> str:
         return f"one of {', '.join(self.words)}"
+
+    def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
+        if isinstance(value, str) and value not in self.words:
+            problems.append(unknown_word(dotted(path), f"{quoted(value)} {self.wrong_type()}.", value, self.words))
+            return None
+        return super().read(value, path, problems)
 
     def parse(self, value: Any, path: Path, problems: list[Problem]) -> str:
         by_number = {number: word for word, number in self.numbers.items()}

@@ -188,12 +188,17 @@ def winner_of(rungs: Sequence[JsonObject]) -> JsonObject:
 
 def with_sources(rungs: Sequence[JsonObject], plan: Mapping[str, str] | None) -> list[JsonObject]:
     """Rungs, of which those that are given and are no setting name their source: the request, or the launch plan."""
-    definition = f"launch plan {plan['name']} {plan['version']}" if plan else "the launch plan's definition"
+    definition = describe_version("launch_plan", plan) if plan else "the launch plan's definition"
     sources = {REQUEST: "the request", DEFINITION: definition}
     return [
         {**rung, "source": sources[rung["rung"]]} if rung["rung"] in sources and rung["state"] != "silent" else rung
         for rung in rungs
     ]
+
+
+def describe_version(noun: str, identifier: Mapping[str, str]) -> str:
+    """A registered version in words: `launch plan nightly v1`."""
+    return f"{noun.replace('_', ' ')} {identifier['name']} {identifier['version']}"
 
 
 def route_of(winner: Mapping[str, Any]) -> Route:

@@ -82,6 +82,8 @@ class Warning:
     version: int | None = None  #: of the row
     missing: tuple[tuple[str, ...], str] | None = None  #: the kinds of definitions, and the name, that it misses
     deleted_by: Provenance | None = None  #: the revision that deleted what is missing
+    set_by: Provenance | None = None  #: the revision that set the field, or changed its row or definition last
+    set_before: int | None = None  #: the revision before which the field was set, where another changed the row last
     refuses: bool = False  #: whether it refuses executions, of a row without another effect
     fields: tuple[str, ...] = ()  #: of a row without effect: all of its fields that this is about
 

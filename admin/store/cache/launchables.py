@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, exists, func, literal_column, select
 
 from admin.core.jobs.job import AskedAmount, asked_amounts
 from admin.core.json_text import JsonObject
-from admin.core.registrations import Identifier
+from admin.core.registrations import ACTIVE, Identifier
 from admin.core.settings.scopes import Scope
 from admin.store import active_plans
 from admin.store.keys import KeyedQuery
-from admin.store.registration_tables import KEY, PLACE, keys_of, workflows
+from admin.store.registration_tables import KEY, PLACE, keys_of, launch_plans, workflows
 from admin.store.sql_types import build
 
-#: Workflows, and active launch plans, that are kept: those that were registered last.
+#: Workflows, active launch plans and those without an active version that are kept: those that were registered last.
 _MOST = 20_000
 #: Those that are read at once.
 _CHUNK = 1000
@@ -30,11 +30,12 @@ _RESOURCES_OF = KeyedQuery(_RESOURCES, _KEY_COLUMNS)
 
 
 class Launchable(NamedTuple):
-    """The newest version of a workflow, or the version that an active launch plan runs."""
+    """The newest version of a workflow, or the version that the active version of a launch plan runs, or its newest."""
 
     scope: Scope  #: where the settings of its runs are resolved
     workflow: Identifier
     asked: tuple[AskedAmount, ...]
+    is_active: bool = True  #: False for a launch plan without an active version, whose newest one is run
 
 
 _ById = Mapping[int, Launchable]  #: by the number of the row of a workflow or launch plan
@@ -47,7 +48,8 @@ class KnownLaunchables:
     number: int
     is_complete: bool  #: False where there are more than are kept
     workflows: _ById
-    launch_plans: _ById
+    launch_plans: _ById  #: the active ones
+    inactive_plans: _ById  #: those without an active version
     by_path: Mapping[str, Sequence[Launchable]]  #: those that ask for something, by the path of each scope that applies
 
 
@@ -72,7 +74,9 @@ class Launchables:
         with self._reading:
             known = self._known
             if known is None or known.number > number:  # the database may have been restored, and count again
-                known = KnownLaunchables(number=-1, is_complete=True, workflows={}, launch_plans={}, by_path={})
+                known = KnownLaunchables(
+                    number=-1, is_complete=True, workflows={}, launch_plans={}, inactive_plans={}, by_path={}
+                )
             if known.number != number:
                 known = self._read(connection, number, known)
                 self._known = known
@@ -93,14 +97,18 @@ class Launchables:
 
         workflow_ids = _newest_ids(connection, self._most + 1)
         plan_ids = active_plans.newest_ids(connection, self._most + 1)
+        inactive_ids = _inactive_plan_ids(connection, self._most + 1)
         workflows = load(workflow_ids[: self._most], before.workflows, _newest_workflows)
-        launch_plans = load(plan_ids[: self._most], before.launch_plans, _active_plans)
+        launch_plans = load(plan_ids[: self._most], before.launch_plans, _plans)
+        inactive = load(inactive_ids[: self._most], before.inactive_plans, _plans)
+        inactive = {id: launchable._replace(is_active=False) for id, launchable in inactive.items()}
         return KnownLaunchables(
             number=number,
-            is_complete=max(len(workflow_ids), len(plan_ids)) <= self._most,
+            is_complete=max(len(workflow_ids), len(plan_ids), len(inactive_ids)) <= self._most,
             workflows=workflows,
             launch_plans=launch_plans,
-            by_path=_by_path([*workflows.values(), *launch_plans.values()]),
+            inactive_plans=inactive,
+            by_path=_by_path([*workflows.values(), *launch_plans.values(), *inactive.values()]),
         )
 
 
@@ -109,6 +117,16 @@ def _newest_ids(connection: Connection, limit: int) -> list[int]:
     newest = func.max(workflows.c.id)
     query = select(newest).group_by(*(workflows.c[name] for name in PLACE)).order_by(newest.desc()).limit(limit)
     return list(connection.execute(query).scalars())
+
+
+def _inactive_plan_ids(connection: Connection, limit: int) -> list[int]:
+    """The numbers of the rows with the newest version of each launch plan of which none is active, newest first."""
+    newest, active = func.max(launch_plans.c.id), launch_plans.alias("active").c
+    is_active = exists().where(
+        active.state == literal_column(f"'{ACTIVE}'"), *(active[name] == launch_plans.c[name] for name in PLACE)
+    )
+    query = select(newest).where(~is_active).group_by(*(launch_plans.c[name] for name in PLACE))
+    return list(connection.execute(query.order_by(newest.desc()).limit(limit)).scalars())
 
 
 def resources_of_rows(connection: Connection, ids: Iterable[int]) -> list[tuple[int, Identifier, JsonObject]]:
@@ -130,7 +148,7 @@ def _newest_workflows(connection: Connection, ids: Iterable[int]) -> Iterator[tu
         yield id, Launchable(scope, workflow, asked_amounts({"resources": resources}))
 
 
-def _active_plans(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[int, Launchable]]:
+def _plans(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[int, Launchable]]:
     plans = active_plans.workflows_of_rows(connection, ids)
     resources = _resources_of(connection, {workflow for _, _, workflow in plans})
     for id, plan, workflow in plans:

@@ -80,13 +80,18 @@ class AttributeCalls(KindCalls):
         row = next((row for row in self.list_attributes(kind, **filters) if row.scope == scope), None)
         if row is not None and not provenance:
             return row
-        is_needed = row is not None or not exact
+        is_needed = row is not None or not exact or provenance
         values = self.effective(scope, kind, at=at, provenance=provenance) if is_needed else []
         effective = next(iter(values), None)
         if row is not None:
             return row if effective is None else row.with_origins(effective)
-        if effective is None or effective.is_empty:
-            raise NotFound(f"No {kind.noun} applied at {scope.describe()} then.", name="attribute_not_found")
+        if effective is None or effective.is_empty or exact:
+            deleted_by = effective.deleted_by if effective else None
+            raise NotFound(
+                f"No {kind.noun} applied at {scope.describe()} then.",
+                name="attribute_not_found",
+                details=[{"provenance": deleted_by}] if deleted_by else [],
+            )
         return Attribute.inherited(effective, scope)
 
     def put_attribute(
@@ -168,7 +173,8 @@ class AttributeCalls(KindCalls):
         With `provenance`, each has the revisions that set its levels.
         """
         document = self.effective_document(scope, kind, at=at, provenance=provenance)
-        return [Effective.from_document(value, document.get("revisions")) for value in document["values"]]
+        beside = document.get("revisions"), document.get("deleted_by")
+        return [Effective.from_document(value, *beside) for value in document["values"]]
 
     def effective_document(
         self,
@@ -183,8 +189,9 @@ class AttributeCalls(KindCalls):
         The JSON answer behind `effective`, with the revision it was resolved at.
 
         With `provenance` it has `revisions` too, unless the admin is older: who made each revision that a version in
-        the answer names, when and why, by its number. With `nearest` it has, by the name of each kind that has no value
-        here, the nearest row one scope over, and the command that sets it here.
+        the answer names, when and why, by its number; and `deleted_by`, by the name of each kind whose row stood here,
+        the revision that deleted it. With `nearest` it has, by the name of each kind that no row sets here or above,
+        the nearest row one scope over, and the command that sets it here.
         """
         query: Document = {**scope.document(), **({"resource_type": self.kind(kind).name} if kind is not None else {})}
         query |= {"at": at} if at is not None else {}

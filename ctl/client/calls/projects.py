@@ -13,13 +13,19 @@ from ctl.client.scopes import check_name
 class ProjectCalls(Calls):
     """Part of the client; see `ctl.client.Client`."""
 
-    def projects(self, state: str = "ACTIVE") -> Iterator[Document]:
-        """Projects that are ACTIVE, ARCHIVED, or ALL of them, page by page."""
-        yield from self._pages("projects", "projects", {"state": state})
+    def projects(self, state: str = "ACTIVE", *, provenance: bool = False) -> Iterator[Document]:
+        """
+        Projects that are ACTIVE, ARCHIVED, or ALL of them, page by page.
 
-    def project(self, id: str) -> Document:
-        """One project, archived or not."""
-        return self._read(resource_path("projects", project=id))
+        With `provenance` each has the revisions that made it as it is, unless the admin is older.
+        """
+        query = {"state": state, "provenance": "true" if provenance else None}
+        yield from self._pages("projects", "projects", query, optional=["provenance"])
+
+    def project(self, id: str, *, provenance: bool = False) -> Document:
+        """One project, archived or not; `provenance` is as in `projects`."""
+        query = {"provenance": "true"} if provenance else {}
+        return self._read_as_known(resource_path("projects", project=id), query, "provenance")
 
     def create_project(
         self, id: str, *, message: str | None = None, claimed_by: str | None = None, **fields: Any

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ctl.cli.output import Printer
-from ctl.cli.provenance import as_of, describe_field_origin, describe_fields_revisions, describe_setter
+from ctl.cli.provenance import (
+    as_of,
+    describe_field_origin,
+    describe_fields_revisions,
+    describe_provenance,
+    describe_setter,
+)
 from ctl.cli.session import Session
 from ctl.client.answers import Document, Effective
 from ctl.client.kinds import Kind, built_in
@@ -40,6 +46,8 @@ def opening(session: Session, scope: Scope, chosen: Kind | None, document: Docum
 
     if not value["value"]:
         why = f"{set_by(value['unset'])} takes it away" if value["unset"] else "no level sets one"
+        if deletion := (document.get("deleted_by") or {}).get(kind.name):
+            why += f", and its row there was deleted by {describe_provenance(session.printer, deletion)}"
         return f"{kind.noun} has no value at {scope.describe()}: {why}; {end}"
     text = summary(kind.schema, value["value"])
     return f"{kind.noun} at {scope.describe()} is {text}, set by {set_by(value['origins'])}; {end}"
@@ -66,12 +74,14 @@ def show_values(
     revisions: Mapping[str, Document] | None = None,
     nearest: Mapping[str, Document] | None = None,
     consequences: Mapping[str, Document] | None = None,
+    deleted_by: Mapping[str, Document] | None = None,
 ) -> None:
     """
     What each kind resolves to, with its trail and the revisions that set each level; at a scope if one is given.
 
     Of a single kind at a scope, the opening sentence has its name. `nearest` are the rows of other scopes by the names
-    of the kinds that have no value at this one, `consequences` what happens with values that executions do not follow.
+    of the kinds that no row sets at this one or above, `consequences` what happens with values that executions do not
+    follow, `deleted_by` the revisions that deleted the rows that stood at the scope.
     """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
@@ -86,6 +96,9 @@ def show_values(
             printer.sentence(consequence["message"])
             printer.line()
         steps = [_step_cells(printer, kind, step, revisions, consequence) for step in effective.trail]
+        deletion = (deleted_by or {}).get(kind.name)
+        if deletion and steps:  # the last step is that of the scope itself
+            steps[-1][-1] = f"deleted by {describe_provenance(printer, deletion)}"
         printer.table(["LEVEL", "SCOPE", "VALUE", "EFFECT", "SET BY"], steps)
         printer.line()
         rows = [

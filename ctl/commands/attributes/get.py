@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, all_option, at_option, force_option, option
-from ctl.cli.provenance import describe_field_origin, show_author
+from ctl.cli.output import Printer
+from ctl.cli.provenance import describe_field_origin, describe_provenance, show_author
 from ctl.cli.scopes import place, scope_for
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, Effective
 from ctl.client.errors import InvalidInput, NotFound, NothingSet
 from ctl.client.kinds import Kind
 from ctl.client.scopes import KEYS, Scope, describe_origin
+from ctl.client.words import count
 from ctl.files.attribute_documents import attribute_yaml, flat, sample_yaml
 
 _HELP = """{description}
@@ -94,7 +96,7 @@ def read_value(
         return _read(session, kind, scope, exact, at, with_provenance=with_provenance)
     effective = session.client.effective(scope, kind, at=at, provenance=True)
     if not effective or effective[0].is_empty:
-        raise _nothing(kind, scope, exact=False)
+        raise _nothing(session, kind, scope, False, effective[0].deleted_by if effective else None)
     return effective[0]
 
 
@@ -115,6 +117,7 @@ def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Ef
         here: Document = {"level": scope.level, **scope.document(), "version": value.version}
         leaves = dict(leaf_values(kind.schema, value.payload))
         origins = {path: value.origins.get(path, here) for path in leaves}
+        printer.note(_opening(kind, scope, origins))
         leaf_table(session, scope, leaves, origins, value.revisions or _stamps(value))
 
 
@@ -126,15 +129,24 @@ def _read(
     except NotFound as error:
         if error.name != "attribute_not_found":
             raise
-        raise _nothing(kind, scope, exact) from error
+        raise _nothing(session, kind, scope, exact, _deleted_by(error.details)) from error
 
 
-def _nothing(kind: Kind, scope: Scope, exact: bool) -> NothingSet:
-    if exact:
-        return NothingSet(
-            f"No {kind.noun} is set at {scope.describe()} itself; leave out --exact to see inherited values."
-        )
-    return NothingSet(f"No {kind.noun} is set at {scope.describe()}, nor at any level above it.")
+def _deleted_by(details: Sequence[Document]) -> Document | None:
+    """The revision that deleted the row that stood at a scope, of the details of the error that nothing is set."""
+    return next((detail["provenance"] for detail in details if detail.get("provenance")), None)
+
+
+def _nothing(session: Session, kind: Kind, scope: Scope, exact: bool, deleted_by: Document | None) -> NothingSet:
+    """That nothing is set at a scope, and which revision deleted the row that stood there, if one did."""
+    place = f"No {kind.noun} is set at {scope.describe()}"
+    above = " itself; leave out --exact to see inherited values." if exact else ", nor at any level above it."
+    details = [{"resource_type": kind.name, **scope.document(), "provenance": deleted_by}] if deleted_by else []
+    return NothingSet(f"{place}{above}{_deleted(session.printer, deleted_by)}", details=details)
+
+
+def _deleted(printer: Printer, deleted_by: Document | None) -> str:
+    return f" The row that stood there was deleted by {describe_provenance(printer, deleted_by)}." if deleted_by else ""
 
 
 def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effective) -> None:
@@ -143,9 +155,19 @@ def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effec
     revisions = effective.revisions
     if versions and not revisions:
         revisions = _row_stamps(session, kind, scope, versions[0])
-    if not versions:
-        session.printer.note(f"Nothing is set at {scope.describe()} itself: all of it is inherited.")
+    session.printer.note(f"{_opening(kind, scope, origins)}{_deleted(session.printer, effective.deleted_by)}")
     leaf_table(session, scope, leaves, origins, revisions)
+
+
+def _opening(kind: Kind, scope: Scope, origins: Mapping[str, Document]) -> str:
+    """How many fields of a value are set at a scope itself."""
+    number = sum(Scope.from_document(origin) == scope for origin in origins.values())
+    if not number:
+        return f"Nothing is set at {scope.describe()} itself: all of it is inherited."
+    others = len(origins) - number
+    inherited = f"; {others} more {'is' if others == 1 else 'are'} inherited" if others else ""
+    fields = f"{count(number, 'field')} of {kind.noun} {'is' if number == 1 else 'are'}"
+    return f"{fields} set at {scope.describe()}{inherited}."
 
 
 def effective_leaves(kind: Kind, effective: Effective) -> tuple[dict[str, Any], dict[str, Document]]:
@@ -174,19 +196,23 @@ def watch_value(session: Session, kind: Kind, scope: Scope, *, exact: bool) -> N
     """Print the value, and again whenever it changes."""
     from ctl.cli.watching import watch
 
-    def read() -> Attribute | Effective | None:
+    def read() -> Attribute | Effective | list[Document]:
         try:
             return read_value(session, kind, scope, exact=exact)
-        except NothingSet:
-            return None
+        except NothingSet as nothing:
+            return nothing.details  # whose times do not change, as those in the message do
 
-    def show(value: Attribute | Effective | None, before: Attribute | Effective | None, is_first: bool) -> None:
+    def show(
+        value: Attribute | Effective | list[Document],
+        before: Attribute | Effective | list[Document] | None,
+        is_first: bool,
+    ) -> None:
         if session.printer.format == "yaml":
             session.printer.text("---\n")
         elif session.printer.is_table and not is_first:
             session.printer.line()
-        if value is None:
-            session.printer.note(_nothing(kind, scope, exact).message)
+        if isinstance(value, list):
+            session.printer.note(_nothing(session, kind, scope, exact, _deleted_by(value)).message)
         else:
             show_value(session, kind, scope, value)
 

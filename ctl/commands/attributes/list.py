@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
-from ctl.cli.lists import Listing, choose, typed_choice
+from ctl.cli.lists import Listing, choose, choose_rows, typed_choice
 from ctl.cli.output import Columns, Printer, Time
 from ctl.cli.provenance import describe_provenance, show_author
 from ctl.cli.scopes import scope_filters
@@ -15,6 +15,7 @@ from ctl.client.answers import Attribute, Document
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind
 from ctl.client.schemas import summary
+from ctl.client.scopes import describe_keys
 from ctl.files.attribute_documents import flat
 
 
@@ -29,7 +30,16 @@ def list_rows(session: Session, kind: Kind, flags: Mapping[str, Any], listing: L
         _watch(session, kind, filters)
     else:
         rows = session.client.list_attributes(kind, at=flags["at"], **filters)
-        _print(session, kind, choose(session, rows, flags, listing))
+        if session.printer.is_table:
+            where = f"of {describe_keys(filters)}" if filters else ""
+            noun = f"{kind.noun} row"
+            _print(session, kind, choose_rows(session, rows, flags, listing, noun, where=where, by=_level))
+        else:
+            _print(session, kind, choose(session, rows, flags, listing))
+
+
+def _level(row: Attribute) -> str:
+    return f"at {row.scope.level} level"
 
 
 def _print(session: Session, kind: Kind, rows: Iterable[Attribute]) -> None:

@@ -18,6 +18,7 @@ from ctl.cli.output import Sentence, Time
 from ctl.cli.provenance import describe_provenance, describe_rollback, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
+from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document, RowChange
 from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
@@ -156,10 +157,11 @@ def _find_entries(
 
 
 def _read_entries(pages: Iterator[Document], pruned: list[str]) -> Iterator[Document]:
-    for page in pages:
-        yield from page["entries"]
-        if page.get("not_listed"):
-            pruned.append(str(page["not_listed"]))
+    with named_by_flags():
+        for page in pages:
+            yield from page["entries"]
+            if page.get("not_listed"):
+                pruned.append(str(page["not_listed"]))
 
 
 def _check_definition(session: Session, noun: str, name: str) -> None:

@@ -13,7 +13,7 @@ from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
 from ctl.client.facts import MOST_AHEAD, NOT_BEGUN, OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
 from ctl.client.schemas import leaf_values, show
-from ctl.client.scopes import BEYOND
+from ctl.client.scopes import BEYOND, DEFINITION
 from ctl.client.times import distance, format_duration
 from ctl.client.words import count
 from ctl.commands.executions.options import execution_id
@@ -375,11 +375,10 @@ def _show_received(printer: Printer, explanation: Document) -> None:
     received = explanation.get("received") or []
 
     def source(entry: Document) -> str:
-        if entry.get("origin"):
+        if entry.get("origin") and not entry.get("source"):
             return _place(printer, entry["origin"], explanation)
-        if entry.get("source"):
-            return str(entry["source"])
-        return f"the job itself, over {entry['overrides']}" if entry.get("overrides") else "the job itself"
+        place = str(entry.get("source") or "the job itself")
+        return f"{place}, over {entry['overrides']}" if entry.get("overrides") else place
 
     if received:
         printer.line()
@@ -389,7 +388,8 @@ def _show_received(printer: Printer, explanation: Document) -> None:
 def _place(printer: Printer, origin: Document, explanation: Document) -> str:
     """Where a value comes from, with the revision that set it; never as seen from one scope."""
     if origin.get("level") in BEYOND:
-        return BEYOND[origin["level"]]
+        plan = explanation.get("launch_plan") if origin["level"] == DEFINITION else None
+        return f"launch plan {plan['name']} {plan['version']}" if plan else BEYOND[origin["level"]]
     revisions = explanation.get("revisions") if printer.is_wide else None  # else they stand below, once each
     return rung_origin(origin, describe_origin_revision(printer, origin, revisions))
 

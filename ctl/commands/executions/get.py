@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.lists import PAGE, choose, list_options, more_note, typed_choice
+from ctl.cli.lists import PAGE, choose_rows, list_options, more_note, opening, typed_choice
 from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, require_text, text_option
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
@@ -27,6 +27,7 @@ from ctl.client.executions import (
     parse_state,
 )
 from ctl.client.facts import CAUSES, ORIGINS, SORT_FIELDS
+from ctl.client.scopes import describe_keys
 from ctl.client.selectors import filters, find_field, parse_selector
 from ctl.client.times import parse_time
 from ctl.client.words import listed
@@ -234,11 +235,27 @@ def _asks_for_limits(flags: Mapping[str, Any]) -> bool:
 def _list(session: Session, flags: Mapping[str, Any]) -> None:
     where = selected_scope(session, flags)
     executions, has_more = _find_executions(session, flags, where)
+    if executions and session.printer.is_table:
+        session.printer.note(_opening(executions, where, flags, has_more=has_more))
     _print(session, executions, where, with_limit_scope=_asks_for_limits(flags))
     if has_more:
         session.printer.note(more_note(flags["page"] or 1, flags["limit"] or PAGE))
     elif not executions:
         _explain_absence(session, flags, where)
+
+
+def _opening(
+    executions: Sequence[Execution], where: Mapping[str, str], flags: Mapping[str, Any], *, has_more: bool
+) -> str:
+    """How many executions a page has, and in which phases they are."""
+    return opening(
+        len(executions),
+        "execution",
+        where=f"of {describe_keys(where)}" if where else "",
+        values=(str(execution.phase) for execution in executions),
+        skipped=((flags["page"] or 1) - 1) * (flags["limit"] or PAGE),
+        has_more=has_more,
+    )
 
 
 def _explain_absence(session: Session, flags: Mapping[str, Any], where: Mapping[str, str]) -> None:
@@ -334,7 +351,7 @@ def _details(session: Session, execution: Execution) -> None:
 def get_execution_event(session: Session, name: str, **flags: Any) -> None:
     id = execution_id(session, name)
     events = list(session.client.execution_events(id))
-    chosen_events = list(choose(session, events, flags, EVENT_LISTING))
+    chosen_events = choose_rows(session, events, flags, EVENT_LISTING, "event", where=f"of execution {id}")
     names = (f"execution-event/{id}/{event.get('number', '')}" for event in chosen_events)
     if session.printer.machine_output(names, chosen_events):
         return

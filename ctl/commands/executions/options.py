@@ -28,8 +28,9 @@ from ctl.client.words import count, listed
 SELECTOR = f"""A selector is a list of terms separated by commas, which must all match: FIELD=VALUE, or with
 !=, >, >=, <, <=, contains, in (A;B) and not in (A;B). Fields are {listed(SELECTOR_FIELDS)};
 labels.KEY is a label of the execution. Other names of fields are taken too: {listed(SELECTOR_ALIASES)}.
-Times are written 24h, 7d, 2w or 1y (ago), 2026-03-01 or 2026-03-01T12:00, durations 90s, 5m or 2d. Put a backslash
-before an operator or comma in a value."""
+Times are written 24h, 7d, 2w or 1y (ago), 2026-03-01 or 2026-03-01T12:00; not_before, which lies ahead, +5m (in 5
+minutes) or -5m (5 minutes ago). Durations are written 90s, 5m or 2d. Put a backslash before an operator or comma in a
+value."""
 #: How a scope is named in a flag.
 SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform"
 

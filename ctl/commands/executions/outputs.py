@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
+from ctl.cli.lists import Listing, choose, choose_rows, refuse_choice, typed_choice
 from ctl.cli.options import Argument, domain_option, force_option, project_option, text_option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -56,7 +56,10 @@ def get_output(session: Session, name: str, path: str | None, directory: str | N
         refuse_choice(flags, path)
     id = execution_id(session, name)
     outputs = session.client.execution_outputs(id)
-    chosen = list(choose(session, outputs, flags, _LISTING)) if path is None else [_named(id, path, outputs)]
+    if path is None and directory is None:
+        chosen = choose_rows(session, outputs, flags, _LISTING, "output", where=f"of execution {id}")
+    else:
+        chosen = list(choose(session, outputs, flags, _LISTING)) if path is None else [_named(id, path, outputs)]
     if directory is not None:
         _write(session, id, Path(directory), chosen, is_forced=force)
     elif force:

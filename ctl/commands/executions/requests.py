@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.groups import Command
+from ctl.cli.groups import REST, Command
 from ctl.cli.options import (
     LAUNCH_PLAN_WORDS,
     Argument,
@@ -34,6 +34,7 @@ class RunCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
+        ctx.meta[REST] = args[end:]
         rest = super().parse_args(ctx, args[:end])
         words = args[end + 1 :]
         if end < len(args) and not words and not ctx.resilient_parsing:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, request_size, selected_fields, typed_choice
+from ctl.cli.lists import Listing, choose_rows, request_size, selected_fields, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
 from ctl.cli.output import Columns, Sentence, Time, text_cells
 from ctl.cli.provenance import show_author
@@ -247,7 +247,7 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
             left_out += page.get("left_out") or 0
             yield from page["events"]
 
-    events = list(choose(session, read(), flags, _EVENT_LISTING))
+    events = choose_rows(session, read(), flags, _EVENT_LISTING, "event", where=f"of cluster {name}")
     if left_out:
         session.printer.note(f"{count(left_out, 'report')} of its agent left out: --all shows them.")
     session.printer.show(

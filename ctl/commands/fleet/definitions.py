@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ctl.cli.groups import Command
-from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
+from ctl.cli.lists import Listing, choose_page, opening, refuse_choice, typed_choice
 from ctl.cli.options import MESSAGE, Argument, Option, at_option, definition_completer, dry_run_option
 from ctl.cli.output import Columns, Printer
-from ctl.cli.provenance import describe_provenance
+from ctl.cli.provenance import describe_provenance, describe_state, describe_version
 from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
@@ -69,18 +69,20 @@ def get_definition(noun: FleetNoun) -> Command:
             definition = session.client.definition(noun.name, name)
             if noun.details is not None and session.printer.is_table:
                 switched_by = _switched_by(session.printer, noun, definition)
-                noun.details(session, definition, switched_by, _provenance(session.printer, definition, "definition"))
+                noun.details(session, definition, switched_by, describe_version(session.printer, definition))
             else:
                 if session.printer.is_table and definition.get("summary"):
                     session.printer.note(str(definition["summary"]))
                 show(session, noun, [definition], definition)
             return
-        definitions = list(choose(session, session.client.definitions(noun.name, **filters), flags, listing))
+        page = choose_page(session, session.client.definitions(noun.name, **filters), flags, listing)
+        definitions = list(page.rows)
         nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."
         is_chosen = any(filters.values()) or typed_choice(flags)
         empty = f"No {nouns} match." if is_chosen else f"No {nouns} yet: {make}"
-        if definitions and session.printer.is_table and (sentence := noun.summary(definitions)):
-            session.printer.note(sentence)
+        if definitions and session.printer.is_table:
+            number = opening(len(definitions), noun.name, skipped=page.skipped, has_more=page.has_more)
+            session.printer.note(noun.summary(definitions) or number)
         show(session, noun, definitions, definitions, empty=empty)
 
     return Command(
@@ -111,6 +113,8 @@ def _show_past(session: Session, noun: FleetNoun, name: str | None, flags: Flags
         raise InvalidInput(f"--at shows definitions of the past, {typed} is about what there is now: keep one.")
     definitions = list(session.client.definitions_at(noun.name, flags["at"], name=name))
     printer = session.printer
+    if definitions and printer.is_table:
+        printer.note(opening(len(definitions), noun.name, where=f"as of revision {flags['at']}"))
     printer.show(
         (f"{noun.name}/{definition['name']}" for definition in definitions),
         definitions,
@@ -232,17 +236,11 @@ def show(session: Session, noun: FleetNoun, definitions: list[Document], documen
     columns: Columns = {**noun.columns}
     if noun.states:
         columns = {**columns, "SWITCHED BY": lambda definition: _switched_by(printer, noun, definition)}
-    defined_by: Columns = {"DEFINED BY": lambda definition: _provenance(printer, definition, "definition")}
+    defined_by: Columns = {"DEFINED BY": lambda definition: describe_version(printer, definition)}
     printer.show(names, definitions, document, columns, {**noun.wide_columns, **defined_by}, empty=empty)
-
-
-def _provenance(printer: Printer, definition: Document, state: str) -> str:
-    """What set it: `revision 5, anonymous (says ana), 3 d 4 h ago`; empty where that is not known."""
-    provenance = (definition.get("provenance") or {}).get(state)
-    return describe_provenance(printer, provenance) if provenance else ""
 
 
 def _switched_by(printer: Printer, noun: FleetNoun, definition: Document) -> str:
     """What set its states: `draining: event 7, anonymous (says otto), 3 d 4 h ago, 'new disks'`."""
-    shown = {text: state for state in reversed(noun.states) if (text := _provenance(printer, definition, state))}
+    shown = {text: state for state in reversed(noun.states) if (text := describe_state(printer, definition, state))}
     return "; ".join(f"{state}: {text}" for text, state in reversed(shown.items()))

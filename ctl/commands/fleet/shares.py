@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from ctl.cli.output import Columns
 from ctl.cli.session import Session
+from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document
 from ctl.client.times import parse_time
 
@@ -16,11 +17,12 @@ _ROUTES = {"cluster": "named", "label": "by label", "pool": "by another pool", "
 def show_shares(session: Session, name: str, since: str | None, until: str | None) -> None:
     """Print the shares of a pool in the output format in use."""
     now, printer = datetime.now(UTC), session.printer
-    shares = session.client.pool_shares(
-        name,
-        after=parse_time(since, "--since", now=now) if since else None,
-        before=parse_time(until, "--until", now=now, is_end=True) if until else None,
-    )
+    with named_by_flags():
+        shares = session.client.pool_shares(
+            name,
+            after=parse_time(since, "--since", now=now) if since else None,
+            before=parse_time(until, "--until", now=now, is_end=True) if until else None,
+        )
     if printer.machine_output([f"pool/{name}"], shares):
         return
     printer.sentence(str(shares.get("summary") or f"pool {name}, strategy {shares.get('strategy')}"))

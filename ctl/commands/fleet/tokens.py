@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, typed_choice
+from ctl.cli.lists import Listing, choose_rows, typed_choice
 from ctl.cli.options import Argument, definition_completer, force_option, text_option
 from ctl.cli.output import Time
 from ctl.cli.prompts import confirm, is_terminal
@@ -31,7 +31,7 @@ A cluster without a live token can register again. To replace a token without a 
 
 
 _TOKEN_FIELDS = ("prefix", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
-_LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS})
+_LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS}, ahead=("expires_at",))
 _CLUSTER = Argument("cluster", explanation="Name of the cluster.", shell_complete=definition_completer("cluster"))
 
 
@@ -41,7 +41,10 @@ _CLUSTER = Argument("cluster", explanation="Name of the cluster.", shell_complet
     examples=["rainbowctl get token a", "rainbowctl get tokens a -o json"],
 )
 def get_token(session: Session, cluster: str, **flags: Any) -> None:
-    tokens = list(choose(session, session.client.cluster_tokens(cluster), flags, _LISTING))
+    where = f"of cluster {cluster}"
+    tokens = choose_rows(
+        session, session.client.cluster_tokens(cluster), flags, _LISTING, "token", where=where, by="state"
+    )
     empty = f"Cluster {cluster} has no tokens: its agent has not registered."
     if typed_choice(flags):
         empty = "No tokens match."

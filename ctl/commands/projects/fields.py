@@ -10,12 +10,13 @@ import click
 from ctl.cli.options import MESSAGE, Argument, Option, completer, force_option, option, project_option
 from ctl.cli.options import dry_run_option as dry_run
 from ctl.cli.output import Columns, Time
+from ctl.cli.provenance import describe_state, describe_version
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.words import did_you_mean, parse_pair
 from ctl.client.yaml_files import Problem
-from ctl.files.projects import FILE_SCHEMA
+from ctl.files.projects import FILE_SCHEMA, PROVENANCE
 
 
 def project_parameters(which: str, dry_run_help: str) -> list[click.Parameter]:
@@ -60,10 +61,15 @@ def one_id(named: Mapping[str, str | None]) -> str | None:
     return next(iter(ids.values()), None)
 
 
-def read_project(session: Session, id: str) -> Document:
+def with_provenance(session: Session) -> bool:
+    """Whether what is printed tells who made a project as it is; a file made of YAML is not to have it."""
+    return session.printer.format in ("table", "wide", "json")
+
+
+def read_project(session: Session, id: str, *, provenance: bool = False) -> Document:
     """One project; where there is none, an error that names the closest."""
     try:
-        return session.client.project(id)
+        return session.client.project(id, provenance=provenance)
     except NotFound as error:
         ids = [str(project["id"]) for project in session.client.projects("ALL")]
         raise NotFound(
@@ -103,7 +109,7 @@ def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
 
     if flag_fields(flags):
         raise InvalidInput("--file holds the whole project: leave out the other flags, or the file.")
-    source, document, positions = read_document(str(flags["file"]), FILE_SCHEMA)
+    source, document, positions = read_document(str(flags["file"]), FILE_SCHEMA, ignored=PROVENANCE)
     empty = [key for key in ("id", "state") if document.get(key) == ""]
     if empty:
         line, column = positions[empty[0]]
@@ -113,8 +119,12 @@ def file_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def print_projects(session: Session, projects: list[Document], document: Any, *, empty: str = "") -> None:
     """Projects as a table, or the document unchanged."""
+    printer = session.printer
     names = (f"project/{project['id']}" for project in projects)
-    session.printer.show(names, projects, document, _COLUMNS, _WIDE, empty=empty)
+    columns, wide = {**_COLUMNS}, {**_WIDE, "CHANGED BY": lambda project: describe_version(printer, project)}
+    if any(project.get("state") == "ARCHIVED" for project in projects):
+        columns |= {"ARCHIVED BY": lambda project: describe_state(printer, project, "archived")}
+    printer.show(names, projects, document, columns, wide, empty=empty)
 
 
 def _labels(project: Document) -> str:

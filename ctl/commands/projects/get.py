@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ctl.cli.groups import command
-from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
+from ctl.cli.lists import Listing, choose_rows, refuse_choice, typed_choice
 from ctl.cli.options import Option, project_option
 from ctl.cli.session import Session
-from ctl.commands.projects.fields import id_argument, one_id, print_projects, read_project
+from ctl.commands.projects.fields import id_argument, one_id, print_projects, read_project, with_provenance
 
 _FIELDS = ("id", "name", "description", "state", "created_at", "updated_at")
 _LISTING = Listing(
@@ -38,10 +38,12 @@ def get_project(session: Session, project: str | None, all_states: bool, **flags
     typed = one_id({"the argument": project, "-p": session.typed.get("project")})
     if typed is not None:
         refuse_choice(flags, typed)
-        shown_project = read_project(session, typed)
+        shown_project = read_project(session, typed, provenance=with_provenance(session))
         print_projects(session, [shown_project], shown_project)
         return
-    projects = list(choose(session, session.client.projects("ALL" if all_states else "ACTIVE"), flags, _LISTING))
+    state = "ALL" if all_states else "ACTIVE"
+    listed = session.client.projects(state, provenance=with_provenance(session))
+    projects = choose_rows(session, listed, flags, _LISTING, "project", by="state")
     empty = "There are no projects yet: `rainbowctl create project --id ID` creates one."
     if typed_choice(flags):
         empty = "No projects match; -A looks among archived ones too."

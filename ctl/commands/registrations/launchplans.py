@@ -110,6 +110,7 @@ _READING = Reading(
     sample=_sample,
     listing=_LISTING,
     wide_columns={"INPUTS": _inputs, "CREATED BY": REGISTERED["CREATED BY"], "WHY": REGISTERED["WHY"], **_STATE_SET},
+    counted_by="state",
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ctl.cli.lists import Listing, choose, refuse_choice, typed_choice
+from ctl.cli.lists import Listing, choose_rows, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, domain_option, force_option, option, project_option
 from ctl.cli.output import Columns, Field, Sentence, Time, id_part
 from ctl.cli.provenance import show_author
@@ -38,6 +38,7 @@ class Reading:
     sample: Callable[[Session, Document], Sample]
     listing: Listing
     wide_columns: Columns | None = None  #: of the list of names, with `-o wide`
+    counted_by: Field | None = None  #: by what the sentence before a list counts
 
     def run(self, session: Session, name: str | None, flags: Flags, **filters: str | None) -> None:
         """Show the names, the versions of one name, or one version; or write a file to run it."""
@@ -45,7 +46,8 @@ class Reading:
         project, domain = project_domain(session)
         if name is None:
             registered = session.client.registered(self.noun, project, domain, **filters)
-            documents = list(choose(session, registered, flags, self.listing))
+            where, by = f"in project {project}, domain {domain}", self.counted_by
+            documents = choose_rows(session, registered, flags, self.listing, self.title, where=where, by=by)
             empty = (
                 f"No {self.title} is registered in project {project}, domain {domain}: `rainbowctl register files` "
                 "does that."
@@ -56,7 +58,9 @@ class Reading:
             return
         version = _chosen_version(flags)
         if version is None and not flags["exec_file"]:
-            documents = list(choose(session, self._versions(session, project, domain, name), flags, self.listing))
+            versions = self._versions(session, project, domain, name)
+            where = f"of {self.title} {name}"
+            documents = choose_rows(session, versions, flags, self.listing, "version", where=where, by=self.counted_by)
             self._show(session, documents, documents, self.version_columns, empty="No version matches.")
             return
         refuse_choice(flags, f"{name} version {version or LATEST}")

@@ -46,6 +46,10 @@ def parsed(text: str) -> list[tuple[str, str, tuple[Any, ...]]]:
         ("gte(duration,1.5s)", [("gte", "duration", (1.5,))]),
         ("gt(duration,1h30m)+lt(duration,2w)", [("gt", "duration", (5400.0,)), ("lt", "duration", (1209600.0,))]),
         ("gt(created_at,7d)", [("gt", "created_at", (NOW - timedelta(days=7),))]),
+        ("gt(created_at,-7d)", [("gt", "created_at", (NOW - timedelta(days=7),))]),
+        ("lt(not_before,+5m)", [("lt", "not_before", (NOW + timedelta(minutes=5),))]),
+        ("gt(not_before,-1h30m)", [("gt", "not_before", (NOW - timedelta(minutes=90),))]),
+        ("gt(next_attempt,2026-03-02)", [("gt", "not_before", (datetime(2026, 3, 2, tzinfo=UTC),))]),
         ("lt(started_at,100y)", [("lt", "started_at", (NOW - timedelta(days=36500),))]),
         ("ne(created_by,anonymous (says x))", [("ne", "created_by", ("anonymous (says x)",))]),
         (
@@ -162,3 +166,10 @@ def test_an_unknown_cause_is_refused_with_the_closest_one() -> None:
 def test_what_cannot_have_ended_before_a_time_is_known(text: str, expected: bool) -> None:
     time = datetime(2026, 3, 1, tzinfo=UTC)
     assert may_select_ended_before(parse_filters(text, NOW), time) is expected
+
+
+def test_a_span_of_a_time_ahead_needs_a_sign() -> None:
+    with pytest.raises(Invalid, match=r"'5m' may be ahead or past: write \+5m for in 5m, or -5m for 5m ago\."):
+        parse_filters("lt(not_before,5m)", NOW)
+    with pytest.raises(Invalid, match="is longer than the calendar"):
+        parse_filters("lt(not_before,+9999999d)", NOW)

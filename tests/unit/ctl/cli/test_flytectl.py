@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import click
@@ -189,3 +190,41 @@ def test_gos_spellings_work_before_the_verb_and_after_the_noun(capsys: pytest.Ca
     assert run(["config", "get-contexts", "--filter.asc=true", "--no-headers=false", "-o=yaml"]) == 0
     assert run(["config", "view", "--show-origin=perhaps"]) == 2
     assert "does not take a value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("create execution --name x", "create execution x"),
+        (
+            "create execution -p p --name=x -- python train.py --name y",
+            "create execution -p p x -- python train.py --name y",
+        ),
+        ("get execution -A --name 'a b'", "get execution -A 'a b'"),
+        ("delete execution --name x --force", "delete execution x --force"),
+        ("explain execution -p p --name x", "explain execution -p p x"),
+        ("get cluster --name", "get cluster NAME"),
+        ("get cluster --cluster a", "get cluster a"),
+        ("get pools --id a", "get pools a"),
+        ("cordon --cluster a", "cordon a"),
+        ("get token --cluster a", "get token a"),
+        ("get project --id a", "get project a"),
+        ("get workflow --name fit --latest", "get workflow fit --latest"),
+        ("logs --name x -f", "logs x -f"),
+    ],
+)
+def test_a_flag_that_is_an_argument_is_answered_with_what_to_type(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(shlex.split(typed)) == 2
+    message = capsys.readouterr().err
+    assert f" is an argument. Write `rainbowctl {meant}`." in message
+    assert "No such option" not in message
+
+
+@pytest.mark.parametrize(
+    "typed", ["get domain --colour", "get execution-cluster-label -d a --name x", "get kind --name x"]
+)
+def test_a_flag_that_is_no_argument_is_unknown(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(shlex.split(typed)) == 2
+    assert "No such option" in capsys.readouterr().err

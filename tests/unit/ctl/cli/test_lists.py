@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from ctl.cli.lists import Listing, choose, request_size, selected_fields
+from ctl.cli.lists import Listing, choose, opening, request_size, selected_fields
 from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 
@@ -87,6 +88,27 @@ def test_a_limit_cuts_and_the_next_page_goes_on(capsys: pytest.CaptureFixture[st
     assert chosen(limit=2, page=2) == "c"
     assert chosen(page=2) == ""
     assert capsys.readouterr().err == ""
+
+
+def test_a_span_of_a_time_ahead_needs_a_sign() -> None:
+    listing = Listing(fields={"name": "name", "expires_at": "expires_at"}, ahead=("expires_at",))
+    rows = [{"name": "soon", "expires_at": (datetime.now(UTC) + timedelta(minutes=5)).isoformat()}, {"name": "never"}]
+
+    def names(selector: str) -> list[str]:
+        return [row["name"] for row in choose(Session(), rows, NO_FLAGS | {"selector": selector}, listing)]
+
+    assert names("expires_at<+10m") == ["soon"]
+    assert names("expires_at<+1m") == names("expires_at<-1m") == []
+    with pytest.raises(InvalidInput, match=r"write \+10m for in 10m, or -10m for 10m ago"):
+        names("expires_at<10m")
+
+
+def test_a_list_in_one_sentence() -> None:
+    assert opening(1, "launch plan") == "1 launch plan."
+    assert opening(3, "project", values=["ACTIVE", "ARCHIVED", "ACTIVE"]) == "3 projects: 2 ACTIVE, 1 ARCHIVED."
+    assert opening(2, "event", where="of cluster a", has_more=True) == "The first 2 events of cluster a."
+    assert opening(2, "launch plan", skipped=2, has_more=True) == "Launch plans 3 to 4."
+    assert opening(1, "key", skipped=2) == "Key 3."
 
 
 def test_a_list_with_a_limit_of_its_own_shows_no_more_unless_asked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,54 @@
+"""The provenance of warnings: which revisions set what they are about, and who made these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.definitions import FleetKind
+from admin.core.provenance import Named
+from admin.core.settings.field_revisions import RowVersion
+from admin.core.settings.warnings import Warning
+from admin.services.context import Context
+from admin.services.field_provenance import MOST_ROWS, find_field_provenance
+from admin.store import fleet
+
+
+def with_setters(
+    context: Context, connection: Connection, warnings: Sequence[Warning], limit: int | None
+) -> list[Warning]:
+    """Warnings that say which revision set the field or the definition that each is about, as far as that is known.
+
+    Of more rows than `limit`, or than are looked at without one, it is the revision that changed the row last.
+    """
+    versions = _definition_versions(connection, warnings)
+    rows = {row for warning in warnings if (row := _row_of(warning)) is not None}
+    set_by = find_field_provenance(context, connection, rows, versions.values(), most_rows=limit or MOST_ROWS)
+    explained = []
+    for warning in warnings:
+        row, number, set_before = _row_of(warning), versions.get((warning.kind, warning.name)), None
+        if row is not None:
+            row_fields = set_by.fields.get(row)
+            number = row.version
+            if row_fields is not None:
+                number = row_fields.revisions.get(warning.field, row.version)
+                set_before = None if warning.field in row_fields.revisions else row_fields.set_before
+        provenance = set_by.provenance.get(number or 0)
+        explained.append(replace(warning, set_by=provenance, set_before=set_before))
+    return explained
+
+
+def _row_of(warning: Warning) -> RowVersion | None:
+    return RowVersion(warning.kind, warning.scope, warning.version) if warning.version else None
+
+
+def _definition_versions(connection: Connection, warnings: Sequence[Warning]) -> Mapping[Named, int]:
+    """The versions of the clusters, pools and labels that warnings are about, by kind and name."""
+    kinds = {kind.value: kind for kind in FleetKind}
+    keys = {(kinds[warning.kind], warning.name) for warning in warnings if warning.name and warning.kind in kinds}
+    definitions = fleet.get_definitions(connection, keys) if keys else {}
+    return {
+        (kind.value, name): definition.version for (kind, name), definition in definitions.items() if definition.version
+    }
