@@ -104,7 +104,7 @@ def view_status(
         time_limit=limits.time_limit,
         queueing_budget=limits.queueing_budget(now),
         no_other=_why_no_other(execution),
-        times=_times(execution, attempts, silence, now),
+        times=times_of(execution, attempts, silence, now),
         duration=execution.duration,
         late=_late(execution, attempts),
         has_started=execution.started_at is not None,
@@ -191,7 +191,7 @@ def _start(connection: Connection, execution: Execution, position: int, now: dat
     return find_start(execution.cluster or "", position, held, waiting, now, backing_off)
 
 
-def _times(execution: Execution, attempts: AttemptList, silence: SilenceView | None, now: datetime) -> Times | None:
+def times_of(execution: Execution, attempts: AttemptList, silence: SilenceView | None, now: datetime) -> Times | None:
     """How its time was spent; None where not all of its attempts are recorded."""
     if attempts.unrecorded:
         return None

@@ -138,12 +138,26 @@ def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, pr
     answer = json.loads(shell.ok(f"{compare} -o json"))
     path = f"executions/{project}/development/one/comparison"
     assert shell.rest("GET", f"{path}?other_name=two") == answer
-    head, table = shell.ok(compare).split("\n\n")
-    summary, first, second = head.splitlines()
-    assert summary.startswith(f"1 field differs, {answer['equal']} equal: first is execution {project}/development/one")
+    head, facts, same, summary, table = shell.ok(compare).split("\n\n")
+    opening, first, second = head.splitlines()
+    assert opening == answer["message"]
+    assert opening.startswith("'one' is QUEUED; 'two' is QUEUED. They differ in placement (rung, said by, ")
+    header, *rows = (re.split(" {2,}", line) for line in facts.splitlines())
+    assert header == ["PART", "FACT", "FIRST", "SECOND"]
+    different = [fact for fact in answer["facts"] if not fact["equal"]]
+    assert [row[1].replace(" ", "_") for row in rows] == [fact["field"] for fact in different]
+    assert ["placement", "cluster", "north", "east"] in rows
+    assert ["placement", "said by", f"project-domain {project}/development", "the request"] in rows
+    for fact in answer["facts"]:
+        assert not fact["equal"] or f"{fact['field'].replace('_', ' ')} " in same
+    assert "created by anonymous" in same
+    assert summary.startswith(
+        f"Settings: 1 field differs, {answer['equal']} equal: first is execution {project}/development/one"
+    )
     chosen = r"decision 1, \d+ s ago: Cluster '(north|east)' was chosen[^.]*\."
     rule = rf"Label 'arctic' at project-domain {project}/development decides\."
-    assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule}", first)
+    set_by = rf"Set by project-domain {project}/development \(revision \d+, anonymous[^.]*\)\."
+    assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule} {set_by}", first)
     rule = rf"Pool 'first' in the request outranks label 'arctic' at project-domain {project}/development\."
     assert re.fullmatch(rf"second  cluster east \(pool first, strategy spill\), {chosen} {rule}", second)
     header, row = (re.split(" {2,}", line) for line in table.splitlines())
