@@ -158,6 +158,21 @@ def begun_apart(
     return _begun(connection, clusters, {state: STATE_EVENTS[state][:1] for state in clusters}, until)
 
 
+def switches_of(connection: Connection, state: str, names: Iterable[str], until: datetime) -> list[ClusterEvent]:
+    """The newest events up to a time that began or ended a state of some clusters, newest first."""
+    types = (*STATE_EVENTS[state], *END_EVENTS[state])
+    query = select(cluster_events).where(
+        cluster_events.c.cluster.in_(list(names)), cluster_events.c.type.in_(types), cluster_events.c.at <= until
+    )
+    # The sum keeps databases from walking back over all events, as below.
+    rows = connection.execute(query.order_by((cluster_events.c.number + 0).desc()).limit(_MOST_SWITCHES))
+    return [ClusterEvent(**row._mapping) for row in rows]
+
+
+#: Events that answers about many decisions look at.
+_MOST_SWITCHES = 1000
+
+
 def _begun(
     connection: Connection, clusters: Mapping[str, Sequence[str]], begins: Mapping[str, Sequence[str]], until: datetime
 ) -> dict[tuple[str, str], Provenance]:

@@ -268,6 +268,7 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
         "BESIDE THE POOL",
     ]
     [instead] = shares["clusters"][1]["instead_of"]
+    [cordon] = instead.pop("switched_by")
     assert instead == {"cluster": "east", "reason": "cordoned", "count": 6 - shares["clusters"][1]["by_strategy"]}
     assert rows == [
         ["east", "3", "75.0%", "0", "2 to 6", "0.0%", "0", "-", "-"],
@@ -278,7 +279,8 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
         ],
     ]
     assert [line.partition(":")[0] for line in why.splitlines()[:2]] == ["east", "local"]
-    assert f"{instead['count']} of them went elsewhere since it was cordoned" in why
+    by = rf"\(event {cordon['event']}, anonymous[^,]*, \d+ m?s ago\)"
+    assert re.search(rf"{instead['count']} of them went elsewhere since it was cordoned {by}", " ".join(why.split()))
     shell.ok("rainbowctl update pool both --addMember new --removeMember east -m 'east is sold'", LOGNAME="ana")
     changed = json.loads(shell.ok("rainbowctl get pool both --shares -o json"))
     assert [(cluster["cluster"], "joined" in cluster, "left" in cluster) for cluster in changed["clusters"]] == [
@@ -287,7 +289,10 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
         ("east", False, True),
     ]
     text = " ".join(shell.ok("rainbowctl get pool both --shares").split())
-    assert " Since the window began, new joined it and east left it. created " in text
+    assert " Since the window began, new joined it and east left it. Shares are promised by the members " in text
+    [change] = changed["changes"]
+    assert change["change"] == "weight of east 3 -> none; weight of new none -> 1"
+    assert f"'east is sold' ({change['change']}). created " in text
     revision = changed["clusters"][1]["joined"]["revision"]
     for verb in ("joined", "left"):
         assert re.search(
