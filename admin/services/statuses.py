@@ -87,6 +87,10 @@ def view_status(
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not is_backing_off and (obstacle is None or obstacle.filter == ROOM.name)
     drain = find_drain(context, connection, execution)
+    obstacles = None
+    if is_nowhere or is_backing_off:
+        # What is in back-off needs room only when its time has come.
+        obstacles = find_obstacles(context, connection, execution, attempts.declines, needs_room=not is_backing_off)
     circumstances = Circumstances(
         phase=phase,
         since=phase_began_at(execution),
@@ -112,12 +116,8 @@ def view_status(
         obstacle=obstacle,
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(connection, execution, position, now) if position is not None and takes_work else None,
-        obstacles=(
-            # What is in back-off needs room only when its time has come.
-            find_obstacles(context, connection, execution, attempts.declines, needs_room=not is_backing_off)
-            if is_nowhere or is_backing_off
-            else None
-        ),
+        obstacles=obstacles and obstacles.message,
+        triggers=obstacles.triggers if obstacles is not None else "",
         drain=drain,
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,

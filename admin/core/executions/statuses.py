@@ -64,6 +64,7 @@ class Circumstances:
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
+    triggers: str = ""  #: when it is decided again, where no cluster would take it now
     start: Start | None = None  #: when it starts, where its cluster takes work
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
@@ -209,7 +210,7 @@ class Circumstances:
             trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
                 trigger = "any moment now" if self.reason == UNDECIDED else "when the fleet changes"
-            step = f"It is decided again {trigger}."
+            step = f"It is decided again {self.triggers or trigger}."
         elif self.position is None:
             return f"The agent of {self.cluster} reports that it runs, or gives it back.", None
         elif self.obstacle is not None and self.obstacle.filter == EXPECTED.name:
@@ -218,8 +219,8 @@ class Circumstances:
             step = f"{taken} It is decided again when {room}the fleet changes."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             step = f"The agent of {self.cluster} takes it when it has room."
-        else:
-            step = "It is decided again when the fleet changes."
+        else:  # it may not stay there, and the next round moves it
+            step = "It is decided again any moment now."
         if self.queue_deadline is not None:
             budget = f" (its queueing budget is {self.queueing_budget})" if self.queueing_budget else ""
             step += f" If it still waits, it is TIMED_OUT {show_due(self.queue_deadline, now)}{budget}."

@@ -155,7 +155,12 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         (replace(WAITS, obstacle=FULL), "The agent of birch takes it when it has room.", None),
         (
             replace(WAITS, obstacle=Verdict("cordoned", False, "is cordoned")),
-            "It is decided again when the fleet changes.",
+            "It is decided again any moment now.",
+            None,
+        ),
+        (
+            replace(NO_CLUSTER, triggers="when 'birch' is uncordoned, or the fleet changes otherwise"),
+            "It is decided again when 'birch' is uncordoned, or the fleet changes otherwise.",
             None,
         ),
         (NO_CLUSTER, "It is decided again when something ends at one of these clusters, or the fleet changes.", None),
