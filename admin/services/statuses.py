@@ -166,9 +166,11 @@ def _why_no_other(execution: Execution) -> str:
     """Why no other attempt follows one that has ended without success, and who set the policy; "" for all others."""
     is_drained = execution.reason == DRAINED
     has_failed = execution.phase in (Phase.FAILED.value, Phase.TIMED_OUT.value)
-    if execution.started_at is None or not (has_failed or (is_drained and Phase(execution.phase).is_finished)):
+    is_lost = execution.reason == CLUSTER_LOST
+    is_ended = has_failed or ((is_drained or is_lost) and Phase(execution.phase).is_finished)
+    if execution.started_at is None or not is_ended:
         return ""
-    outcome = CLUSTER_LOST if is_drained or execution.reason == CLUSTER_LOST else execution.phase
+    outcome = CLUSTER_LOST if is_drained or is_lost else execution.phase
     policy = execution.content.get("retry")
     retries = Retries.of(policy)
     why = retries.why_no_other(attempt_number(execution), outcome, is_drained=is_drained)

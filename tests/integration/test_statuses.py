@@ -213,6 +213,21 @@ def test_a_run_whose_clusters_are_all_off_says_what_must_happen_to_which(
     assert execution(agent.client, "waits", agent.project)["cluster"] == silent.cluster
 
 
+def test_a_run_whose_time_limit_is_over_at_a_silent_cluster_says_so(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "limited", job={"command": ["true"], "resources": {"duration": "60s"}})
+    agent.start()
+    clock.advance(40)
+    judge_health(context)
+    assert "time limit" not in message(agent, "limited")
+    over = show_time(clock() + timedelta(seconds=20))
+    clock.advance(40)
+    text = message(agent, "limited")
+    assert text.startswith(f"RUNNING on birch for 1 min 20 s: Its time limit was over at {over} (60s, ")
+    assert "): its cluster was to end it, and nobody has confirmed that it has. Cluster 'birch' has been silent" in text
+
+
 def test_a_run_whose_pool_is_gone_waits_until_it_is_defined_again(agent: PlayedAgent, context: Context) -> None:
     name = f"brief-{agent.project}"
     put_pool(agent.client, name, [agent.cluster])

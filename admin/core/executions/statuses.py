@@ -15,7 +15,7 @@ from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import show_name, split_name
-from admin.core.times import show_due, show_duration
+from admin.core.times import show_due, show_duration, show_time
 
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
 
@@ -109,7 +109,7 @@ class Circumstances:
         if self.phase is Phase.QUEUED:
             return self._queued(age, now)
         if self.phase is Phase.RUNNING:
-            return f"RUNNING{self._where} for {age}{self._of}: {self.silence or f'{self.route}.'}"
+            return f"RUNNING{self._where} for {age}{self._of}: {self._silence(now) or f'{self.route}.'}"
         if self.phase is Phase.ABORTING:
             return f"ABORTING{self._where} for {age}{self._by}: {self._reason}"
         if self.phase is Phase.SUCCEEDED:
@@ -118,6 +118,14 @@ class Circumstances:
         if self.phase is Phase.ABORTED:
             return f"ABORTED{self._where} {age} ago{self._by}{self._late}: {self._end}"
         return f"{self.phase.value}{self._where} {age} ago{self._of}{self._late}: {self._end}"
+
+    def _silence(self, now: datetime) -> str:
+        """What is to be said of its cluster if that is silent, and of a time limit that is over meanwhile."""
+        if self.silence is None or self.ends_at is None or self.ends_at > now:
+            return self.silence or ""
+        set_by = f" ({self.time_limit})" if self.time_limit else ""
+        over = f"Its time limit was over at {show_time(self.ends_at)}{set_by}"
+        return f"{over}: its cluster was to end it, and nobody has confirmed that it has. {self.silence}"
 
     @property
     def _late(self) -> str:
