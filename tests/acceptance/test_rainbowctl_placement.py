@@ -239,11 +239,17 @@ def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, p
     assert done.err == f"{opening}\n"
     assert shell.ok(f"PYTHONUNBUFFERED=1 {redecide} --dryRun 2>&1").startswith(opening)
     assert "use --force" in shell.refused(2, redecide)
-    done = shell.run(f"{redecide} --force")
+    done = shell.run(f"{redecide} --force", LOGNAME="ana")
     assert (done.status, done.err) == (0, "Decided 1 execution again; 1 moved.\n")
+    events = json.loads(shell.ok(f"rainbowctl get execution-event waits {here} -o json"))
+    assert events == shell.rest("GET", f"executions/{project}/development/waits/events")["events"]
+    assert (events[-1]["type"], events[-1]["author"], events[-1]["claimed_by"]) == ("DECIDED", "anonymous", "ana")
+    *_, last = shell.ok(f"rainbowctl get execution-event waits {here}").splitlines()
+    assert last.endswith("anonymous (says ana)")
     assert shell.rest("GET", f"executions/{project}/development/waits")["cluster"] == "east"
     out = shell.ok(f"rainbowctl explain execution waits {here}")
     assert any(block.startswith("DECISION") for block in out.split("\n\n"))
+    assert "(asked to decide again by anonymous (says ana))" in out
     assert shell.run(f"{redecide} --force").err == "0 waiting executions match, none would move. Nothing to decide.\n"
 
 
