@@ -122,6 +122,11 @@ def was_silent_before_drain(
     return event is not None and event.at - since >= silent
 
 
+def give_up_command(execution: Execution) -> str:
+    """The command by which an operator gives up an execution at a silent cluster."""
+    return f"rainbowctl delete execution {execution.key} --giveUp"
+
+
 def find_drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:
     """The drain of the cluster whose agent has an execution."""
     name = execution.cluster
@@ -172,5 +177,5 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
         is_lost=last.is_lost,
         drain=find_drain(context, connection, execution),
         deleted="" if deleted is None else deleted.describe(context.clock()),
-        command=f"rainbowctl delete execution {execution.key} --giveUp",
+        command=give_up_command(execution),
     )

@@ -191,6 +191,15 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     )
     [answer] = json.loads(shell.ok(f"rainbowctl delete execution e {HERE} -o json"))
     assert answer["message"].startswith(unconfirmed)
+    dry = shell.run(f"rainbowctl delete execution e {HERE} --dryRun -o json")
+    [answer] = json.loads(dry.out)
+    assert shell.rest("DELETE", "executions/flytesnacks/development/e?dry_run=true") == answer
+    assert answer["silent_since"] == shell.rest("GET", "clusters/local")["last_sync_at"]
+    remedy = "`rainbowctl delete execution flytesnacks/development/e --giveUp` ends it without the agent"
+    assert remedy in answer["message"]
+    dry = shell.run(f"rainbowctl delete execution e {HERE} --dryRun")
+    assert f"it is being ended already. {unconfirmed}" in dry.err
+    assert f" ago. Wait, or give it up: {remedy}" in dry.err
     message = shell.ok(f"rainbowctl get execution {HERE} -o wide")
     assert message.count(unconfirmed) == 1
     assert f". {unconfirmed}" in message

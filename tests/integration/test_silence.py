@@ -10,6 +10,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.times import show_time
 from admin.services.clocks import accept_clock, follow_clock
 from admin.services.context import Context
 from admin.services.evictions import evict_from_lost, judge_health
@@ -320,10 +321,18 @@ def test_a_dry_run_says_what_ending_or_giving_up_does(agent: PlayedAgent, contex
     ok(end(agent, "aborted", cause="enough"))
     assert preview(agent, "aborted") == ("ABORTING", False, None, None)
     pass_time(context, clock, LOST + 1)
-    assert preview(agent, "runs") == ("RUNNING", True, "ABORTING", shown(agent, "runs")["silence"])
+    notes = {name: shown(agent, name)["silence"] for name in ("runs", "aborted")}
+    since = show_time(clock() - timedelta(seconds=LOST + 1))
+    for name, was, after in (("runs", "RUNNING", "ABORTING"), ("aborted", "ABORTING", None)):
+        command = f"`rainbowctl delete execution {agent.project}/{DOMAIN}/{name} --giveUp`"
+        remedy = f"Wait, or give it up: {command} ends it without the agent, and records who asked."
+        assert preview(agent, name) == (was, after is not None, after, f"{notes[name]} {remedy}")
+        assert f"silent since {since}" in notes[name]
+        answer = ok(end(agent, name, dry_run=True))
+        assert show_time(datetime.fromisoformat(answer["silent_since"])) == since
     assert preview(agent, "aborted")[3].startswith("Nobody has confirmed that its job has ended.")
-    assert preview(agent, "runs", give_up=True) == ("RUNNING", True, "FAILED", None)
-    assert preview(agent, "aborted", give_up=True) == ("ABORTING", True, "ABORTED", None)
+    assert preview(agent, "runs", give_up=True) == ("RUNNING", True, "FAILED", notes["runs"])
+    assert preview(agent, "aborted", give_up=True) == ("ABORTING", True, "ABORTED", notes["aborted"])
     for name, phase_after in (("runs", "FAILED"), ("aborted", "ABORTED")):
         assert ok(end(agent, name, give_up=True))["phase"] == phase_after
         assert preview(agent, name, give_up=True) == preview(agent, name) == (phase_after, False, None, None)
