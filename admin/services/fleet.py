@@ -234,6 +234,10 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
                     groups[member.cluster][index].append(name)
     provenance, now = cluster_provenance(context, connection, clusters), context.clock()
     usable = {cluster.name: usable_amounts(cluster, waiting) for cluster in clusters}
+    used = {name for name, number in leases.items() if number} | {
+        name for (name, _), number in counts.items() if number
+    }
+    used |= {name for name, groups_of_cluster in groups.items() if any(groups_of_cluster)}
     return [
         ClusterView(
             cluster=cluster,
@@ -245,7 +249,9 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             assigned=waiting.get(cluster.name, {}),
             free=usable[cluster.name],
             silence=why_unreachable(cluster, has_token=cluster.name in with_token),
-            summary=describe_cluster(cluster, usable[cluster.name], provenance[cluster.name], now),
+            summary=describe_cluster(
+                cluster, usable[cluster.name], provenance[cluster.name], now, is_unused=cluster.name not in used
+            ),
             provenance=provenance[cluster.name],
         )
         for cluster in clusters
