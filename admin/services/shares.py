@@ -17,10 +17,12 @@ from admin.core.placement.shares import (
     PassedOver,
     Placing,
     Range,
+    Weighting,
     expected_range,
     explain_share,
     promised_shares,
     shares_promised_by,
+    weightings_of,
 )
 from admin.core.provenance import Provenance
 from admin.core.times import check_window, show_time
@@ -187,7 +189,7 @@ def pool_shares(
         not_counted=[*_not_counted(len(examined), total, most, clusters, each), *pruned],
         changes=regroupings(changes),
         is_other=any(
-            placing.weights != weights or placing.strategy != group.strategy for placing in placement.placings
+            weighting.weights != weights or weighting.strategy != group.strategy for weighting in placement.weightings
         ),
     )
 
@@ -231,8 +233,7 @@ class _Placement:
     placed: Counter[str]
     passed_over: Mapping[str, Counter[PassedOver]]  #: by the cluster that was chosen instead
     switched_by: Mapping[PassedOver, Sequence[Provenance]]
-    placings: Sequence[Placing]
-    promised: Mapping[str, float]  #: by the decisions that placed them
+    weightings: Sequence[Weighting]
 
 
 def _placement(
@@ -253,8 +254,7 @@ def _placement(
         placed=placed,
         passed_over=passed_over,
         switched_by=_switched_by(connection, times),
-        placings=[placings[digest] for digest in decided],
-        promised=shares_promised_by((placings[digest], number) for digest, number in decided.items()),
+        weightings=weightings_of((placings[digest], number) for digest, number in decided.items()),
     )
 
 
@@ -286,7 +286,7 @@ def _clusters(
     placed, passed_over = placement.placed, placement.passed_over
     weights = {member.cluster: member.weight for member in group.members}
     draws = placed.total()
-    promised = placement.promised if draws else promised_shares(group)
+    promised = shares_promised_by(placement.weightings) if draws else promised_shares(group)
     lost: dict[str, Counter[PassedOver]] = {}
     for others in passed_over.values():
         for other, count in others.items():

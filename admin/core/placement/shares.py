@@ -126,18 +126,36 @@ def promised_shares(group: Group) -> dict[str, float]:
     return {member.cluster: member.weight / total for member in group.members}
 
 
-def shares_promised_by(decisions: Iterable[tuple[Placing, int]]) -> dict[str, float]:
-    """The share of executions that decisions promised each cluster, which so many executions were placed by.
+class Weighting(NamedTuple):
+    """The weights of the clusters by which so many executions were placed."""
 
-    Empty where the strategy of one of them promised none.
-    """
+    strategy: str
+    weights: Mapping[str, float]
+    executions: int
+
+
+def weightings_of(decisions: Iterable[tuple[Placing, int]]) -> list[Weighting]:
+    """The different weights of decisions, each with the number of executions that were placed by it."""
+    weightings: list[Weighting] = []
+    for placing, number in decisions:
+        for position, known in enumerate(weightings):
+            if known.strategy == placing.strategy and known.weights == placing.weights:
+                weightings[position] = known._replace(executions=known.executions + number)
+                break
+        else:
+            weightings.append(Weighting(placing.strategy, placing.weights, number))
+    return weightings
+
+
+def shares_promised_by(weightings: Iterable[Weighting]) -> dict[str, float]:
+    """The share of executions that each cluster was promised; empty where the strategy of some promised none."""
     promised: dict[str, float] = {}
     executions = 0
-    for placing, number in decisions:
-        if placing.strategy != DEFAULT_STRATEGY:
+    for strategy, weights, number in weightings:
+        if strategy != DEFAULT_STRATEGY:
             return {}
-        total = sum(placing.weights.values())
-        for cluster, weight in placing.weights.items():
+        total = sum(weights.values())
+        for cluster, weight in weights.items():
             promised[cluster] = promised.get(cluster, 0) + number * weight / total
         executions += number
     return {cluster: min(1.0, share / executions) for cluster, share in promised.items()}

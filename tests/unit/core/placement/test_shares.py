@@ -20,6 +20,7 @@ from admin.core.placement.shares import (
     explain_share,
     promised_shares,
     shares_promised_by,
+    weightings_of,
 )
 from admin.core.provenance import Provenance
 from tests.support.small_fleets import pool, pool_fleet, reports
@@ -86,9 +87,14 @@ def test_a_share_is_promised_by_the_weights_of_each_decision() -> None:
         }.items()
     }
     alone = Placing({"strategy": "weighted", "candidates": [{"cluster": "b", "weight": 1, "verdicts": []}]})
-    assert shares_promised_by([(decided["weighted"], 4)]) == {"a": 0.75, "b": 0.25}
-    assert shares_promised_by([(decided["weighted"], 4), (alone, 4)]) == {"a": 0.375, "b": 0.625}
-    assert shares_promised_by([(decided["weighted"], 4), (decided["spill"], 1)]) == {}
+
+    def promised(*decisions: tuple[Placing, int]) -> dict[str, float]:
+        return shares_promised_by(weightings_of(decisions))
+
+    assert promised((decided["weighted"], 4)) == {"a": 0.75, "b": 0.25}
+    assert promised((decided["weighted"], 4), (alone, 3), (alone, 1)) == {"a": 0.375, "b": 0.625}
+    assert [weighting.executions for weighting in weightings_of([(alone, 3), (alone, 1)])] == [4]
+    assert promised((decided["weighted"], 4), (decided["spill"], 1)) == {}
     assert shares_promised_by([]) == {}
 
 
