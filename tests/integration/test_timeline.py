@@ -694,9 +694,10 @@ def test_the_deadline_of_a_drain_stays_beside_its_event_with_what_ended_it(event
 
 
 def test_the_event_of_a_deleted_cluster_names_the_revision_and_who_made_it(eventful: FlaskClient) -> None:
+    put_cluster(eventful, "brief")
     body = {"claimed_by": "ana", "message": "sold"}
-    revision = ok(eventful.delete(f"{API}/clusters/east?force=true", json=body))["revision"]
-    [deleted] = [entry for entry in entries(eventful, "&cluster=east") if entry.get("type") == "DELETED"]
+    revision = ok(eventful.delete(f"{API}/clusters/brief", json=body))["revision"]
+    [deleted] = [entry for entry in entries(eventful, "&cluster=brief") if entry.get("type") == "DELETED"]
     assert (deleted["author"], deleted["claimed_by"], deleted["message"]) == ("anonymous", "ana", "sold")
     assert deleted["revision"] == revision
     for actor in ("ana", "anonymous", "anonymous (says ana)"):
