@@ -564,44 +564,6 @@ def test_what_had_succeeded_before_a_drain_reached_its_silent_cluster_has_succee
     assert phase(agent, "runs") == ("ABORTED", "DRAINED")
 
 
-@pytest.mark.parametrize("is_lost_first", [True, False])
-@pytest.mark.parametrize("is_given_up", [True, False])
-def test_what_was_lost_before_its_cluster_was_drained_ends_for_the_loss(
-    play: Play, context: Context, clock: Clock, is_lost_first: bool, is_given_up: bool
-) -> None:
-    agent = play("a")
-    add(agent, "runs")
-    agent.start()
-    if is_lost_first:
-        clock.advance(LOST + 1)
-        judge_health(context)
-    switch(agent.client, agent.cluster, "drain", deadline="1m", claimed_by="ana")
-    clock.advance(61)
-    judge_health(context)
-    evict(context)
-    end_drained(context)
-    assert phase(agent, "runs") == ("ABORTING", "DRAINED")
-    path = f"executions/{agent.project}/{DOMAIN}/runs"
-    if is_given_up:
-        ok(agent.client.delete(f"{API}/{path}", json={"give_up": True, "claimed_by": "bob"}))
-    else:
-        clock.advance(context.settings.agents.give_up_seconds)
-        judge_health(context)
-        evict(context)
-    closure = get(agent.client, path)["closure"]
-    reason, cause = ("CLUSTER_LOST", "CLUSTER_LOST") if is_lost_first else ("DRAINED", "PLATFORM")
-    assert (closure["phase"], closure["reason"]["code"], closure["cause"]) == ("ABORTED", reason, cause)
-    message = closure["reason"]["message"]
-    assert "Its cluster was drained (event " in message, "it is told in both cases"
-    assert "Nobody has confirmed that its job has ended." in message
-    assert ("abort_metadata" in closure) is not is_lost_first
-    explanation = get(agent.client, f"{path}/explanation")
-    [attempt] = explanation["attempts"]
-    assert (attempt["reason"]["code"], attempt["cause"]) == (reason, cause)
-    listed = get(agent.client, f"executions/{agent.project}/{DOMAIN}?filters=eq(cause,{cause})")
-    assert "runs" in [row["id"]["name"] for row in listed["executions"]]
-
-
 def test_what_had_not_started_when_its_cluster_is_drained_goes_elsewhere(
     play: Play, context: Context, clock: Clock
 ) -> None:
