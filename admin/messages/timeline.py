@@ -159,7 +159,7 @@ class EntryAnswer(Answer):
             message=event.reason,
             revision=event.revision,
             deadline=event.deadline,
-            ended_by=entry.ended_by and ProvenanceAnswer.from_attributes(entry.ended_by),
+            ended_by=None if entry.ended_by is None else ProvenanceAnswer.from_attributes(entry.ended_by),
         )
 
 
