@@ -156,7 +156,7 @@ def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, pr
     )
     chosen = r"decision 1, \d+ s ago: Cluster '(north|east)' was chosen[^.]*\."
     rule = rf"Label 'arctic' at project-domain {project}/development decides\."
-    set_by = rf"Set by project-domain {project}/development \(revision \d+, anonymous[^.]*\)\."
+    set_by = rf"Set by project {project}, domain development \(revision \d+, anonymous[^.]*\)\."
     assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule} {set_by}", first)
     rule = rf"Pool 'first' in the request outranks label 'arctic' at project-domain {project}/development\."
     assert re.fullmatch(rf"second  cluster east \(pool first, strategy spill\), {chosen} {rule}", second)
