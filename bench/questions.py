@@ -76,6 +76,7 @@ _READ = {
     "why an execution ended": f"{EXECUTIONS}/ended/explanation",
     "events of an execution": f"{EXECUTIONS}/w0/events",
     "an execution's settings against today's": f"{EXECUTIONS}/w0/comparison",
+    "an execution against another": f"{EXECUTIONS}/w0/comparison?other_name=ended",
     # Lists of executions.
     "executions, first page": "executions?limit=100",
     "executions with origins and limits, first page": "executions?limit=100&with_origin=true&with_limit_scope=true",

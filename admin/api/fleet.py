@@ -231,7 +231,5 @@ def list_cluster_events(name: str, query: Fields) -> ClusterEventsAnswer:
     """What happened to a cluster, newest first."""
     below = number_of(query.get("token"))
     page = fleet.list_events(context(), name, below, query["limit"], with_reports=query["reports"])
-    answers = [
-        ClusterEventAnswer.from_attributes(event, deadline=page.deadlines.get(event.number)) for event in page.events
-    ]
+    answers = [ClusterEventAnswer.from_event(event, page.ended_by.get(event.number)) for event in page.events]
     return ClusterEventsAnswer(events=answers, token=number_token(page.last), left_out=page.left_out or None)

@@ -6,18 +6,36 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from admin.core.provenance import Provenance
 from admin.messages.requests import Flag, PageQuery
-from admin.messages.shared import Answer, ClaimedBy, Time
+from admin.messages.shared import Answer, ClaimedBy, ProvenanceAnswer, Time
+from admin.store.cluster_events import ClusterEvent
+
+#: Fields of the event of a drain.
+Deadline = Annotated[Time | None, Meta(description="Of a drain: when it ends what runs, unless it is over before.")]
+DrainEnd = Annotated[
+    ProvenanceAnswer | None, Meta(description="The event that ended a drain, or began another one in its place.")
+]
 
 
 class ClusterEventAnswer(Answer):
     at: Time
     type: str
     reason: str | None = None
-    author: Annotated[str | None, Meta(description="Absent for what the admin and agents do.")] = None
+    author: Annotated[
+        str | None,
+        Meta(description="`its agent` where that registered; absent for what else the admin and agents do."),
+    ] = None
     claimed_by: ClaimedBy = None
     number: int
-    deadline: Annotated[Time | None, Meta(description="Of a drain that still goes on: when it ends what runs.")] = None
+    revision: Annotated[int | None, Meta(description="That deleted the cluster.")] = None
+    deadline: Deadline = None
+    ended_by: DrainEnd = None
+
+    @classmethod
+    def from_event(cls, event: ClusterEvent, ended_by: Provenance | None) -> ClusterEventAnswer:
+        """An event, and what ended the drain that it began."""
+        return cls.from_attributes(event, ended_by=ended_by and ProvenanceAnswer.from_attributes(ended_by))
 
 
 class ClusterEventsQuery(PageQuery):

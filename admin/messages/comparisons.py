@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
+from admin.core.executions.comparisons import PARTS, FactPair
 from admin.core.settings.comparisons import Leaf, LeafPair
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Number, RequestSchema, ResourceType, ScopeQuery
-from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer, Time, described_as, one_of
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer, Time, described_as, one_of
 from admin.services.comparisons import Comparison, Placed, Side
 
 
@@ -49,6 +50,7 @@ class PlacedAnswer(Answer):
     label: str | None = None
     strategy: str
     rule: Annotated[str, Meta(description="Which rung decided, and over which others, in words.")]
+    origin: Annotated[Json, Meta(description="The rung that decided; `revisions` has that of its version.")]
     reason: ReasonAnswer
     decision: int
     decided_at: Time
@@ -94,7 +96,28 @@ class DifferenceAnswer(Answer):
         return cls(resource_type=pair.kind, field=pair.path, first=first, second=second)
 
 
+class FactAnswer(Answer):
+    """A fact of two executions; a side that has none is left out."""
+
+    part: Annotated[str, one_of(*PARTS)]
+    field: str
+    equal: bool
+    first: Any = None
+    second: Any = None
+
+    @classmethod
+    def from_pair(cls, pair: FactPair) -> FactAnswer:
+        return cls(**pair.fact._asdict(), equal=pair.is_equal, first=pair.first, second=pair.second)
+
+
 class ComparisonAnswer(Answer):
+    message: Annotated[
+        str | None, Meta(description="Of two executions: how they stand, and what differs between them.")
+    ] = None
+    facts: Annotated[
+        list[FactAnswer] | None,
+        Meta(description="Of two executions: what they are, how they were placed and how they ended."),
+    ] = None
     first: ComparedAnswer
     second: ComparedAnswer
     differences: list[DifferenceAnswer]
@@ -103,7 +126,10 @@ class ComparisonAnswer(Answer):
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> ComparisonAnswer:
+        facts = comparison.facts
         return cls(
+            message=comparison.message,
+            facts=None if facts is None else [FactAnswer.from_pair(pair) for pair in facts],
             first=ComparedAnswer.from_side(comparison.first),
             second=ComparedAnswer.from_side(comparison.second),
             differences=[DifferenceAnswer.from_pair(pair) for pair in comparison.differences],

@@ -30,6 +30,17 @@ class PassedOverAnswer(Answer):
     cluster: str
     reason: Annotated[str, one_of(*REASONS.values())]
     count: int
+    switched_by: Annotated[
+        list[ProvenanceAnswer] | None,
+        Meta(description="The events by which it was cordoned, drained or disabled then, newest first."),
+    ] = None
+
+
+class DefinitionChangeAnswer(Answer):
+    """A change of a pool's members, weights or strategy."""
+
+    change: Annotated[str, Meta(description="In words: `weight of east 2 -> 1`.")]
+    made_by: ProvenanceAnswer
 
 
 class RangeAnswer(Answer):
@@ -41,7 +52,11 @@ class ClusterShareAnswer(Answer):
     cluster: str
     weight: Annotated[float | None, Meta(description="Absent for a cluster that is no longer in the pool.")] = None
     promised_share: Annotated[
-        float | None, Meta(description="By its weight; absent where the strategy promises no share.")
+        float | None,
+        Meta(
+            description="By the weights that the executions were placed by, of now where there are none; absent where "
+            "the strategy promises no share."
+        ),
     ] = None
     placed: Annotated[int, Meta(description="By the pool.")]
     share: Annotated[float | None, Meta(description="Of all that the pool placed, if that is anything.")] = None
@@ -78,7 +93,12 @@ class ClusterShareAnswer(Answer):
             share,
             share=share.placed / placed if placed else None,
             instead_of=[
-                PassedOverAnswer(cluster=other.cluster, reason=other.reason, count=count)
+                PassedOverAnswer(
+                    cluster=other.cluster,
+                    reason=other.reason,
+                    count=count,
+                    switched_by=[ProvenanceAnswer.from_attributes(event) for event in share.switched_by[other]] or None,
+                )
                 for other, count in pairs[:_MOST_PAIRS]
             ],
             otherwise=dict(share.otherwise),
@@ -91,6 +111,14 @@ class ClusterShareAnswer(Answer):
 class SharesAnswer(Answer):
     pool: str
     summary: Annotated[str, Meta(description="What was placed, and why some clusters got more or less.")]
+    promise: Annotated[
+        str | None,
+        Meta(description="Of which definitions the shares are, where the pool was changed in the window."),
+    ] = None
+    changes: Annotated[
+        list[DefinitionChangeAnswer] | None,
+        Meta(description="Of the members, weights or strategy of the pool since the window began, the newest first."),
+    ] = None
     not_counted: Annotated[list[str], Meta(description="What the numbers leave out.")]
     strategy: str
     after: Time
@@ -112,5 +140,10 @@ class SharesAnswer(Answer):
             after=shares.window.after,
             before=shares.window.before,
             complete=shares.examined == shares.total,
+            changes=[
+                DefinitionChangeAnswer(change=change.change, made_by=ProvenanceAnswer.from_attributes(change.made_by))
+                for change in reversed(shares.changes)
+            ]
+            or None,
             clusters=[ClusterShareAnswer.from_share(share, shares.placed) for share in shares.clusters],
         )

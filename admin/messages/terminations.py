@@ -11,7 +11,7 @@ from msgspec import Meta
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import Fields
 from admin.messages.selectors import MOST_SHOWN, CauseBody, ManyBody
-from admin.messages.shared import Answer
+from admin.messages.shared import Answer, Time
 from admin.services.terminations import EndPreview
 from admin.store.executions import Execution, ListedExecution
 
@@ -33,7 +33,12 @@ class EndedAnswer(Answer):
     id: ExecutionIdAnswer
     phase: str
     changed: bool
-    message: Annotated[str | None, Meta(description="Why it may take long, while its cluster is silent.")] = None
+    message: Annotated[
+        str | None, Meta(description="Since when its cluster is silent, if it is, and what can be done about that.")
+    ] = None
+    silent_since: Annotated[
+        Time | None, Meta(description="Of a dry run: when the agent that has it was last heard, if it is silent.")
+    ] = None
     dry_run: Annotated[bool | None, Meta(description="True where nothing was done.")] = None
     phase_after: Annotated[
         str | None, Meta(description="Of a dry run: the phase that it would have, where that would change it.")
@@ -54,6 +59,7 @@ class EndedAnswer(Answer):
             phase=preview.execution.phase,
             changed=after is not None,
             message=preview.note,
+            silent_since=preview.silent_since,
             dry_run=True,
             phase_after=None if after is None else after.value,
         )

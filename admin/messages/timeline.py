@@ -10,12 +10,13 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
+from admin.messages.cluster_events import Deadline, DrainEnd
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, OneOf, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Time, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
 from admin.store.registration_tables import launch_plans, workflows
@@ -85,7 +86,7 @@ class EntryAnswer(Answer):
 
     at: Time
     source: Annotated[str, one_of(*SOURCES)]
-    revision: int | None = None
+    revision: Annotated[int | None, Meta(description="Of a revision, or the one that deleted a cluster.")] = None
     undone: Undone = None
     restored: Restored = None
     cluster: str | None = None
@@ -111,7 +112,8 @@ class EntryAnswer(Answer):
     message: Annotated[
         str | None, Meta(description="Why, as who did it says; of a round what it did, with counts.")
     ] = None
-    deadline: Annotated[Time | None, Meta(description="Of a drain that still goes on: when it ends what runs.")] = None
+    deadline: Deadline = None
+    ended_by: DrainEnd = None
     request_id: Annotated[str | None, Meta(description="Of a revision.")] = None
     change_count: int | None = None
     changes: Annotated[
@@ -155,7 +157,9 @@ class EntryAnswer(Answer):
             author=event.author,
             claimed_by=event.claimed_by,
             message=event.reason,
-            deadline=entry.deadline,
+            revision=event.revision,
+            deadline=event.deadline,
+            ended_by=None if entry.ended_by is None else ProvenanceAnswer.from_attributes(entry.ended_by),
         )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import attempt_number, may_have_started
+from admin.core.executions.attempts import NOT_ABORTED, attempt_number, may_have_started
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
@@ -20,6 +20,7 @@ from admin.errors import NotSilent
 from admin.metrics import count_finished
 from admin.services.context import Context
 from admin.services.executions import find_execution, get_execution, matching_unfinished
+from admin.services.silences import was_silent_before_drain
 from admin.store import executions, fleet
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 
@@ -40,14 +41,18 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
         phase = phase_when_given_up(before, health, now)
         if phase is None:
             return before, False
+        since = before.silent_since or state.last_sync_at or now
+        is_lost_first = was_silent_before_drain(context, connection, before, since)
         message = f"Given up by {show_name(ANONYMOUS, by)}: {cause or 'no cause was given'}"
         details = {"reason": CLUSTER_LOST, "message": message, "by": by or ANONYMOUS}
         values = _given_up(before, phase, message, now)
+        if is_lost_first:
+            values |= {"reason": CLUSTER_LOST, **NOT_ABORTED}
         record = AttemptRecord(
             number=before.attempt,
             attempt_number=attempt_number(before),
             outcome=phase.value,
-            reason=CLUSTER_LOST,
+            reason=before.reason if phase is Phase.ABORTED and not is_lost_first else CLUSTER_LOST,
             native_id=before.native_id,
             started_at=before.started_at,
             unconfirmed=may_have_started(before) or None,

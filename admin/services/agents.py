@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import Authorship
-from admin.core.fleet.clusters import read_report
+from admin.core.fleet.clusters import REGISTERED, read_report
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.errors import (
     AlreadyRegistered,
@@ -122,7 +122,7 @@ def register(
             )
         state = fleet.hold_state(connection, name)
         is_admitted = state.admitted and not is_held_back
-        event = ClusterEvent(cluster=name, at=now, type="REGISTERED")
+        event = ClusterEvent(cluster=name, at=now, type=REGISTERED)
         fleet.save(connection, replace(state, report=report or state.report, admitted=is_admitted), event)
         return _issue(context, connection, name)
 

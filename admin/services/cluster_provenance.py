@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection
 
@@ -12,8 +11,7 @@ from admin.core.fleet.definitions import Definition
 from admin.core.provenance import Provenance
 from admin.services.context import Context
 from admin.services.deletions import deleted_clusters
-from admin.store import cluster_events, fleet, revisions
-from admin.store.cluster_events import ClusterEvent
+from admin.store import cluster_events, revisions
 
 
 def defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
@@ -48,16 +46,3 @@ def cluster_provenance(
     for (name, state), event in cluster_events.begun_apart(connection, cordoned, now).items():
         provenance[name][state] = event
     return provenance
-
-
-def drain_deadlines(context: Context, connection: Connection, events: Sequence[ClusterEvent]) -> Mapping[int, datetime]:
-    """The deadlines of the drains that still go on, by the numbers of the events that began them."""
-    drained = {event.cluster for event in events if event.type == "DRAINING"}
-    states = fleet.states(connection, sorted(drained)) if drained else {}
-    deadlines = {name: state.drain_deadline for name, state in states.items() if state.draining}
-    begun = cluster_events.switched_by(connection, {"draining": sorted(deadlines)}, context.clock())
-    return {
-        provenance.event: deadline
-        for (name, _), provenance in begun.items()
-        if provenance.event is not None and (deadline := deadlines[name]) is not None
-    }

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempt_records import cause_of_execution
+from admin.core.executions.attempts import attempts_begun
+from admin.core.executions.comparisons import (
+    OUTCOME,
+    PLACEMENT,
+    RUN,
+    Fact,
+    FactPair,
+    Facts,
+    Outcome,
+    describe_comparison,
+    pair_facts,
+)
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.routes import describe_rungs, winner_of
-from admin.core.provenance import Provenance
+from admin.core.placement.routes import describe_rungs, said_by, winner_of, with_sources
+from admin.core.provenance import Provenance, show_name
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
+from admin.services.attempts import list_attempts
 from admin.services.context import Context
 from admin.services.decision_views import StoredView
 from admin.services.effective import effective_in
@@ -23,6 +37,7 @@ from admin.services.executions import find_execution
 from admin.services.field_provenance import find_field_provenance
 from admin.services.launches import find_launch
 from admin.services.run_requests import run_request_of
+from admin.services.statuses import times_of
 from admin.store import decisions
 from admin.store.executions import Execution, ExecutionId
 
@@ -36,6 +51,7 @@ class Placed:
     label: str | None
     strategy: str
     rule: str  #: which rung decided, and over which others, in words
+    origin: JsonObject  #: the rung that decided
     reason: str
     message: str
     decision: int
@@ -60,7 +76,9 @@ class Comparison:
     second: Side
     differences: Sequence[LeafPair]
     equal: int  #: how many leaves have the same value on both sides
-    provenance: Mapping[int, Provenance]  #: of the revisions that set what differs
+    provenance: Mapping[int, Provenance]  #: of the revisions that set what differs, and what executions were placed by
+    message: str | None = None  #: how two executions stand, and what differs between them
+    facts: Sequence[FactPair] | None = None  #: of two executions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,18 +114,83 @@ def compare_execution(context: Context, key: ExecutionId) -> Comparison:
 
 
 def compare_executions(context: Context, first: ExecutionId, second: ExecutionId) -> Comparison:
-    """Compare the settings that two executions were decided by."""
+    """Compare two executions: what they are, their settings, how they were placed and how they ended."""
     with context.database.reading() as connection:
-        decided = [_decided(connection, find_execution(context, connection, key)) for key in (first, second)]
+        executions = [find_execution(context, connection, key) for key in (first, second)]
+        decided = [_decided(connection, execution) for execution in executions]
         sides, values = [side for side, _ in decided], [settings for _, settings in decided]
-        return _compare(context, connection, sides, list(context.settings.kinds), values)
+        comparison = _compare(context, connection, sides, list(context.settings.kinds), values)
+        outcomes = [_outcome(context, connection, execution) for execution in executions]
+    known = zip(executions, sides, outcomes, strict=True)
+    pairs = pair_facts(*(_facts(execution, side.placed, outcome) for execution, side, outcome in known))
+    names = [key.name if first[:2] == second[:2] else str(key) for key in (first, second)]
+    message = describe_comparison(names, outcomes, pairs, len(comparison.differences))
+    return replace(comparison, message=message, facts=pairs)
+
+
+def _outcome(context: Context, connection: Connection, execution: Execution) -> Outcome:
+    """How an execution ended, or how far it has come."""
+    attempts = list_attempts(connection, execution)
+    times = times_of(execution, attempts, None, context.clock()) if execution.finished_at is not None else None
+    cause = cause_of_execution(execution)
+    has_begun = execution.started_at or execution.native_id or execution.last_failure
+    return Outcome(
+        phase=execution.phase,
+        cluster=execution.cluster,
+        cause=None if cause is None else cause.value,
+        ended_by=attempts.attempts[-1].ended_by if attempts.attempts else None,
+        attempts=attempts_begun(execution) if has_begun else 0,
+        run_seconds=None if times is None else int(times.running),
+    )
+
+
+def _facts(execution: Execution, placed: Placed | None, outcome: Outcome) -> Facts:
+    """What is known of an execution, in the order of answers."""
+    job, launched = execution.content["job"], execution.launched
+    workflow, plan = launched.get("workflow") or {}, launched.get("launch_plan") or {}
+    run = {
+        "workflow": workflow.get("name"),
+        "workflow_version": workflow.get("version"),
+        "launch_plan": plan.get("name"),
+        "launch_plan_version": plan.get("version"),
+        "command": job.get("command"),
+        "image": job.get("image"),
+        **{f"inputs.{name}": value for name, value in sorted(execution.content["inputs"].items())},
+        "created_by": show_name(execution.created_by, execution.claimed_by) or None,
+        "principal": execution.principal,
+    }
+    placement = {} if placed is None else _placement_facts(placed)
+    ended = {
+        "phase": outcome.phase,
+        "reason": execution.reason,
+        "cause": outcome.cause,
+        "ended_by": outcome.ended_by,
+        "attempts": outcome.attempts,
+        "run_time_seconds": outcome.run_seconds,
+    }
+    parts = {RUN: run, PLACEMENT: placement, OUTCOME: ended}
+    return {Fact(part, field): value for part, fields in parts.items() for field, value in fields.items()}
+
+
+def _placement_facts(placed: Placed) -> dict[str, str | int | None]:
+    return {
+        "rung": placed.origin["rung"],
+        "said_by": said_by(placed.origin),
+        "set_by_revision": placed.origin.get("version"),
+        "pool": placed.pool,
+        "label": placed.label,
+        "strategy": placed.strategy,
+        "cluster": placed.cluster,
+        "reason": placed.reason,
+        "decisions": placed.decision,
+    }
 
 
 def _decided(connection: Connection, execution: Execution) -> tuple[Side, list[JsonObject]]:
     """An execution as its last decision left it, and the settings that it was decided by."""
     decision = decisions.of(connection, execution.id)[-1]
     settings = decisions.trail(connection, decision.settings_trail)
-    winner = winner_of(settings["rungs"])
+    winner = winner_of(with_sources(settings["rungs"], execution.launched.get("launch_plan")))
     message = decision.reason_message
     if decision.cluster and decision.reason in CHOSEN:
         message = describe_choice(decision.cluster, decision.reason, is_past=True)
@@ -117,6 +200,7 @@ def _decided(connection: Connection, execution: Execution) -> tuple[Side, list[J
         label=winner["name"] if winner["kind"] == "label" else None,
         strategy=decisions.trail(connection, decision.placement_trail)["strategy"],
         rule=describe_rungs(settings["rungs"]),
+        origin=winner,
         reason=decision.reason,
         message=message,
         decision=decision.number,
@@ -141,7 +225,9 @@ def _compare(
 ) -> Comparison:
     pairs = list(pair_values(kinds, *values))
     differences = [pair for pair in pairs if not pair.is_equal]
-    field_provenance = find_field_provenance(context, connection, {row for pair in differences for row in pair.rows})
+    rows = {row for pair in differences for row in pair.rows}
+    placed_by = {side.placed.origin["version"] for side in sides if side.placed and side.placed.origin.get("version")}
+    field_provenance = find_field_provenance(context, connection, rows, placed_by)
     differences = [pair.with_revisions(field_provenance.fields) for pair in differences]
     return Comparison(
         first=sides[0],

@@ -14,6 +14,7 @@ from admin.core.fleet.clusters import SILENT, ClusterState, Health
 from admin.core.fleet.silence import describe_loss
 from admin.metrics import count_finished
 from admin.services.context import Context
+from admin.services.silences import was_silent_before_drain
 from admin.store import clock_checks, cluster_events, fleet, leases
 from admin.store.cluster_events import ClusterEvent
 from admin.store.fleet import HeardCluster
@@ -73,8 +74,8 @@ def evict_from_lost(context: Context, most: int) -> list[LeasedExecution]:
             heard = {name: HeardCluster(state.last_sync_at, state.health)}
             silent = _silent(context, heard, now, is_trusted=is_trusted)
             if not silent.given_up:  # what waits is marked first, whatever the rate of evictions
-                judged += _judge(connection, state, silent._replace(lost=[]), now, _BATCH)
-            judged += _judge(connection, state, silent, now, min(_BATCH, room))
+                judged += _judge(context, connection, state, silent._replace(lost=[]), now, _BATCH)
+            judged += _judge(context, connection, state, silent, now, min(_BATCH, room))
     for lease in judged:
         if Phase(lease.phase).is_finished:
             count_finished(lease, now)
@@ -87,12 +88,15 @@ def number_evicted(judged: Iterable[LeasedExecution]) -> int:
 
 
 def _judge(
-    connection: Connection, state: ClusterState, silent: SilentClusters, now: datetime, most: int
+    context: Context, connection: Connection, state: ClusterState, silent: SilentClusters, now: datetime, most: int
 ) -> list[LeasedExecution]:
     judged = leases.expired(connection, state.name, silent, now, most)
     for lease in judged:
         is_given_up = lease.cluster in silent.given_up or lease.silent_since is not None
-        lease.apply(judge_silence(lease, state.last_sync_at or now, now, is_given_up=is_given_up), now)
+        since = state.last_sync_at or now
+        is_lost_first = was_silent_before_drain(context, connection, lease, lease.silent_since or since)
+        change = judge_silence(lease, since, now, is_given_up=is_given_up, is_lost_first=is_lost_first)
+        lease.apply(change, now)
     leases.save(connection, judged)
     return judged
 

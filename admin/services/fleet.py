@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -23,7 +22,7 @@ from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
-from admin.services.cluster_provenance import cluster_provenance, defined_by, drain_deadlines
+from admin.services.cluster_provenance import cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.store import cluster_events, execution_queue, executions, fleet, row_changes, tokens
@@ -235,6 +234,10 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
                     groups[member.cluster][index].append(name)
     provenance, now = cluster_provenance(context, connection, clusters), context.clock()
     usable = {cluster.name: usable_amounts(cluster, waiting) for cluster in clusters}
+    used = {name for name, number in leases.items() if number} | {
+        name for (name, _), number in counts.items() if number
+    }
+    used |= {name for name, groups_of_cluster in groups.items() if any(groups_of_cluster)}
     return [
         ClusterView(
             cluster=cluster,
@@ -246,7 +249,9 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             assigned=waiting.get(cluster.name, {}),
             free=usable[cluster.name],
             silence=why_unreachable(cluster, has_token=cluster.name in with_token),
-            summary=describe_cluster(cluster, usable[cluster.name], provenance[cluster.name], now),
+            summary=describe_cluster(
+                cluster, usable[cluster.name], provenance[cluster.name], now, is_unused=cluster.name not in used
+            ),
             provenance=provenance[cluster.name],
         )
         for cluster in clusters
@@ -295,7 +300,7 @@ class ClusterEventPage(NamedTuple):
     """A page of a cluster's events, newest first."""
 
     events: Sequence[ClusterEvent]
-    deadlines: Mapping[int, datetime]  #: of drains that still go on, by the numbers of their events
+    ended_by: Mapping[int, Provenance]  #: what ended drains, by the numbers of their events
     last: int | None  #: the number below which the next page starts, if there is one
     left_out: int  #: reports that the page has none of, among the events that it covers
 
@@ -308,7 +313,7 @@ def list_events(
     with context.database.reading() as connection:
         find_cluster(context, connection, name)
         events = cluster_events.events(connection, chosen, below, limit + 1)
-        deadlines = drain_deadlines(context, connection, events)
+        ended_by = cluster_events.ends_of_drains(connection, events)
         last = events[limit - 1].number if len(events) > limit else None
         left_out = 0 if with_reports else cluster_events.count_reports(connection, name, last, below)
-    return ClusterEventPage(events[:limit], deadlines, last, left_out)
+    return ClusterEventPage(events[:limit], ended_by, last, left_out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -15,8 +16,9 @@ from admin.core.placement.decisions import (
     describe_decline,
     describe_drop,
     describe_gone,
+    describe_triggers,
     describe_unable,
-    first_obstacles,
+    find_failures,
     may_move,
     obstacle_at,
     switched_state,
@@ -54,6 +56,13 @@ def deleted_cluster(connection: Connection, name: str) -> Provenance | None:
     return row_changes.deleted_by(connection, FleetKind.CLUSTER.value, [name]).get(name)
 
 
+class Obstacles(NamedTuple):
+    """Why no cluster would take an execution."""
+
+    message: str
+    triggers: str  #: when it is decided again
+
+
 def find_obstacles(
     context: Context,
     connection: Connection,
@@ -61,7 +70,7 @@ def find_obstacles(
     declines: Mapping[str, str],
     *,
     needs_room: bool,
-) -> str | None:
+) -> Obstacles | None:
     """Why no cluster would take an execution as the fleet is now; None where one would.
 
     Full ones would, unless it `needs_room` now. `declines` tells why clusters declined it.
@@ -70,18 +79,19 @@ def find_obstacles(
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
     fleet_now = current_fleet(context, connection)
     if group_of(route, fleet_now) is None:
-        return describe_gone(route, deleted_route(connection, route), now)
+        message = describe_gone(route, deleted_route(connection, route), now)
+        return Obstacles(message, f"when {route} is defined again")
     loaded = loaded_clusters(route, fleet_now) if needs_room else {}
     waiting = execution_queue.taken_by_waiting(connection, loaded) if loaded else None
-    obstacles = first_obstacles(route, fleet_now, workload_of(execution), waiting)
-    if not obstacles:
+    failures = find_failures(route, fleet_now, workload_of(execution), waiting)
+    if not failures:
         return None
-    named = {name: obstacles[name] for name in list(obstacles)[:MOST_NAMED]}
-    reasons = {name: verdict.reason for name, verdict in obstacles.items()}
+    named = {name: failures[name][0] for name in list(failures)[:MOST_NAMED]}
+    reasons = {name: failed[0].reason for name, failed in failures.items()}
     for name, verdict in named.items():
         reason = _with_provenance(context, connection, fleet_now.clusters[name], verdict).reason
         reasons[name] = describe_decline(reason, declines.get(name)) if verdict.filter == DECLINED.name else reason
-    return describe_unable(route, reasons)
+    return Obstacles(describe_unable(route, reasons), describe_triggers(failures))
 
 
 def find_obstacle(context: Context, connection: Connection, execution: Execution) -> Verdict | None:

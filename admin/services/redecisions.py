@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
@@ -26,6 +27,7 @@ from admin.core.placement.decisions import (
     decide,
 )
 from admin.core.problems import Invalid
+from admin.core.provenance import show_name, split_name
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
@@ -225,11 +227,12 @@ class _NewDecision(NamedTuple):
     because: str
     revision: int
     values: Mapping[str, object]  #: columns that change beside those of every decision
+    by: str | None = None  #: who asked for it, if somebody did
 
 
 def _store_decisions(connection: Connection, new: list[_NewDecision], now: datetime) -> None:
     stored, changed, events = [], [], []
-    for execution, decision, settings_trail, because, revision, values in new:
+    for execution, decision, settings_trail, because, revision, values, by in new:
         number, event_number = execution.decisions + 1, execution.events + 1
         decided = {"cluster": decision.cluster, "reason": decision.code, "reason_message": decision.message}
         stored.append(
@@ -257,6 +260,7 @@ def _store_decisions(connection: Connection, new: list[_NewDecision], now: datet
             reason=decision.code,
             message=decision.message,
             cluster=decision.cluster,
+            by=by,
         )
         events.append((execution.id, event))
     decisions.add(connection, stored)
@@ -329,6 +333,8 @@ def _redecide(
             settings, revision = run_plan.effective.trail, preparation.basis.revision
             decisions.add_trails(connection, [settings, decision.evaluation.trail])
             values["revision"] = revision
-            new = _NewDecision(execution, decision, settings.digest, "asked to decide again", revision, values)
+            by = None if round_ is None else round_.claimed_by or ANONYMOUS
+            because = f"asked to decide again{f' by {show_name(*split_name(by))}' if by else ''}"
+            new = _NewDecision(execution, decision, settings.digest, because, revision, values, by)
             _store_decisions(connection, [new], context.clock())
     return outcome

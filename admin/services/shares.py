@@ -9,10 +9,21 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from admin.core.fleet.clusters import STATE_EVENTS
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Group
-from admin.core.fleet.memberships import MemberChanges, member_changes
-from admin.core.placement.shares import PassedOver, Placing, Range, expected_range, explain_share, promised_shares
+from admin.core.fleet.memberships import MemberChanges, Regrouping, member_changes, regroupings
+from admin.core.placement.shares import (
+    PassedOver,
+    Placing,
+    Range,
+    Weighting,
+    expected_range,
+    explain_share,
+    promised_shares,
+    shares_promised_by,
+    weightings_of,
+)
 from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 from admin.core.times import check_window, show_time
@@ -20,11 +31,13 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.fleet import not_found
 from admin.services.retention import not_counted
-from admin.store import retention, row_changes, shares
+from admin.store import cluster_events, retention, row_changes, shares
 from admin.store.shares import PlacedExecution, Window
 
 #: Clusters that a summary names.
 _MOST_NAMED = 3
+#: Changes of the definition that a sentence names.
+_MOST_CHANGES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +60,7 @@ class ClusterShare:
     promised_share: float | None  #: None where the strategy promises no share
     placed: int
     passed_over: Mapping[PassedOver, int]  #: what of it would have gone to other clusters
+    switched_by: Mapping[PassedOver, Sequence[Provenance]]  #: by what operators kept these from work, newest first
     otherwise: Mapping[str, int]  #: what was placed there by another route, by its kind
     drawn: int | None  #: what would have been placed there with all clusters able; None where no share is promised
     expected: Range | None  #: what chance makes of the promised share
@@ -77,6 +91,8 @@ class PoolShares:
     total: int  #: executions of the window, up to `ShareLimits.counted`
     unplaced: int  #: those of the examined ones that no cluster was able to take
     not_counted: Sequence[str]  #: what the numbers leave out, in sentences
+    changes: Sequence[Regrouping]  #: of the definition since the window began, oldest first
+    is_other: bool  #: whether some executions were placed by another definition than that of now
 
     @property
     def placed(self) -> int:
@@ -86,6 +102,23 @@ class PoolShares:
     def summary(self) -> str:
         """What was placed, and why some clusters got more or less than their share."""
         return f"{self._placed_summary}{self._member_summary}"
+
+    @property
+    def promise(self) -> str | None:
+        """Of which definitions the promised shares are, where the pool was defined otherwise in the window."""
+        if not self.changes and not self.is_other:
+            return None
+        basis = "Shares are promised by the members and weights that each execution was placed by"
+        if all(share.promised_share is None for share in self.clusters):
+            basis = "No share is promised for a window with decisions by a strategy that promises none"
+        if not self.changes:
+            return f"{basis}; the pool was defined otherwise then, by what no revision keeps."
+        named = [
+            f"{change.made_by.describe(None)} ({change.change})" for change in reversed(self.changes[-_MOST_CHANGES:])
+        ]
+        hidden = len(self.changes) - len(named)
+        more = f"; {hidden} earlier changes" if hidden else ""
+        return f"{basis}; the pool's definition was changed by {'; by '.join(named)}{more}."
 
     @property
     def _member_summary(self) -> str:
@@ -138,7 +171,9 @@ def pool_shares(
         kept = most.definition_changes if is_managed else 0
         changes = row_changes.definition_changes_since(connection, FleetKind.POOL.value, name, window.after, kept)
         pruned = list(_pruned(connection, window, is_managed=is_managed))
-    clusters = _clusters(group, examined, placings, otherwise, member_changes(changes))
+        placement = _placement(connection, examined, placings)
+    clusters = _clusters(group, placement, otherwise, member_changes(changes))
+    weights = {member.cluster: member.weight for member in group.members}
     return PoolShares(
         group=group,
         window=window,
@@ -148,6 +183,10 @@ def pool_shares(
         total=total,
         unplaced=sum(execution.cluster is None for execution in examined),
         not_counted=[*_not_counted(len(examined), total, most, clusters, each), *pruned],
+        changes=regroupings(changes),
+        is_other=any(
+            weighting.weights != weights or weighting.strategy != group.strategy for weighting in placement.weightings
+        ),
     )
 
 
@@ -183,32 +222,78 @@ def _affordable(
     return placed
 
 
-def _clusters(
-    group: Group,
-    examined: Sequence[PlacedExecution],
-    placings: Mapping[str, Placing],
-    otherwise: Mapping[str, Mapping[str, int]],
-    members: MemberChanges,
-) -> list[ClusterShare]:
-    placed = Counter[str]()
+@dataclass(frozen=True, kw_only=True)
+class _Placement:
+    """Where executions were placed, and what they went past."""
+
+    placed: Counter[str]
+    passed_over: Mapping[str, Counter[PassedOver]]  #: by the cluster that was chosen instead
+    switched_by: Mapping[PassedOver, Sequence[Provenance]]
+    weightings: Sequence[Weighting]
+
+
+def _placement(
+    connection: Connection, examined: Sequence[PlacedExecution], placings: Mapping[str, Placing]
+) -> _Placement:
+    placed, decided = Counter[str](), Counter[str]()
     passed_over: dict[str, Counter[PassedOver]] = {}
+    times: dict[PassedOver, list[datetime]] = {}
     for execution in examined:
         if execution.cluster is not None:
             placed[execution.cluster] += 1
+            decided[execution.placement_trail] += 1
             other = placings[execution.placement_trail].passed_over(execution.key, execution.cluster)
             if other is not None:
                 passed_over.setdefault(execution.cluster, Counter())[other] += 1
+                times.setdefault(other, []).append(execution.decided_at)
+    return _Placement(
+        placed=placed,
+        passed_over=passed_over,
+        switched_by=_switched_by(connection, times),
+        weightings=weightings_of((placings[digest], number) for digest, number in decided.items()),
+    )
+
+
+def _switched_by(
+    connection: Connection, times: Mapping[PassedOver, Sequence[datetime]]
+) -> Mapping[PassedOver, Sequence[Provenance]]:
+    """The events by which operators kept clusters from work at the times of decisions, newest first."""
+    switched: dict[PassedOver, Sequence[Provenance]] = {}
+    for state, begins in STATE_EVENTS.items():
+        others = [other for other in times if other.reason == state]
+        if not others:
+            continue
+        until = max(time for other in others for time in times[other])
+        events = cluster_events.switches_of(connection, state, {other.cluster for other in others}, until)
+        for other in others:
+            of_cluster = [event for event in events if event.cluster == other.cluster]
+            last = (next((event for event in of_cluster if event.at <= time), None) for time in times[other])
+            by_number = {event.number: event for event in last if event is not None and event.type in begins}
+            switched[other] = [by_number[number].provenance for number in sorted(by_number, reverse=True)]
+    return switched
+
+
+def _clusters(
+    group: Group,
+    placement: _Placement,
+    otherwise: Mapping[str, Mapping[str, int]],
+    members: MemberChanges,
+) -> list[ClusterShare]:
+    placed, passed_over = placement.placed, placement.passed_over
     weights = {member.cluster: member.weight for member in group.members}
-    promised, draws = promised_shares(group), placed.total()
-    lost: dict[str, Counter[str]] = {}
+    draws = placed.total()
+    promised = shares_promised_by(placement.weightings) if draws else promised_shares(group)
+    lost: dict[str, Counter[PassedOver]] = {}
     for others in passed_over.values():
         for other, count in others.items():
-            lost.setdefault(other.cluster, Counter())[other.reason] += count
-    weights_changed = any(placing.weights != weights for placing in placings.values())
+            lost.setdefault(other.cluster, Counter())[other] += count
     shares_of_clusters = []
-    for name in [*weights, *sorted((placed.keys() | members.left.keys()) - weights.keys())]:
+    for name in [*weights, *sorted((placed.keys() | members.left.keys() | promised.keys()) - weights.keys())]:
         gained, lost_there = passed_over.get(name, Counter()), lost.get(name, Counter())
-        expected = expected_range(promised[name], draws, len(promised)) if name in promised and draws else None
+        promised_share = promised.get(name)
+        expected = None
+        if promised_share is not None and draws:
+            expected = expected_range(promised_share, draws, len(promised))
         drawn = placed[name] - gained.total() + lost_there.total() if expected else None
         why = explain_share(
             placed=placed[name],
@@ -216,15 +301,16 @@ def _clusters(
             expected=expected,
             lost=lost_there if expected else {},
             gained=gained,
-            weights_changed=weights_changed,
+            switched_by=placement.switched_by,
         )
         shares_of_clusters.append(
             ClusterShare(
                 cluster=name,
                 weight=weights.get(name),
-                promised_share=promised.get(name),
+                promised_share=promised_share,
                 placed=placed[name],
                 passed_over=gained,
+                switched_by={other: placement.switched_by.get(other, ()) for other in gained},
                 otherwise=otherwise.get(name, {}),
                 drawn=drawn,
                 expected=expected,

@@ -17,9 +17,10 @@ from admin.core.fleet.clusters import SILENT, Health
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.obstacles import deleted_cluster
-from admin.store import clock_checks, cluster_events, fleet, reconciliations
+from admin.store import clock_checks, cluster_events, execution_events, fleet, reconciliations
 from admin.store.executions import Execution, ListedExecution
 from admin.store.fleet import HeardCluster
+from admin.store.leases import LeasedExecution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +107,26 @@ def find_silence(context: Context, execution: Execution) -> SilenceView | None:
         return view_silence(context, connection, execution, heard.get(execution.cluster))
 
 
+def was_silent_before_drain(
+    context: Context, connection: Connection, execution: Execution | LeasedExecution, since: datetime
+) -> bool:
+    """Whether the cluster of an execution that a drain is to end was silent already when it was drained."""
+    if execution.phase != Phase.ABORTING.value or execution.reason != DRAINED or execution.cluster is None:
+        return False
+    ordered_at = execution_events.last_time(connection, execution.id, Phase.ABORTING.value, execution.events + 1)
+    clusters = {"draining": [execution.cluster]}
+    drained = cluster_events.switched_by(connection, clusters, ordered_at or context.clock())
+    event = drained.get((execution.cluster, "draining"))
+    # An agent that is heard is silent for a while between two syncs.
+    silent = timedelta(seconds=context.settings.agents.unreachable_seconds)
+    return event is not None and event.at - since >= silent
+
+
+def give_up_command(execution: Execution) -> str:
+    """The command by which an operator gives up an execution at a silent cluster."""
+    return f"rainbowctl delete execution {execution.key} --giveUp"
+
+
 def find_drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:
     """The drain of the cluster whose agent has an execution."""
     name = execution.cluster
@@ -156,5 +177,5 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
         is_lost=last.is_lost,
         drain=find_drain(context, connection, execution),
         deleted="" if deleted is None else deleted.describe(context.clock()),
-        command=f"rainbowctl delete execution {execution.key} --giveUp",
+        command=give_up_command(execution),
     )

@@ -87,6 +87,10 @@ def view_status(
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not is_backing_off and (obstacle is None or obstacle.filter == ROOM.name)
     drain = find_drain(context, connection, execution)
+    obstacles = None
+    if is_nowhere or is_backing_off:
+        # What is in back-off needs room only when its time has come.
+        obstacles = find_obstacles(context, connection, execution, attempts.declines, needs_room=not is_backing_off)
     circumstances = Circumstances(
         phase=phase,
         since=phase_began_at(execution),
@@ -104,7 +108,7 @@ def view_status(
         time_limit=limits.time_limit,
         queueing_budget=limits.queueing_budget(now),
         no_other=_why_no_other(execution),
-        times=_times(execution, attempts, silence, now),
+        times=times_of(execution, attempts, silence, now),
         duration=execution.duration,
         late=_late(execution, attempts),
         has_started=execution.started_at is not None,
@@ -112,12 +116,8 @@ def view_status(
         obstacle=obstacle,
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(connection, execution, position, now) if position is not None and takes_work else None,
-        obstacles=(
-            # What is in back-off needs room only when its time has come.
-            find_obstacles(context, connection, execution, attempts.declines, needs_room=not is_backing_off)
-            if is_nowhere or is_backing_off
-            else None
-        ),
+        obstacles=obstacles and obstacles.message,
+        triggers=obstacles.triggers if obstacles is not None else "",
         drain=drain,
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,
@@ -166,9 +166,11 @@ def _why_no_other(execution: Execution) -> str:
     """Why no other attempt follows one that has ended without success, and who set the policy; "" for all others."""
     is_drained = execution.reason == DRAINED
     has_failed = execution.phase in (Phase.FAILED.value, Phase.TIMED_OUT.value)
-    if execution.started_at is None or not (has_failed or (is_drained and Phase(execution.phase).is_finished)):
+    is_lost = execution.reason == CLUSTER_LOST
+    is_ended = has_failed or ((is_drained or is_lost) and Phase(execution.phase).is_finished)
+    if execution.started_at is None or not is_ended:
         return ""
-    outcome = CLUSTER_LOST if is_drained or execution.reason == CLUSTER_LOST else execution.phase
+    outcome = CLUSTER_LOST if is_drained or is_lost else execution.phase
     policy = execution.content.get("retry")
     retries = Retries.of(policy)
     why = retries.why_no_other(attempt_number(execution), outcome, is_drained=is_drained)
@@ -191,7 +193,7 @@ def _start(connection: Connection, execution: Execution, position: int, now: dat
     return find_start(execution.cluster or "", position, held, waiting, now, backing_off)
 
 
-def _times(execution: Execution, attempts: AttemptList, silence: SilenceView | None, now: datetime) -> Times | None:
+def times_of(execution: Execution, attempts: AttemptList, silence: SilenceView | None, now: datetime) -> Times | None:
     """How its time was spent; None where not all of its attempts are recorded."""
     if attempts.unrecorded:
         return None

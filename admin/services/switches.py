@@ -62,6 +62,7 @@ def switch_clusters(
             preview = preview_switches(context, connection, list(changed.values())) if changed else ExecutionPreview()
         else:
             event = ClusterEvent(at=context.clock(), type=switch.event, reason=reason, claimed_by=claimed_by)
+            event = replace(event, deadline=deadline if switch is BY_WORD["drain"] else None)
             events = [replace(event, cluster=name) for name in changed]
             fleet.save_switched(connection, changed.values(), events)
     now = context.clock()

@@ -14,11 +14,10 @@ from admin.core.changes import RowChange
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import closest, did_you_mean, shorten
-from admin.core.provenance import read_name
+from admin.core.provenance import Provenance, read_name
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.core.times import check_window, show_time
-from admin.services.cluster_provenance import drain_deadlines
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
@@ -109,7 +108,7 @@ class Entry:
     revision: Revision | None = None
     changes: Sequence[RowChange] = ()
     event: ClusterEvent | None = None
-    deadline: datetime | None = None  #: of a drain that still goes on
+    ended_by: Provenance | None = None  #: the event that ended a drain
     registration: Registration | None = None
 
     @property
@@ -142,13 +141,13 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         numbers = [item.number for item in page if isinstance(item, Revision)]
         changes = row_changes.changes_of_many(connection, numbers, MOST_CHANGES)
         shown = [item for item in page if isinstance(item, ClusterEvent)]
-        deadlines = drain_deadlines(context, connection, shown)
+        ended_by = cluster_events.ends_of_drains(connection, shown)
         is_empty = not page and position == Position()
         unknown = list(_find_unknown(context, connection, conditions)) if is_empty else []
         is_last = len(merged) <= limit
         not_listed = _not_listed(retention.cutoffs(connection), conditions) if is_last else None
     return TimelinePage(
-        entries=[_entry(item, changes, deadlines) for item in page],
+        entries=[_entry(item, changes, ended_by) for item in page],
         next_position=None if is_last else _position_after(page, position),
         unknown_names=unknown,
         not_listed=not_listed,
@@ -171,12 +170,12 @@ def _find(
         yield registration_history.page(connection, launch_plan_activations, filters, position.activation, limit)
 
 
-def _entry(item: _Item, changes: Mapping[int, Sequence[RowChange]], deadlines: Mapping[int, datetime]) -> Entry:
+def _entry(item: _Item, changes: Mapping[int, Sequence[RowChange]], ended_by: Mapping[int, Provenance]) -> Entry:
     if isinstance(item, Revision):
         return Entry(revision=item, changes=changes.get(item.number, ()))
     if isinstance(item, Registration):
         return Entry(registration=item)
-    return Entry(event=item, deadline=deadlines.get(item.number))
+    return Entry(event=item, ended_by=ended_by.get(item.number))
 
 
 def _not_listed(cutoffs: Cutoffs, conditions: TimelineFilter) -> str | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, update
 
 from admin.core.changes import ANONYMOUS
-from admin.core.fleet.clusters import END_EVENTS, REPORTED, STATE_EVENTS, SWITCHES
+from admin.core.fleet.clusters import BY_AGENT, BY_OPERATORS, END_EVENTS, REGISTERED, REPORTED, STATE_EVENTS
 from admin.core.provenance import Provenance, read_name
 from admin.store.database import insert_new
 from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
@@ -26,11 +26,15 @@ class ClusterEvent:
     reason: str | None = None
     claimed_by: str | None = None
     number: int = 0
+    deadline: datetime | None = None  #: of a drain: when it ends what runs
+    revision: int | None = None  #: that deleted the cluster
 
     @property
     def author(self) -> str | None:
         """Who did it, as far as that is known; None for what the admin and agents do by themselves."""
-        return ANONYMOUS if self.claimed_by or self.type in SWITCHES else None
+        if self.type == REGISTERED:
+            return BY_AGENT
+        return ANONYMOUS if self.claimed_by or self.type in BY_OPERATORS else None
 
     @property
     def provenance(self) -> Provenance:
@@ -97,7 +101,9 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         number = moved_clusters.c.event.expression
         query = query.where(moved_clusters.c.cluster == filters.moved, cluster_events.c.number == number)
     if filters.actor == ANONYMOUS:
-        query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(SWITCHES)))
+        query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(BY_OPERATORS)))
+    elif filters.actor == BY_AGENT:
+        query = query.where(or_(cluster_events.c.claimed_by == BY_AGENT, cluster_events.c.type == REGISTERED))
     elif filters.actor is not None:
         author, claimed_by = read_name(filters.actor) or ("", "")
         names = [filters.actor, claimed_by] if author == ANONYMOUS else [filters.actor]
@@ -157,6 +163,40 @@ def begun_apart(
     A drain cordons a cluster too, and is not among those that cordoned it.
     """
     return _begun(connection, clusters, {state: STATE_EVENTS[state][:1] for state in clusters}, until)
+
+
+def switches_of(connection: Connection, state: str, names: Iterable[str], until: datetime) -> list[ClusterEvent]:
+    """The newest events up to a time that began or ended a state of some clusters, newest first."""
+    types = (*STATE_EVENTS[state], *END_EVENTS[state])
+    query = select(cluster_events).where(
+        cluster_events.c.cluster.in_(list(names)), cluster_events.c.type.in_(types), cluster_events.c.at <= until
+    )
+    # The sum keeps databases from walking back over all events, as below.
+    rows = connection.execute(query.order_by((cluster_events.c.number + 0).desc()).limit(_MOST_SWITCHES))
+    return [ClusterEvent(**row._mapping) for row in rows]
+
+
+def ends_of_drains(connection: Connection, events: Iterable[ClusterEvent]) -> dict[int, Provenance]:
+    """The events that ended drains, by the numbers of those that began them; another drain ends the one before it."""
+    drains = [event for event in events if event.type == "DRAINING"]
+    if not drains:
+        return {}
+    later = select(cluster_events).where(
+        cluster_events.c.cluster.in_({drain.cluster for drain in drains}),
+        cluster_events.c.type.in_((*END_EVENTS["draining"], "DRAINING")),
+        cluster_events.c.number > min(drain.number for drain in drains),
+    )
+    rows = connection.execute(later.order_by(cluster_events.c.number + 0).limit(_MOST_SWITCHES))
+    ends = [ClusterEvent(**row._mapping) for row in rows]
+    ended_by = {
+        drain.number: next((end for end in ends if end.cluster == drain.cluster and end.number > drain.number), None)
+        for drain in drains
+    }
+    return {number: end.provenance for number, end in ended_by.items() if end is not None}
+
+
+#: Events that answers about many decisions or drains look at.
+_MOST_SWITCHES = 1000
 
 
 def _begun(

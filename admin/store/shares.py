@@ -34,6 +34,7 @@ class PlacedExecution(NamedTuple):
     cluster: str | None
     created_at: datetime
     placement_trail: str
+    decided_at: datetime
 
     @property
     def key(self) -> str:
@@ -44,7 +45,11 @@ def placed_by(connection: Connection, pool: str, window: Window, limit: int) -> 
     """The executions of a pool, newest first."""
     is_last = and_(decisions.c.execution_id == _columns.id, decisions.c.number == _columns.decisions)
     query = (
-        select(*(_columns[name] for name in PlacedExecution._fields[:-1]), decisions.c.placement_trail)
+        select(
+            *(_columns[name] for name in PlacedExecution._fields[:-2]),
+            decisions.c.placement_trail,
+            decisions.c.decided_at,
+        )
         .join_from(executions, decisions, is_last)
         .where(_columns.pool == pool, *_within(window))
         .order_by(*_NEWEST_FIRST)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option
-from ctl.cli.output import Printer
-from ctl.cli.provenance import describe_setter
+from ctl.cli.output import Columns, Printer
+from ctl.cli.provenance import describe_revision, describe_setter
 from ctl.cli.revisions import revision_or_time
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId, parse_id
-from ctl.client.schemas import parts_of
+from ctl.client.schemas import parts_of, show
 from ctl.client.scopes import KEYS, Scope
+from ctl.client.times import format_duration
 
 _HELP = """Show what differs between two scopes, field by field, with the origin of each value. Nothing is written.
 
@@ -24,9 +26,9 @@ The first scope is named as everywhere; what is not named of the other one is th
 revisions or times, also at one scope, with the platform's current configuration.
 
 compare execution NAME shows where the settings that an execution was decided by differ from those that the same request
-would get now; with --otherExecution, from those that another execution was decided by, and where each was placed by its
-last decision and why. The other one is in the same project and domain, unless it is written PROJECT/DOMAIN/NAME or
---otherProject or --otherDomain name another.
+would get now; with --otherExecution, what differs between two executions: what they run and who created them, how each
+was placed by its last decision and who said so, how it ended, and the settings. The other one is in the same project
+and domain, unless it is written PROJECT/DOMAIN/NAME or --otherProject or --otherDomain name another.
 """
 
 _OTHERS = {
@@ -82,19 +84,52 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
     printer = session.printer
     if printer.machine_output([name], comparison):
         return
-    number = len(comparison["differences"])
-    counted = "1 field differs" if number == 1 else f"{number or 'No'} fields differ"
-    printer.sentence(
-        f"{counted}, {comparison['equal']} equal: first is {_side(comparison['first'])}; "
-        f"second is {_side(comparison['second'])}."
-    )
+    settings = _describe_settings(comparison)
+    printer.sentence(comparison.get("message") or settings)
     for word in ("first", "second"):
         if comparison[word].get("placed"):
-            printer.sentence(f"{word:<7} {_placed(printer, comparison[word]['placed'])}", indent=" " * 8)
+            placed = _placed(printer, comparison[word]["placed"], comparison.get("revisions"))
+            printer.sentence(f"{word:<7} {placed}", indent=" " * 8)
+    if comparison.get("facts"):
+        _show_facts(printer, comparison["facts"])
+        printer.line()
+        printer.sentence(f"Settings: {settings[:1].lower()}{settings[1:]}", indent="  ")
     rows = [cells for difference in comparison["differences"] for cells in _rows(session, comparison, difference)]
     if rows:
         printer.line()
         printer.table(["KIND", "FIELD", "FIRST", "FIRST SET BY", "SECOND", "SECOND SET BY"], rows)
+
+
+def _show_facts(printer: Printer, facts: Sequence[Document]) -> None:
+    """What differs between two executions, and what is the same."""
+    different = [fact for fact in facts if not fact["equal"]]
+    if different:
+        printer.line()
+        columns: Columns = {"PART": "part", "FACT": _fact_name}
+        printer.rows(different, {**columns, **{side.upper(): partial(_fact, side) for side in ("first", "second")}})
+    same = [f"{_fact_name(fact)} {_fact('first', fact)}" for fact in facts if fact["equal"]]
+    if same:
+        printer.line()
+        printer.sentence(f"The same on both sides: {'; '.join(same)}.", indent="  ")
+
+
+def _fact_name(fact: Document) -> str:
+    return str(fact["field"]).removesuffix("_seconds").replace("_", " ")
+
+
+def _fact(side: str, fact: Document) -> str:
+    value = fact.get(side)
+    if value is None:
+        return "(none)"
+    return format_duration(value) if fact["field"].endswith("_seconds") else show(value)
+
+
+def _describe_settings(comparison: Document) -> str:
+    """How many fields of settings differ, between what."""
+    number = len(comparison["differences"])
+    counted = "1 field differs" if number == 1 else f"{number or 'No'} fields differ"
+    sides = f"first is {_side(comparison['first'])}; second is {_side(comparison['second'])}"
+    return f"{counted}, {comparison['equal']} equal: {sides}."
 
 
 def _of_scopes(session: Session, kind: str | None, flags: Mapping[str, Any]) -> tuple[Document, str]:
@@ -146,13 +181,17 @@ def _side(side: Document) -> str:
     return f"execution {ExecutionId.from_document(execution)} at {scope}" if execution else scope
 
 
-def _placed(printer: Printer, placed: Document) -> str:
-    """Where an execution was placed by its last decision, and why."""
+def _placed(printer: Printer, placed: Document, revisions: Mapping[str, Document] | None) -> str:
+    """Where an execution was placed by its last decision, why, and who said so."""
     from ctl.commands.executions.explain import describe_placement
+    from ctl.commands.executions.tables import rung_origin
 
     where, rule = describe_placement(placed), f"{placed['rule'][:1].upper()}{placed['rule'][1:]}."
     decided = f"decision {placed['decision']}, {printer.when(placed['decided_at'])}"
-    return f"{where}, {decided}: {placed['reason']['message']} {rule}"
+    origin = placed.get("origin") or {}  # an older admin has none
+    revision = describe_revision(printer, origin.get("version"), revisions)
+    set_by = f" Set by {rung_origin(origin, revision)}." if revision else ""
+    return f"{where}, {decided}: {placed['reason']['message']} {rule}{set_by}"
 
 
 def _rows(session: Session, comparison: Document, difference: Document) -> Iterator[list[str]]:

@@ -59,7 +59,8 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     printer = session.printer
     if printer.machine_output((_name(use) for use in answer["uses"]), answer):
         return
-    printer.sentence(_opening(noun, answer))
+    is_unused = _is_unused(answer)
+    printer.sentence(_describe_unused(noun, answer) if is_unused else _opening(noun, answer))
     if not answer["known"]:
         near = did_you_mean(answer["name"], answer.get("closest", []))
         deleted = answer.get("deleted_by")
@@ -69,8 +70,10 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
             else f"No {noun} is called '{answer['name']}'.{near}"
         )
     for key in ("pools", "labels"):
-        if answer.get(key):
+        if answer.get(key) and not is_unused:
             printer.sentence(f"It is in the {key} {', '.join(answer[key])}.")
+    if is_unused:
+        return
     _table(
         session,
         answer["uses"],
@@ -94,6 +97,22 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     _show_executions(session, answer["executions"])
     if answer.get("token"):
         printer.note("There is more: --all goes on to the end.")
+
+
+def _is_unused(answer: Document) -> bool:
+    """Whether no setting, launch plan, configuration or unfinished execution says it."""
+    executions = answer["executions"]
+    has_none = not answer["uses"] and not answer["reach"]["scopes"] and not answer.get("token")
+    return has_none and bool(executions["complete"]) and not executions["phases"]
+
+
+def _describe_unused(noun: str, answer: Document) -> str:
+    """That nothing uses it, and of a cluster which pools and labels have it."""
+    title = f"{noun} '{answer['name']}'" if answer.get("name") else noun
+    groups = [f"{key} {', '.join(answer[key])}" for key in ("pools", "labels") if answer.get(key)]
+    beside = f" but the {' and the '.join(groups)} that it is in" if groups else ""
+    others = "no setting, launch plan, configuration or unfinished execution"
+    return f"Nothing uses {title}{beside}: {others}, {as_of(answer)}."
 
 
 def _opening(noun: str, answer: Document) -> str:

@@ -260,7 +260,20 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     assert "Cluster 'beta' had been cordoned apart from the drain (event " in done.err
     assert "that is over too. `rainbowctl cordon beta` cordons it again." in done.err
     shell.ok("rainbowctl undrain alpha")
-    assert "6 d 23 h" not in shell.ok("rainbowctl get cluster-event alpha")
+    [undrained, drained] = json.loads(shell.ok("rainbowctl get cluster-event alpha --limit 2 -o json"))
+    assert drained["ended_by"]["event"] == undrained["number"]
+    over = rf"event {undrained['number']}, anonymous \(says [^)]+\), \d+ m?s ago"
+    listed = shell.ok("rainbowctl get cluster-event alpha")
+    assert re.search(rf"\b6 d 23 h +{over}", listed), "the deadline stays beside the event"
+    history = shell.ok("rainbowctl history --cluster alpha --source cluster-event")
+    assert re.search(rf"cluster alpha: draining, deadline in 6 d 23 h; over by {over} \(event ", history)
+    shell.ok("rainbowctl create cluster brief")
+    shell.ok("rainbowctl delete cluster brief -m 'sold' --force", LOGNAME="ana")
+    [deleted] = json.loads(shell.ok("rainbowctl history --cluster brief --source cluster-event -o json"))
+    assert (deleted["type"], deleted["claimed_by"], deleted["message"]) == ("DELETED", "ana", "sold")
+    assert shell.rest("GET", "timeline?cluster=brief&source=cluster-event")["entries"] == [deleted]
+    row = cells(shell.ok("rainbowctl history --cluster brief --source cluster-event"))[1]
+    assert (row[0], row[2], row[-1]) == (str(deleted["revision"]), "anonymous (says ana)", "sold")
 
     # A wrong name among several stops all of them.
     message = shell.refused(3, "rainbowctl cordon beta bta")

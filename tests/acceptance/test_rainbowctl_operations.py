@@ -191,6 +191,15 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     )
     [answer] = json.loads(shell.ok(f"rainbowctl delete execution e {HERE} -o json"))
     assert answer["message"].startswith(unconfirmed)
+    dry = shell.run(f"rainbowctl delete execution e {HERE} --dryRun -o json")
+    [answer] = json.loads(dry.out)
+    assert shell.rest("DELETE", "executions/flytesnacks/development/e?dry_run=true") == answer
+    assert answer["silent_since"] == shell.rest("GET", "clusters/local")["last_sync_at"]
+    remedy = "`rainbowctl delete execution flytesnacks/development/e --giveUp` ends it without the agent"
+    assert remedy in answer["message"]
+    dry = shell.run(f"rainbowctl delete execution e {HERE} --dryRun")
+    assert f"it is being ended already. {unconfirmed}" in dry.err
+    assert f" ago. Wait, or give it up: {remedy}" in dry.err
     message = shell.ok(f"rainbowctl get execution {HERE} -o wide")
     assert message.count(unconfirmed) == 1
     assert f". {unconfirmed}" in message
@@ -271,6 +280,7 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
         "BESIDE THE POOL",
     ]
     [instead] = shares["clusters"][1]["instead_of"]
+    [cordon] = instead.pop("switched_by")
     assert instead == {"cluster": "east", "reason": "cordoned", "count": 6 - shares["clusters"][1]["by_strategy"]}
     assert rows == [
         ["east", "3", "75.0%", "0", "2 to 6", "0.0%", "0", "-", "-"],
@@ -281,7 +291,8 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
         ],
     ]
     assert [line.partition(":")[0] for line in why.splitlines()[:2]] == ["east", "local"]
-    assert f"{instead['count']} of them went elsewhere since it was cordoned" in why
+    by = rf"\(event {cordon['event']}, anonymous[^,]*, \d+ m?s ago\)"
+    assert re.search(rf"{instead['count']} of them went elsewhere since it was cordoned {by}", " ".join(why.split()))
     shell.ok("rainbowctl update pool both --addMember new --removeMember east -m 'east is sold'", LOGNAME="ana")
     changed = json.loads(shell.ok("rainbowctl get pool both --shares -o json"))
     assert [(cluster["cluster"], "joined" in cluster, "left" in cluster) for cluster in changed["clusters"]] == [
@@ -290,7 +301,10 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
         ("east", False, True),
     ]
     text = " ".join(shell.ok("rainbowctl get pool both --shares").split())
-    assert " Since the window began, new joined it and east left it. created " in text
+    assert " Since the window began, new joined it and east left it. Shares are promised by the members " in text
+    [change] = changed["changes"]
+    assert change["change"] == "weight of east 3 -> none; weight of new none -> 1"
+    assert f"'east is sold' ({change['change']}). created " in text
     revision = changed["clusters"][1]["joined"]["revision"]
     for verb in ("joined", "left"):
         assert re.search(

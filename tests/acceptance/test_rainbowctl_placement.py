@@ -138,12 +138,26 @@ def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, pr
     answer = json.loads(shell.ok(f"{compare} -o json"))
     path = f"executions/{project}/development/one/comparison"
     assert shell.rest("GET", f"{path}?other_name=two") == answer
-    head, table = shell.ok(compare).split("\n\n")
-    summary, first, second = head.splitlines()
-    assert summary.startswith(f"1 field differs, {answer['equal']} equal: first is execution {project}/development/one")
+    head, facts, same, summary, table = shell.ok(compare).split("\n\n")
+    opening, first, second = head.splitlines()
+    assert opening == answer["message"]
+    assert opening.startswith("'one' is QUEUED; 'two' is QUEUED. They differ in placement (rung, said by, ")
+    header, *rows = (re.split(" {2,}", line) for line in facts.splitlines())
+    assert header == ["PART", "FACT", "FIRST", "SECOND"]
+    different = [fact for fact in answer["facts"] if not fact["equal"]]
+    assert [row[1].replace(" ", "_") for row in rows] == [fact["field"] for fact in different]
+    assert ["placement", "cluster", "north", "east"] in rows
+    assert ["placement", "said by", f"project-domain {project}/development", "the request"] in rows
+    for fact in answer["facts"]:
+        assert not fact["equal"] or f"{fact['field'].replace('_', ' ')} " in same
+    assert "created by anonymous" in same
+    assert summary.startswith(
+        f"Settings: 1 field differs, {answer['equal']} equal: first is execution {project}/development/one"
+    )
     chosen = r"decision 1, \d+ s ago: Cluster '(north|east)' was chosen[^.]*\."
     rule = rf"Label 'arctic' at project-domain {project}/development decides\."
-    assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule}", first)
+    set_by = rf"Set by project {project}, domain development \(revision \d+, anonymous[^.]*\)\."
+    assert re.fullmatch(rf"first   cluster north \(label arctic, strategy weighted\), {chosen} {rule} {set_by}", first)
     rule = rf"Pool 'first' in the request outranks label 'arctic' at project-domain {project}/development\."
     assert re.fullmatch(rf"second  cluster east \(pool first, strategy spill\), {chosen} {rule}", second)
     header, row = (re.split(" {2,}", line) for line in table.splitlines())
@@ -225,11 +239,17 @@ def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, p
     assert done.err == f"{opening}\n"
     assert shell.ok(f"PYTHONUNBUFFERED=1 {redecide} --dryRun 2>&1").startswith(opening)
     assert "use --force" in shell.refused(2, redecide)
-    done = shell.run(f"{redecide} --force")
+    done = shell.run(f"{redecide} --force", LOGNAME="ana")
     assert (done.status, done.err) == (0, "Decided 1 execution again; 1 moved.\n")
+    events = json.loads(shell.ok(f"rainbowctl get execution-event waits {here} -o json"))
+    assert events == shell.rest("GET", f"executions/{project}/development/waits/events")["events"]
+    assert (events[-1]["type"], events[-1]["author"], events[-1]["claimed_by"]) == ("DECIDED", "anonymous", "ana")
+    *_, last = shell.ok(f"rainbowctl get execution-event waits {here}").splitlines()
+    assert last.endswith("anonymous (says ana)")
     assert shell.rest("GET", f"executions/{project}/development/waits")["cluster"] == "east"
     out = shell.ok(f"rainbowctl explain execution waits {here}")
     assert any(block.startswith("DECISION") for block in out.split("\n\n"))
+    assert "(asked to decide again by anonymous (says ana))" in out
     assert shell.run(f"{redecide} --force").err == "0 waiting executions match, none would move. Nothing to decide.\n"
 
 

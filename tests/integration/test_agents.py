@@ -149,6 +149,17 @@ def test_sources_of_wrong_secrets_do_not_fill_the_memory() -> None:
     limiter.check("198.51.100.1")  # forgotten in favour of 4096 others
 
 
+def test_an_agent_that_registers_is_the_author_of_the_event(api: FlaskClient, a: str) -> None:
+    ok(register(api, a))
+    [event] = ok(api.get(f"{API}/clusters/{a}/events"))["events"]
+    assert (event["type"], event["author"]) == ("REGISTERED", "its agent")
+    for query in (f"cluster={a}&source=cluster-event", "actor=its agent&source=cluster-event"):
+        entries = ok(api.get(f"{API}/timeline?{query}"))["entries"]
+        assert (a, "REGISTERED", "its agent") in [
+            (entry["cluster"], entry["type"], entry.get("author")) for entry in entries
+        ]
+
+
 def test_a_description_that_makes_no_sense_registers_nothing(api: FlaskClient, a: str) -> None:
     refused(register(api, a, description={"capacity": {"cpu": "many"}}), 400, "invalid_request", "capacity.cpu")
     refused(register(api, a, description={"colour": "red"}), 400, "invalid_request", "colour")

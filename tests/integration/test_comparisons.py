@@ -9,10 +9,12 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from tests.conftest import MakeApp
+from tests.support.agents import played_agent
 from tests.support.placing import (
     API,
     DOMAIN,
     PROJECT,
+    asked,
     created,
     explanation,
     get,
@@ -132,6 +134,64 @@ def test_two_executions_are_compared_as_each_was_decided(settled: FlaskClient, c
     elsewhere = get(settled, f"executions/{PROJECT}/{DOMAIN}/early/comparison?other_name=late&other_domain=staging")
     assert elsewhere["second"]["domain"] == "staging"
     assert differences(elsewhere)["value"] == ("spare", None)
+
+
+def facts_of(answer: Any, part: str) -> dict[str, tuple[Any, Any]]:
+    """The facts of a part that differ between two executions."""
+    return {
+        fact["field"]: (fact.get("first"), fact.get("second"))
+        for fact in answer["facts"]
+        if fact["part"] == part and not fact["equal"]
+    }
+
+
+def test_two_executions_are_compared_by_what_they_are_and_how_they_were_placed_and_ended(
+    api: FlaskClient, context: Context
+) -> None:
+    agent = played_agent(api, context, "here")
+    put_pool(api, "gpu", ["here"], strategy="spill")
+    put_label(api, "spare", ["here"])
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "spare"})
+    for version in ("v1", "v2"):
+        ok(register_workflow(api, "fit", version, inputs={"rate": {"type": "integer"}}))
+    launch = {"name": "fit", "resource_type": "WORKFLOW"}
+    body = asked("one", launch_plan={**launch, "version": "v1"}, inputs={"rate": 1})
+    ok(api.post(f"{API}/executions", json={**body, "claimed_by": "ana"}))
+    created(api, "two", launch_plan={**launch, "version": "v2"}, inputs={"rate": 2}, **pool("gpu"))
+    agent.start(2)
+    agent.finish(["one"], exit_code=0)
+    agent.finish(["two"], "FAILED", exit_code=3)
+    answer = get(api, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two")
+    assert facts_of(answer, "run") == {
+        "workflow_version": ("v1", "v2"),
+        "inputs.rate": (1, 2),
+        "created_by": ("anonymous (says ana)", "anonymous"),
+    }
+    placement = facts_of(answer, "placement")
+    assert placement["rung"] == ("domain", "request")
+    assert placement["said_by"] == (f"domain {DOMAIN}", "the request")
+    assert (placement["pool"], placement["label"]) == ((None, "gpu"), ("spare", None))
+    revision = answer["first"]["placed"]["origin"]["version"]
+    assert placement["set_by_revision"] == (revision, None)
+    assert answer["revisions"][str(revision)]["author"] == "anonymous"
+    assert "cluster" not in placement
+    outcome = facts_of(answer, "outcome")
+    assert outcome["phase"] == ("SUCCEEDED", "FAILED")
+    assert outcome["cause"] == (None, "EXIT_CODE")
+    assert outcome["ended_by"][1] == "exit 3"
+    same = {fact["field"]: fact["first"] for fact in answer["facts"] if fact["equal"]}
+    assert (same["workflow"], same["attempts"], same["cluster"]) == ("fit", 1, "here")
+    assert "run_time_seconds" in {fact["field"] for fact in answer["facts"]}
+    assert answer["message"].startswith("'one' SUCCEEDED on here; 'two' FAILED on here (exit 3). They differ in run (")
+    assert answer["message"].endswith("; 1 setting.")
+
+
+def test_two_executions_that_are_alike_differ_in_nothing(settled: FlaskClient) -> None:
+    created(settled, "one")
+    created(settled, "two")
+    answer = get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=one")
+    assert answer["message"] == "'one' is QUEUED; 'one' is QUEUED. Nothing else differs between them."
+    assert all(fact["equal"] for fact in answer["facts"])
 
 
 def test_a_kind_that_is_no_longer_declared_is_compared_on_both_sides(make_app: MakeApp) -> None:

@@ -330,11 +330,32 @@ def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: 
     assert stored["job"]["resources"]["requests"]["cpu"] == "1"
     assert stored["revision"] == get(api, "revisions?limit=1")["head"]
     why = explanation(api, "e")
-    assert (why["because"], why["pool"]) == ("asked to decide again", "base")
+    assert (why["because"], why["pool"]) == ("asked to decide again by anonymous", "base")
     assert explanation(api, "e", "?decision=1")["pool"] == "gpu"
     again = redecide(api)
     assert (again["matched"], again["changed"]) == (2, 0)
     assert execution(api, "e") == stored
+
+
+@pytest.mark.parametrize(("claimed_by", "name"), [("ana", "anonymous (says ana)"), (None, "anonymous")])
+def test_a_new_decision_names_who_asked_for_it(
+    api: FlaskClient, context: Context, claimed_by: str | None, name: str
+) -> None:
+    put_pool(api, "gpu", ["a"])
+    put_pool(api, "base", ["b"])
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    created(api, "e")
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "base"})
+    body = {"selector": {"project": PROJECT}, **({"claimed_by": claimed_by} if claimed_by else {})}
+    assert ok(api.post(f"{API}/executions/redecide", json=body))["changed"] == 1
+    event = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"][-1]
+    assert (event["type"], event["author"], event.get("claimed_by")) == ("DECIDED", "anonymous", claimed_by)
+    assert event["by"] == (claimed_by or "anonymous")
+    assert explanation(api, "e")["because"] == f"asked to decide again by {name}"
+    switch(api, "b", "cordon", claimed_by="otto")
+    decide_waiting(context)
+    event = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"][-1]
+    assert (event["type"], "author" in event) == ("DECIDED", False), "nobody asked for this one"
 
 
 def test_a_dry_run_of_redecide_counts_what_the_executions_before_would_take(api: FlaskClient) -> None:

@@ -22,6 +22,7 @@ from admin.core.settings.scopes import Scope
 from admin.server import startup
 from admin.store import (
     clock_checks,
+    cluster_events,
     decisions,
     execution_tables,
     fleet,
@@ -506,3 +507,38 @@ def test_what_was_pruned_before_that_was_recorded_is_older_than_the_oldest_that_
         assert retention.cutoffs(connection) == Cutoffs(
             revisions=noon, cluster_events=noon + timedelta(hours=1), executions=noon + timedelta(hours=2)
         )
+
+
+def test_events_of_before_get_the_deadline_of_a_drain_that_goes_on_and_the_revision_that_deleted(
+    engine: Engine,
+) -> None:
+    migrate(engine, "0029")
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    deadline, keys = noon + timedelta(hours=1), dict.fromkeys(Scope._fields, "")
+    drains = [("east", "DRAINING"), ("east", "DRAINING"), ("west", "DRAINING"), ("west", "UNDRAINED")]
+    with engine.begin() as connection:
+        for number, (cluster, type_) in enumerate([*drains, ("gone", "DELETED"), ("pruned", "DELETED")], 1):
+            event = {"number": number, "cluster": cluster, "type": type_, "at": noon}
+            connection.execute(insert(fleet_tables.cluster_events).values(event))
+        for name, is_draining in (("east", True), ("west", False)):
+            state = {"name": name, "cordoned": is_draining, "report": {}, "draining": is_draining}
+            connection.execute(
+                insert(fleet_tables.cluster_states).values(
+                    {**state, "drain_deadline": deadline if is_draining else None}
+                )
+            )
+        for number, (name, at) in enumerate((("gone", noon), ("gone", deadline), ("pruned", deadline)), 7):
+            made = {"number": number, "created_at": at, "author": "anonymous", "claimed_by": "ana", "message": "sold"}
+            connection.execute(insert(revision_tables.revisions).values(made))
+            change = {"revision": number, "ordinal": 0, "kind": "CLUSTER", "name": name, "before": {}, "after": None}
+            connection.execute(insert(revision_tables.revision_changes).values({**change, **keys}))
+    migrate(engine)
+    with engine.connect() as connection:
+        events = cluster_events.events(connection, cluster_events.ClusterEventFilter(), None, 10)
+    assert [event.deadline for event in reversed(events)] == [None, deadline, None, None, None, None]
+    deleted = [(event.revision, event.claimed_by, event.reason) for event in reversed(events)]
+    assert deleted == [*[(None, None, None)] * 4, (7, "ana", "sold"), (None, None, None)]
+    migrate(engine, "0029")
+    migrate(engine)
+    with engine.connect() as connection:
+        assert cluster_events.events(connection, cluster_events.ClusterEventFilter(), None, 10) == events

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 
 from admin.core.retention import Retention
@@ -142,6 +143,85 @@ def test_members_that_joined_and_left_within_the_window_are_named(api: FlaskClie
     assert not {"joined", "left"} & clusters["local"].keys()
     app_clock.advance(7200)
     assert list(by_cluster(get(api, "pools/two/shares"))) == ["local", "new"], "that was before the window"
+
+
+def test_a_share_is_promised_by_the_definition_that_executions_were_placed_by(
+    api: FlaskClient, app_clock: Clock
+) -> None:
+    for cluster in ("east", "west"):
+        put_pool(api, cluster, [cluster])
+        report(api, cluster, capacity={"executions": 1000})
+    put_pool(api, "both", {"east": 3, "west": 1})
+    add(api, "both", *NAMES)
+    app_clock.advance(60)
+    answer = get(api, "pools/both/shares")
+    assert not {"promise", "changes"} & answer.keys()
+    before = by_cluster(answer)
+
+    members = [{"id": "east", "weight": 1}, {"id": "west", "weight": 9}]
+    body = {"pool": {"members": members}, "claimed_by": "ana", "message": "west is new"}
+    revision = ok(api.put(f"{API}/pools/both", json=body))["revision"]
+    ok(api.put(f"{API}/pools/both", json={"pool": {"members": members, "description": "for all"}}))
+    app_clock.advance(60)
+    answer = get(api, "pools/both/shares")
+    after = by_cluster(answer)
+    assert (after["east"]["weight"], after["west"]["weight"]) == (1, 9)
+    for name in ("east", "west"):
+        for key in ("promised_share", "expected", "drawn", "why"):
+            assert after[name][key] == before[name][key], "nothing was placed by the new weights"
+    [change] = answer["changes"]
+    assert change["change"] == "weight of east 3 -> 1; weight of west 1 -> 9"
+    made_by = change["made_by"]
+    assert (made_by["revision"], made_by["claimed_by"], made_by["message"]) == (revision, "ana", "west is new")
+    at = show_time(app_clock() - timedelta(seconds=60))
+    assert answer["promise"] == (
+        "Shares are promised by the members and weights that each execution was placed by; the pool's definition was "
+        f"changed by revision {revision}, anonymous (says ana), at {at}, 'west is new' "
+        "(weight of east 3 -> 1; weight of west 1 -> 9)."
+    )
+    assert "more than chance explains" not in answer["summary"]
+
+    add(api, "both", *(f"{name}-again" for name in NAMES))
+    app_clock.advance(60)
+    mixed = by_cluster(get(api, "pools/both/shares"))
+    assert mixed["east"]["promised_share"] == pytest.approx((0.75 + 0.1) / 2)
+    put_pool(api, "both", {"east": 1, "west": 9}, strategy="spill")
+    add(api, "both", "spilled")
+    app_clock.advance(60)
+    answer = get(api, "pools/both/shares")
+    assert not any("promised_share" in cluster for cluster in answer["clusters"])
+    assert answer["promise"].startswith("No share is promised for a window with decisions by a strategy that ")
+    assert answer["changes"][0]["change"] == "strategy weighted -> spill"
+
+
+def test_a_cluster_that_was_switched_off_says_by_whom(api: FlaskClient, app_clock: Clock) -> None:
+    for cluster in ("east", "west"):
+        put_pool(api, cluster, [cluster])
+        report(api, cluster, capacity={"executions": 1000})
+    put_pool(api, "both", {"east": 3, "west": 1})
+    switch(api, "east", "cordon", reason="new disks", claimed_by="ana")
+    app_clock.advance(60)
+    add(api, "both", *NAMES[:10])
+    app_clock.advance(60)
+    switch(api, "east", "uncordon")
+    switch(api, "east", "cordon", claimed_by="bob")
+    app_clock.advance(60)
+    switch(api, "east", "disable", claimed_by="eve")
+    app_clock.advance(60)
+    answer = get(api, "pools/both/shares")
+    west = by_cluster(answer)["west"]
+    [instead] = west["instead_of"]
+    assert instead["reason"] == "cordoned"
+    [event] = instead["switched_by"]
+    assert (event["claimed_by"], event["message"], event["author"]) == ("ana", "new disks", "anonymous")
+    at = show_time(app_clock() - timedelta(seconds=240))
+    by = f"(event {event['event']}, anonymous (says ana), at {at}, 'new disks')"
+    assert f"came since east was cordoned {by}" in west["why"]
+    assert f"went elsewhere since it was cordoned {by}" in by_cluster(answer)["east"]["why"]
+    add(api, "both", *NAMES[10:20])
+    app_clock.advance(60)
+    others = {other["reason"]: other for other in by_cluster(get(api, "pools/both/shares"))["west"]["instead_of"]}
+    assert [event["claimed_by"] for event in others["disabled"]["switched_by"]] == ["eve"]
 
 
 def test_a_window_of_which_a_part_was_pruned_says_so(api: FlaskClient, context: Context, app_clock: Clock) -> None:

@@ -10,9 +10,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.times import show_time
 from admin.services.clocks import accept_clock, follow_clock
 from admin.services.context import Context
-from admin.services.evictions import evict_from_lost, judge_health
+from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.reconciliations import end_reconciliations
 from admin.services.redecisions import decide_undecided
 from admin.store import reconciliations
@@ -29,7 +30,7 @@ from tests.support.agents import (
     shown,
     types,
 )
-from tests.support.placing import API, DOMAIN, create, created, explanation, get, ok, pool, put_pool, refused
+from tests.support.placing import API, DOMAIN, create, created, explanation, get, ok, pool, put_pool, refused, switch
 
 UNREACHABLE, LOST, LEASE, GIVE_UP = 9, 30, 6, 200
 SECTIONS = {
@@ -312,6 +313,36 @@ def test_an_operator_gives_up_what_is_waited_for(agent: PlayedAgent, context: Co
     assert sorted(names(answer["lost"])) == ["aborted", "runs"]  # its agent is told to end the jobs
 
 
+@pytest.mark.parametrize("is_lost_first", [True, False])
+@pytest.mark.parametrize("is_given_up", [True, False])
+def test_what_was_lost_before_its_cluster_was_drained_ends_for_the_loss(
+    agent: PlayedAgent, context: Context, clock: Clock, is_lost_first: bool, is_given_up: bool
+) -> None:
+    add(agent, "runs")
+    agent.start()
+    if is_lost_first:
+        pass_time(context, clock, LOST + 1)
+    switch(agent.client, agent.cluster, "drain", deadline="40s", claimed_by="ana")
+    pass_time(context, clock, 41)
+    end_drained(context)
+    assert phase(agent, "runs") == ("ABORTING", "DRAINED")
+    if is_given_up:
+        ok(end(agent, "runs", give_up=True, claimed_by="bob"))
+    else:
+        pass_time(context, clock, GIVE_UP)
+    closure = shown(agent, "runs")["closure"]
+    reason, cause = ("CLUSTER_LOST", "CLUSTER_LOST") if is_lost_first else ("DRAINED", "PLATFORM")
+    assert (closure["phase"], closure["reason"]["code"], closure["cause"]) == ("ABORTED", reason, cause)
+    message = closure["reason"]["message"]
+    assert "Its cluster was drained (event " in message, "it is told in both cases"
+    assert "Nobody has confirmed that its job has ended." in message
+    assert ("abort_metadata" in closure) is not is_lost_first
+    [attempt] = explanation(agent.client, "runs", project=agent.project)["attempts"]
+    assert (attempt["reason"]["code"], attempt["cause"]) == (reason, cause)
+    listed = get(agent.client, f"executions/{agent.project}/{DOMAIN}?filters=eq(cause,{cause})")
+    assert [row["id"]["name"] for row in listed["executions"]] == ["runs"]
+
+
 def test_a_dry_run_says_what_ending_or_giving_up_does(agent: PlayedAgent, context: Context, clock: Clock) -> None:
     add(agent, "runs", "aborted", "waits")
     agent.start(2)
@@ -320,10 +351,18 @@ def test_a_dry_run_says_what_ending_or_giving_up_does(agent: PlayedAgent, contex
     ok(end(agent, "aborted", cause="enough"))
     assert preview(agent, "aborted") == ("ABORTING", False, None, None)
     pass_time(context, clock, LOST + 1)
-    assert preview(agent, "runs") == ("RUNNING", True, "ABORTING", shown(agent, "runs")["silence"])
+    notes = {name: shown(agent, name)["silence"] for name in ("runs", "aborted")}
+    since = show_time(clock() - timedelta(seconds=LOST + 1))
+    for name, was, after in (("runs", "RUNNING", "ABORTING"), ("aborted", "ABORTING", None)):
+        command = f"`rainbowctl delete execution {agent.project}/{DOMAIN}/{name} --giveUp`"
+        remedy = f"Wait, or give it up: {command} ends it without the agent, and records who asked."
+        assert preview(agent, name) == (was, after is not None, after, f"{notes[name]} {remedy}")
+        assert f"silent since {since}" in notes[name]
+        answer = ok(end(agent, name, dry_run=True))
+        assert show_time(datetime.fromisoformat(answer["silent_since"])) == since
     assert preview(agent, "aborted")[3].startswith("Nobody has confirmed that its job has ended.")
-    assert preview(agent, "runs", give_up=True) == ("RUNNING", True, "FAILED", None)
-    assert preview(agent, "aborted", give_up=True) == ("ABORTING", True, "ABORTED", None)
+    assert preview(agent, "runs", give_up=True) == ("RUNNING", True, "FAILED", notes["runs"])
+    assert preview(agent, "aborted", give_up=True) == ("ABORTING", True, "ABORTED", notes["aborted"])
     for name, phase_after in (("runs", "FAILED"), ("aborted", "ABORTED")):
         assert ok(end(agent, name, give_up=True))["phase"] == phase_after
         assert preview(agent, name, give_up=True) == preview(agent, name) == (phase_after, False, None, None)

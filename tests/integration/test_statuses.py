@@ -67,6 +67,11 @@ def message(agent: PlayedAgent, name: str) -> str:
     return text.replace(agent.cluster, "birch").replace(agent.project, "p")
 
 
+def next_step(agent: PlayedAgent, name: str) -> str:
+    text: str = status(agent, name)["next"]
+    return text.replace(agent.cluster, "birch").replace(agent.project, "p")
+
+
 def test_a_run_is_followed_from_the_queue_to_its_end(agent: PlayedAgent, clock: Clock) -> None:
     add(agent, "first", "second", "third")
     clock.advance(5)
@@ -172,11 +177,65 @@ def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Co
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
     cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 s ago"
     assert f": {cordoned}; cluster" in message(agent, "waits")
-    assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
+    assert status(agent, "waits")["next"] == "It is decided again any moment now."
     decide_waiting(context)
     by = f"event {event}, anonymous (says otto), 0 s ago"
     assert message(agent, "waits") == f"QUEUED for 0 s: Cluster 'birch' is cordoned (repair), {by}."
-    assert status(agent, "waits")["next"] == "It is decided again when the fleet changes."
+    assert next_step(agent, "waits") == (
+        "It is decided again when 'birch' is uncordoned, or the fleet changes otherwise."
+    )
+    path = f"executions/{agent.project}/{DOMAIN}/waits?with_status=true"
+    assert get(agent.client, path)["status"]["next"] == status(agent, "waits")["next"]
+
+
+def test_a_run_whose_clusters_are_all_off_says_what_must_happen_to_which(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    cordoned, off, both = agent.cluster, f"oak-{agent.project}", f"elm-{agent.project}"
+    silent = played_agent(agent.client, context, f"ash-{agent.project}", project=agent.project)
+    put_pool(agent.client, f"std-{agent.project}", [cordoned, off, both, silent.cluster])
+    switch(agent.client, cordoned, "drain")
+    for cluster in (off, both):
+        report(agent.client, cluster, capacity={"executions": 9})
+        switch(agent.client, cluster, "disable")
+    switch(agent.client, both, "cordon")
+    clock.advance(40)
+    judge_health(context)
+    agent.sync()
+    judge_health(context)
+    created(agent.client, "waits", project=agent.project, **pool(f"std-{agent.project}"))
+    assert next_step(agent, "waits") == (
+        "It is decided again when 'birch' is undrained, 'oak-p' is enabled, 'elm-p' is enabled and is uncordoned, "
+        "'ash-p' is heard again, or the fleet changes otherwise."
+    )
+    silent.sync()
+    decide_waiting(context)
+    assert execution(agent.client, "waits", agent.project)["cluster"] == silent.cluster
+
+
+def test_a_run_whose_time_limit_is_over_at_a_silent_cluster_says_so(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "limited", job={"command": ["true"], "resources": {"duration": "60s"}})
+    agent.start()
+    clock.advance(40)
+    judge_health(context)
+    assert "time limit" not in message(agent, "limited")
+    over = show_time(clock() + timedelta(seconds=20))
+    clock.advance(40)
+    text = message(agent, "limited")
+    assert text.startswith(f"RUNNING on birch for 1 min 20 s: Its time limit was over at {over} (60s, ")
+    assert "): its cluster was to end it, and nobody has confirmed that it has. Cluster 'birch' has been silent" in text
+
+
+def test_a_run_whose_pool_is_gone_waits_until_it_is_defined_again(agent: PlayedAgent, context: Context) -> None:
+    name = f"brief-{agent.project}"
+    put_pool(agent.client, name, [agent.cluster])
+    switch(agent.client, agent.cluster, "cordon")
+    created(agent.client, "waits", project=agent.project, **pool(name))
+    ok(agent.client.delete(f"{API}/pools/{name}?force=true"))
+    decide_waiting(context)
+    assert next_step(agent, "waits") == "It is decided again when pool 'brief-p' is defined again."
 
 
 def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Clock) -> None:
@@ -188,7 +247,8 @@ def test_a_run_that_no_cluster_can_take_says_why(agent: PlayedAgent, clock: Cloc
     assert text.startswith("QUEUED for 1 min 1 s: No cluster of pool 'full-p' is able: 'birch' is full (")
     assert (
         status(agent, "unplaced")["next"]
-        == "It is decided again when something ends at one of these clusters, or the fleet changes."
+        == f"It is decided again when '{agent.cluster}' has room because something ends there, "
+        "or the fleet changes otherwise."
     )
 
 

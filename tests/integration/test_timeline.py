@@ -665,15 +665,44 @@ def test_an_empty_timeline_names_what_is_close_to_an_unknown_name(eventful: Flas
     assert unknown("actor=anonymous (says ana)&domain=production") == []
 
 
-def test_the_deadline_of_a_drain_stands_beside_its_event_while_it_goes_on(eventful: FlaskClient) -> None:
-    switch(eventful, "east", "drain", deadline="10m")
-    switch(eventful, "east", "drain", deadline="20m")
-    deadline = get(eventful, "clusters/east")["drain_deadline"]
-    events = get(eventful, "clusters/east/events")["events"]
-    assert [event.get("deadline") for event in events][:2] == [deadline, None], "the first is no longer in force"
-    assert [entry.get("deadline") for entry in entries(eventful, "&source=cluster-event")][:2] == [deadline, None]
-    switch(eventful, "east", "undrain")
-    assert not any(entry.get("deadline") for entry in entries(eventful))
+def test_the_deadline_of_a_drain_stays_beside_its_event_with_what_ended_it(eventful: FlaskClient) -> None:
+    for deadline in ("10m", "20m"):
+        switch(eventful, "east", "drain", deadline=deadline)
+    last = get(eventful, "clusters/east")["drain_deadline"]
+
+    def drains() -> list[Any]:
+        listed = get(eventful, "clusters/east/events")["events"]
+        by_timeline = entries(eventful, "&source=cluster-event")
+        for event, entry in zip(listed, by_timeline, strict=True):
+            for key in ("deadline", "ended_by", "number", "author"):
+                assert event.get(key) == entry.get(key), key
+        return [event for event in listed if event["type"] == "DRAINING"]
+
+    newer, older = drains()
+    assert (newer["deadline"], "ended_by" in newer) == (last, False)
+    assert (older["deadline"] < last, older["ended_by"]["event"]) == (True, newer["number"])
+    switch(eventful, "east", "undrain", reason="done", claimed_by="ana")
+    newer, _ = drains()
+    assert newer["deadline"] == last
+    undrained = get(eventful, "clusters/east/events")["events"][0]
+    ended_by = newer["ended_by"]
+    assert (ended_by["event"], ended_by["claimed_by"], ended_by["message"]) == (undrained["number"], "ana", "done")
+    switch(eventful, "east", "drain", deadline="5m")
+    switch(eventful, "east", "cordon", reason="more disks")
+    cordoned = get(eventful, "clusters/east/events")["events"][0]
+    assert (cordoned["type"], "deadline" in cordoned) == ("CORDONED", False)
+
+
+def test_the_event_of_a_deleted_cluster_names_the_revision_and_who_made_it(eventful: FlaskClient) -> None:
+    put_cluster(eventful, "brief")
+    body = {"claimed_by": "ana", "message": "sold"}
+    revision = ok(eventful.delete(f"{API}/clusters/brief", json=body))["revision"]
+    [deleted] = [entry for entry in entries(eventful, "&cluster=brief") if entry.get("type") == "DELETED"]
+    assert (deleted["author"], deleted["claimed_by"], deleted["message"]) == ("anonymous", "ana", "sold")
+    assert deleted["revision"] == revision
+    for actor in ("ana", "anonymous", "anonymous (says ana)"):
+        assert "DELETED" in described(entries(eventful, f"&actor={actor}&source=cluster-event"))
+    assert "DELETED" not in described(entries(eventful, "&actor=otto&source=cluster-event"))
 
 
 def test_a_window_of_time_has_what_was_made_before_the_clock_was_set_back(api: FlaskClient, app_clock: Clock) -> None:

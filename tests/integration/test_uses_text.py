@@ -27,6 +27,21 @@ def test_where_used_tells_names_from_groups_and_what_was_deleted(
     with running_admin() as url:
         monkeypatch.setenv("RAINBOW_ENDPOINT", url)
         rainbowctl(f"apply -f {pool}")
+        nothing = "no setting, launch plan, configuration or unfinished execution, as of revision"
+        shown = " ".join(rainbowctl("where-used cluster oak").split())
+        assert shown == f"Nothing uses cluster 'oak' but the pools old that it is in: {nothing} 1."
+        rainbowctl("create cluster elm")
+        shown = " ".join(rainbowctl("where-used cluster elm").split())
+        assert shown == f"Nothing uses cluster 'elm': {nothing} 2."
+        answer = json.loads(rainbowctl("where-used cluster elm -o json"))
+        assert (answer["uses"], answer["executions"]["phases"], answer["reach"]["scopes"]) == ([], {}, 0)
+        shown = rainbowctl("get cluster elm")
+        summary = "Nothing runs or waits there, and no pool or label has it."
+        assert summary in " ".join(shown.split())
+        assert "runs          nothing, and nothing waits\n" in shown
+        assert json.loads(rainbowctl("get cluster elm -o json"))["summary"].endswith(summary)
+        assert "Nothing runs" not in rainbowctl("get cluster oak")
+        rainbowctl("delete cluster elm --force")
         here = "-p flytesnacks -d development"
         message = "a-reason-with-sixty-characters-or-more-for-which-nobody-has-room"
         rainbowctl(f"update cluster-pool-attribute {here} --clusterPoolName old --message {message}")
@@ -36,14 +51,14 @@ def test_where_used_tells_names_from_groups_and_what_was_deleted(
         assert "without it executions would be refused at 0 scopes and wait at 1 scope; as of" in opening
         assert "waits" in rainbowctl("where-used cluster oak --reach")
         [row] = [line for line in shown.splitlines() if "cluster_pool_name=old" in line]
-        assert "(revision 2)" in row
+        assert "(revision 4)" in row
         assert len(row) <= 100
-        assert f"revision 2, anonymous (says eve), 0 s ago, '{message}'" in opening
+        assert f"revision 4, anonymous (says eve), 0 s ago, '{message}'" in opening
         assert message in rainbowctl("where-used cluster oak -o wide")
         rainbowctl("delete pool old --force")
         shown = " ".join(rainbowctl("where-used pool old").split())
-        assert "executions are refused at 1 scope; as of revision 3." in shown
-        assert "The pool 'old' was deleted by revision 3, anonymous (says eve), " in shown
+        assert "executions are refused at 1 scope; as of revision 5." in shown
+        assert "The pool 'old' was deleted by revision 5, anonymous (says eve), " in shown
 
 
 def test_what_waits_for_a_cluster_by_name_and_what_its_delete_would_do_are_said(

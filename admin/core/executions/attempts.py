@@ -191,17 +191,24 @@ def start(outcome: Outcome, now: datetime) -> Change:
     return Change(kind="RUNNING", values={**values, "started_at": started_at, **_native(outcome)})
 
 
-def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: bool = True) -> Change:
-    """End an attempt, and the execution with it unless another attempt follows; on the same cluster if it `stays`."""
+def finish(
+    execution: AttemptState, outcome: Outcome, now: datetime, *, stays: bool = True, is_lost_first: bool = False
+) -> Change:
+    """End an attempt, and the execution with it unless another attempt follows; on the same cluster if it `stays`.
+
+    Where `is_lost_first`, its cluster was silent already when it was drained, so that its end is that of a lost one.
+    """
     is_aborting = execution.phase == Phase.ABORTING.value
     is_drained = is_aborting and execution.reason == DRAINED
+    if is_drained and is_lost_first:
+        return _lose_before_drain(execution, outcome, now)
     if is_drained and outcome.phase is Phase.SUCCEEDED:
         return _succeed_before_drain(execution, outcome, now)
     if outcome.phase is not Phase.SUCCEEDED and (is_drained or not is_aborting):
         kind = CLUSTER_LOST if outcome.reason == CLUSTER_LOST or is_drained else outcome.phase.value
         wait = seconds_until_retry(execution, kind)
         if wait is not None:
-            return _retry(execution, outcome, now, wait, stays=stays)
+            return _retry(execution, outcome, now, wait, stays=stays, is_drained=is_drained)
     phase = Phase.ABORTED if is_aborting else outcome.phase
     reason = execution.reason if is_aborting else outcome.reason
     message = execution.reason_message if is_aborting else outcome.message
@@ -210,6 +217,16 @@ def finish(execution: AttemptState, outcome: Outcome, now: datetime, *, stays: b
     if is_aborting and outcome.reason == CLUSTER_LOST:
         message = f"{as_sentence(message)} {outcome.message}"
     return _end(execution, replace(outcome, phase=phase, reason=reason, message=message), now)
+
+
+def _lose_before_drain(execution: AttemptState, outcome: Outcome, now: datetime) -> Change:
+    """End an execution whose cluster was silent when it was drained; the drain is told beside its loss."""
+    lost = replace(outcome, message=f"{outcome.message} {execution.reason_message}")
+    wait = seconds_until_retry(execution, CLUSTER_LOST)
+    if wait is not None:
+        return _retry(execution, lost, now, wait, stays=False, is_drained=False)
+    change = _end(execution, replace(lost, phase=Phase.ABORTED), now)
+    return replace(change, values={**change.values, **NOT_ABORTED})
 
 
 def _succeed_before_drain(execution: AttemptState, outcome: Outcome, now: datetime) -> Change:
@@ -263,9 +280,10 @@ def _record(execution: AttemptState, outcome: Outcome) -> AttemptRecord:
 NOT_ABORTED = {"abort_cause": None, "abort_principal": None}
 
 
-def _retry(execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool) -> Change:
+def _retry(
+    execution: AttemptState, outcome: Outcome, now: datetime, wait: float, *, stays: bool, is_drained: bool
+) -> Change:
     """Queue the next attempt; for another cluster, if this one is lost or takes no new work."""
-    is_drained = execution.reason == DRAINED
     is_lost = outcome.reason == CLUSTER_LOST or is_drained
     reason, why = (DRAINED, execution.reason_message) if is_drained else (outcome.reason, outcome.message)
     message = f"Attempt {attempt_number(execution)} ended {outcome.phase.value} ({reason}): {why}"
@@ -300,11 +318,16 @@ def _give_back(kind: str, execution: AttemptState, values: dict[str, Any]) -> Ch
     return Change(kind=kind, values=values, attempt=record)
 
 
-def judge_silence(execution: AttemptState, since: datetime, now: datetime, *, is_given_up: bool) -> Change:
-    """What becomes of an execution whose lease is over at a silent cluster, lost unless the execution waits for it."""
+def judge_silence(
+    execution: AttemptState, since: datetime, now: datetime, *, is_given_up: bool, is_lost_first: bool = False
+) -> Change:
+    """What becomes of an execution whose lease is over at a silent cluster, lost unless the execution waits for it.
+
+    `is_lost_first` says of one that a drain is to end that its cluster was silent already when it was drained.
+    """
     if waits_for_agent(execution) and not is_given_up and may_have_started(execution):
         return _fall_silent(execution, since)
-    return evict(execution, execution.silent_since or since, now)
+    return evict(execution, execution.silent_since or since, now, is_lost_first=is_lost_first)
 
 
 def wait_for_other(execution: AttemptState, since: datetime) -> Change:
@@ -333,7 +356,7 @@ def hear(execution: AttemptState) -> Change:
     return Change(kind="HEARD", values=values, message=message)
 
 
-def evict(execution: AttemptState, since: datetime, now: datetime) -> Change:
+def evict(execution: AttemptState, since: datetime, now: datetime, *, is_lost_first: bool = False) -> Change:
     """Take an execution from a cluster that is silent, after its lease has expired."""
     message = f"Cluster '{execution.cluster}' had been {silent_since(since)}."
     if not may_have_started(execution):
@@ -346,7 +369,7 @@ def evict(execution: AttemptState, since: datetime, now: datetime) -> Change:
         is_confirmed=False,
         silent_since=since,
     )
-    return finish(execution, outcome, now)
+    return finish(execution, outcome, now, is_lost_first=is_lost_first)
 
 
 def describe_drain(by: Provenance | None) -> str:

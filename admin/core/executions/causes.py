@@ -42,6 +42,7 @@ CAUSE_RULES = (
     CauseRule(Phase.ABORTING, (DRAINED,), Cause.PLATFORM),
     CauseRule(Phase.ABORTING, (), Cause.CANCELLED),
     CauseRule(Phase.ABORTED, (DRAINED,), Cause.PLATFORM),
+    CauseRule(Phase.ABORTED, (CLUSTER_LOST,), Cause.CLUSTER_LOST),  # it was lost before a drain was to end it
     CauseRule(Phase.ABORTED, (), Cause.CANCELLED),
 )
 

@@ -148,9 +148,14 @@ class Silence:
         return f"it ends FAILED (CLUSTER_LOST){used_up}"
 
     def _remedy(self, now: datetime) -> str:
-        lease = self.lease_expires_at
-        start = f" from {show_time(lease)} on" if lease is not None and lease > now else ""
-        return f"Wait, or give it up: `{self.command}` ends it without the agent{start}, and records who asked."
+        return describe_remedy(self.command, self.lease_expires_at, now)
+
+
+def describe_remedy(command: str, lease_expires_at: datetime | None, now: datetime) -> str:
+    """What an operator can do about an execution at a silent cluster."""
+    is_ahead = lease_expires_at is not None and lease_expires_at > now
+    start = f" from {show_time(lease_expires_at)} on" if lease_expires_at is not None and is_ahead else ""
+    return f"Wait, or give it up: `{command}` ends it without the agent{start}, and records who asked."
 
 
 def describe_silence(

@@ -15,7 +15,7 @@ from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import show_name, split_name
-from admin.core.times import show_due, show_duration
+from admin.core.times import show_due, show_duration, show_time
 
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
 
@@ -64,6 +64,7 @@ class Circumstances:
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
+    triggers: str = ""  #: when it is decided again, where no cluster would take it now
     start: Start | None = None  #: when it starts, where its cluster takes work
     drain: Drain | None = None  #: of its cluster
     not_before: datetime | None = None
@@ -108,7 +109,7 @@ class Circumstances:
         if self.phase is Phase.QUEUED:
             return self._queued(age, now)
         if self.phase is Phase.RUNNING:
-            return f"RUNNING{self._where} for {age}{self._of}: {self.silence or f'{self.route}.'}"
+            return f"RUNNING{self._where} for {age}{self._of}: {self._silence(now) or f'{self.route}.'}"
         if self.phase is Phase.ABORTING:
             return f"ABORTING{self._where} for {age}{self._by}: {self._reason}"
         if self.phase is Phase.SUCCEEDED:
@@ -117,6 +118,14 @@ class Circumstances:
         if self.phase is Phase.ABORTED:
             return f"ABORTED{self._where} {age} ago{self._by}{self._late}: {self._end}"
         return f"{self.phase.value}{self._where} {age} ago{self._of}{self._late}: {self._end}"
+
+    def _silence(self, now: datetime) -> str:
+        """What is to be said of its cluster if that is silent, and of a time limit that is over meanwhile."""
+        if self.silence is None or self.ends_at is None or self.ends_at > now:
+            return self.silence or ""
+        set_by = f" ({self.time_limit})" if self.time_limit else ""
+        over = f"Its time limit was over at {show_time(self.ends_at)}{set_by}"
+        return f"{over}: its cluster was to end it, and nobody has confirmed that it has. {self.silence}"
 
     @property
     def _late(self) -> str:
@@ -209,7 +218,7 @@ class Circumstances:
             trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
                 trigger = "any moment now" if self.reason == UNDECIDED else "when the fleet changes"
-            step = f"It is decided again {trigger}."
+            step = f"It is decided again {self.triggers or trigger}."
         elif self.position is None:
             return f"The agent of {self.cluster} reports that it runs, or gives it back.", None
         elif self.obstacle is not None and self.obstacle.filter == EXPECTED.name:
@@ -218,8 +227,8 @@ class Circumstances:
             step = f"{taken} It is decided again when {room}the fleet changes."
         elif self.obstacle is None or self.obstacle.filter == ROOM.name:
             step = f"The agent of {self.cluster} takes it when it has room."
-        else:
-            step = "It is decided again when the fleet changes."
+        else:  # it may not stay there, and the next round moves it
+            step = "It is decided again any moment now."
         if self.queue_deadline is not None:
             budget = f" (its queueing budget is {self.queueing_budget})" if self.queueing_budget else ""
             step += f" If it still waits, it is TIMED_OUT {show_due(self.queue_deadline, now)}{budget}."

@@ -59,6 +59,10 @@ SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING
 
 #: The type of the event of a cluster that is deleted, which ends every state.
 DELETED = "DELETED"
+#: The type of the event of an agent that registers, which is who it is by.
+REGISTERED, BY_AGENT = "REGISTERED", "its agent"
+#: The types of events that operators cause.
+BY_OPERATORS = SWITCHES | {DELETED}
 #: The types of events that put a cluster into a state, its own first; the last of them did.
 STATE_EVENTS = {"disabled": ("DISABLED",), "cordoned": ("CORDONED", "DRAINING"), "draining": ("DRAINING",)}
 #: The types of events that end a state.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from admin.core.changes import RowChange
 from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import DEFAULT_STRATEGY
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
 
@@ -75,3 +76,37 @@ def member_changes(changes: Iterable[tuple[RowChange, Provenance]]) -> MemberCha
             left.pop(cluster, None)
         left |= dict.fromkeys(before - after, made_by)
     return MemberChanges(joined, left)
+
+
+class Regrouping(NamedTuple):
+    """A change of the members, weights or strategy of a pool."""
+
+    change: str  #: what it changed, in words
+    made_by: Provenance
+
+
+def regroupings(changes: Iterable[tuple[RowChange, Provenance]]) -> list[Regrouping]:
+    """What changes of a pool's definition, oldest first, did to its members, their weights and its strategy."""
+    regrouped: list[Regrouping] = []
+    deleted: Payload | None = None
+    for change, made_by in changes:
+        before = change.before or deleted
+        if change.after is None:
+            deleted = before
+        elif before is not None:
+            words = "; ".join(_differences(before, change.after))
+            regrouped += [Regrouping(words, made_by)] if words else []
+    return regrouped
+
+
+def _differences(before: Payload, after: Payload) -> Iterator[str]:
+    weights, new_weights = (
+        {member["id"]: member.get("weight", 1) for member in payload.get("members", ())} for payload in (before, after)
+    )
+    for cluster in dict.fromkeys((*weights, *new_weights)):
+        old, new = (f"{each[cluster]:g}" if cluster in each else "none" for each in (weights, new_weights))
+        if old != new:
+            yield f"weight of {cluster} {old} -> {new}"
+    strategy, new_strategy = (payload.get("strategy", DEFAULT_STRATEGY) for payload in (before, after))
+    if strategy != new_strategy:
+        yield f"strategy {strategy} -> {new_strategy}"

@@ -35,9 +35,23 @@ def off_because(cluster: Cluster) -> list[str]:
 
 
 def describe_cluster(
-    cluster: Cluster, free: Amounts | None, provenance: Mapping[str, Provenance], now: datetime
+    cluster: Cluster,
+    free: Amounts | None,
+    provenance: Mapping[str, Provenance],
+    now: datetime,
+    *,
+    is_unused: bool = False,
 ) -> str:
-    """Whether a cluster takes work; if so what is free, else why not, since when and by whom."""
+    """Whether a cluster takes work; if so what is free, else why not, since when and by whom.
+
+    One that `is_unused` is in no pool or label, and has no execution.
+    """
+    # A setting may name it all the same.
+    unused = " Nothing runs or waits there, and no pool or label has it." if is_unused else ""
+    return f"{_describe_state(cluster, free, provenance, now)}{unused}"
+
+
+def _describe_state(cluster: Cluster, free: Amounts | None, provenance: Mapping[str, Provenance], now: datetime) -> str:
     name = f"Cluster '{cluster.name}'"
     words = off_because(cluster)
     deleted_by = provenance.get("deleted")

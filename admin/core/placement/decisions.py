@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -198,10 +198,50 @@ def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datet
     return f"The {route} is gone from the fleet{deleted}."
 
 
-def first_obstacles(
+def describe_triggers(obstacles: Mapping[str, Sequence[Verdict]]) -> str:
+    """When an execution is decided again that no cluster takes: `when 'east' is uncordoned, or the fleet changes`.
+
+    `obstacles` are the filters that each cluster fails.
+    """
+    clusters: dict[str, list[str]] = {}
+    for cluster, failed in obstacles.items():
+        steps = dict.fromkeys(_TRIGGERS[verdict.filter](verdict) for verdict in failed if verdict.filter in _TRIGGERS)
+        if steps and all(verdict.filter in _TRIGGERS for verdict in failed):
+            clusters.setdefault(" and ".join(steps), []).append(cluster)
+    triggers = [f"{_any_of(names)} {steps}" for steps, names in clusters.items()]
+    otherwise = "the fleet changes otherwise" if triggers else "the fleet changes"
+    return f"when {', '.join([*triggers, f'or {otherwise}' if triggers else otherwise])}"
+
+
+def _any_of(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"one of {len(names)} clusters"
+    quoted = [f"'{name}'" for name in names]
+    return " or ".join(part for part in (", ".join(quoted[:-1]), quoted[-1]) if part)
+
+
+def _until_cordon_ends(verdict: Verdict) -> str:
+    return "is undrained" if verdict.reason.startswith("is draining") else "is uncordoned"
+
+
+def _until_reachable(verdict: Verdict) -> str:
+    return "is admitted" if verdict.reason.startswith("waits to be admitted") else "is heard again"
+
+
+#: What must happen to a cluster that fails a filter, of those filters that something other than a definition ends.
+_TRIGGERS: Mapping[str, Callable[[Verdict], str]] = {
+    ENABLED.name: lambda _: "is enabled",
+    CORDONED.name: _until_cordon_ends,
+    REACHABLE.name: _until_reachable,
+    EXPECTED.name: lambda _: "is seen",
+    ROOM.name: lambda _: "has room because something ends there",
+}
+
+
+def find_failures(
     route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts] | None = None
-) -> dict[str, Verdict] | None:
-    """The first filter that each cluster of a route fails; None where some cluster passes them all.
+) -> dict[str, list[Verdict]] | None:
+    """The filters that each cluster of a route fails; None where some cluster passes them all.
 
     A full cluster passes, unless `waiting` says what is taken of each by what waits there and the strategy needs room.
     """
@@ -215,8 +255,8 @@ def first_obstacles(
     if any(passed is chain.passed for passed in verdicts):
         return None
     return {
-        candidate.cluster.name: next(verdict for verdict in failed if not verdict.passed)
-        for candidate, failed in zip(candidates, verdicts, strict=True)
+        candidate.cluster.name: [verdict for verdict in answers if not verdict.passed]
+        for candidate, answers in zip(candidates, verdicts, strict=True)
     }
 
 

@@ -201,6 +201,15 @@ def describe_version(noun: str, identifier: Mapping[str, str]) -> str:
     return f"{noun.replace('_', ' ')} {identifier['name']} {identifier['version']}"
 
 
+def said_by(rung: Mapping[str, Any]) -> str:
+    """Who or what says what a rung asks for, of a rung that names its source."""
+    if rung["rung"] == PLATFORM_RUNG:
+        return f"configuration ({rung['key']})"
+    if rung["rung"] == EVERYWHERE:
+        return "nothing names a pool or label"
+    return str(rung.get("source") or _scope_of(rung))
+
+
 def route_of(winner: Mapping[str, Any]) -> Route:
     """The route that a rung decided, as trails have it, without the other rungs."""
     return Route(kind=RouteKind(winner["kind"]), name=winner.get("name", ""), rungs=())
@@ -227,7 +236,11 @@ def _origin(rung: Mapping[str, Any]) -> str:
     if rung["rung"] == PLATFORM_RUNG:
         return f"in configuration ({rung['key']})"
     words = {REQUEST: "in the request", DEFINITION: "in the launch plan's definition"}
-    return words.get(rung["rung"]) or f"at {Scope(**{key: rung[key] for key in Scope._fields if key in rung})}"
+    return words.get(rung["rung"]) or f"at {_scope_of(rung)}"
+
+
+def _scope_of(rung: Mapping[str, Any]) -> Scope:
+    return Scope(**{key: rung[key] for key in Scope._fields if key in rung})
 
 
 def _rung(rung: Rung) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Group
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.filters import FILTERS_WITH_ROOM
+from admin.core.provenance import Provenance
 
 #: Why a cluster is passed over, by the filter that drops it.
 REASONS = {filter_.name: filter_.passed_over for filter_ in FILTERS_WITH_ROOM if filter_.passed_over}
@@ -87,6 +88,11 @@ class Placing:
         return self._weights
 
     @property
+    def strategy(self) -> str:
+        """The strategy by which it was decided."""
+        return str(self._strategy)
+
+    @property
     def cost(self) -> int:
         """How many clusters are compared for each execution."""
         return len(self._dropped)
@@ -120,35 +126,82 @@ def promised_shares(group: Group) -> dict[str, float]:
     return {member.cluster: member.weight / total for member in group.members}
 
 
+class Weighting(NamedTuple):
+    """The weights of the clusters by which so many executions were placed."""
+
+    strategy: str
+    weights: Mapping[str, float]
+    executions: int
+
+
+def weightings_of(decisions: Iterable[tuple[Placing, int]]) -> list[Weighting]:
+    """The different weights of decisions, each with the number of executions that were placed by it."""
+    weightings: list[Weighting] = []
+    for placing, number in decisions:
+        for position, known in enumerate(weightings):
+            if known.strategy == placing.strategy and known.weights == placing.weights:
+                weightings[position] = known._replace(executions=known.executions + number)
+                break
+        else:
+            weightings.append(Weighting(placing.strategy, placing.weights, number))
+    return weightings
+
+
+def shares_promised_by(weightings: Iterable[Weighting]) -> dict[str, float]:
+    """The share of executions that each cluster was promised; empty where the strategy of some promised none."""
+    promised: dict[str, float] = {}
+    executions = 0
+    for strategy, weights, number in weightings:
+        if strategy != DEFAULT_STRATEGY:
+            return {}
+        total = sum(weights.values())
+        for cluster, weight in weights.items():
+            promised[cluster] = promised.get(cluster, 0) + number * weight / total
+        executions += number
+    return {cluster: min(1.0, share / executions) for cluster, share in promised.items()}
+
+
 def explain_share(
     *,
     placed: int,
     drawn: int | None,
     expected: Range | None,
-    lost: Mapping[str, int],
+    lost: Mapping[PassedOver, int],
     gained: Mapping[PassedOver, int],
-    weights_changed: bool,
+    switched_by: Mapping[PassedOver, Sequence[Provenance]],
 ) -> str:
     """Why a cluster got so many executions: by chance, or because it or others were passed over.
 
-    `drawn` are those that would have come with all clusters able, and `lost` those of them that went past it, by
-    reason; both are known only of strategies that promise a share.
+    `drawn` are those that would have come with all clusters able, and `lost` those of them that went past it; both are
+    known only of strategies that promise a share. `switched_by` are the events by which clusters were switched off.
     """
     parts = []
     if drawn is not None and expected is not None:
         if drawn in expected:
             parts.append(f"drew {drawn}, as chance allows ({expected})")
-        elif weights_changed:
-            parts.append(f"drew {drawn}, not {expected}: weights were other ones for a part of the window")
         else:
             parts.append(f"drew {drawn}, where {expected} were expected: more than chance explains")
-    parts += [f"{count} of them went elsewhere since it was {reason}" for reason, count in lost.items()]
+    parts += [
+        f"{count} of them went elsewhere since it was {other.reason}{_by(other, switched_by)}"
+        for other, count in lost.items()
+    ]
     by_cluster = sorted(gained.items(), key=lambda pair: (-pair[1], pair[0]))
-    parts += [f"{count} came since {other.cluster} was {other.reason}" for other, count in by_cluster[:_MOST_NAMED]]
+    parts += [
+        f"{count} came since {other.cluster} was {other.reason}{_by(other, switched_by)}"
+        for other, count in by_cluster[:_MOST_NAMED]
+    ]
     if len(by_cluster) > _MOST_NAMED:
         parts.append(f"{sum(count for _, count in by_cluster[_MOST_NAMED:])} came for others")
     return "; ".join(parts) or (f"{placed} by the strategy alone" if placed else "nothing came there")
 
 
-#: Clusters that the reasons of one share name; the others are counted together.
+def _by(other: PassedOver, switched_by: Mapping[PassedOver, Sequence[Provenance]]) -> str:
+    """` (event 12, ana, at …)`, the events by which a cluster was switched off, the newest first."""
+    events = switched_by.get(other) or ()
+    words = [event.describe(None) for event in events[:_MOST_NAMED]]
+    more = [f"{len(events) - _MOST_NAMED} more before"] if len(events) > _MOST_NAMED else []
+    return f" ({'; '.join([*words, *more])})" if words else ""
+
+
+#: Clusters that the reasons of one share name, and events of each; the others are counted together.
 _MOST_NAMED = 3

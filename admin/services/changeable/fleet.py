@@ -103,9 +103,9 @@ class ChangeableFleet(Changeable):
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         fleet.write(self.connection, list(changes), revision)
-        self._forget_clusters(changes, now)
+        self._forget_clusters(changes, revision, now)
 
-    def _forget_clusters(self, changes: Sequence[RowChange], now: datetime) -> None:
+    def _forget_clusters(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         """Delete the state of removed clusters, so that a new one of the same name starts without it.
 
         Work that an agent still holds is given away like that of a lost cluster, when its leases end.
@@ -119,9 +119,11 @@ class ChangeableFleet(Changeable):
         leased = removed & executions.leases_by_cluster(self.connection).keys()
         fleet.forget(self.connection, removed - leased)
         fleet.lose(self.connection, leased)
-        cluster_events.add_events(
-            self.connection, (ClusterEvent(cluster=name, at=now, type=DELETED) for name in sorted(removed))
+        authorship = self.draft.options.authorship
+        event = ClusterEvent(
+            at=now, type=DELETED, reason=authorship.message, claimed_by=authorship.claimed_by, revision=revision
         )
+        cluster_events.add_events(self.connection, (replace(event, cluster=name) for name in sorted(removed)))
 
 
 def _read_definition(kind: FleetKind, name: str, payload: Payload, field: str) -> Payload:

@@ -14,7 +14,7 @@ from ctl.cli.diffs import one_line
 from ctl.cli.groups import command
 from ctl.cli.lists import Chosen, Listing, choose_page, request_size, typed_choice
 from ctl.cli.options import SCOPE_PARAMETERS, Option, kind_argument
-from ctl.cli.output import Sentence, Time
+from ctl.cli.output import Printer, Sentence, Time
 from ctl.cli.provenance import describe_provenance, describe_rollback, show_author
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
@@ -241,10 +241,7 @@ def _what(session: Session, entry: Document) -> list[str]:
         return [f"{happened} {noun} {id.project}/{id.domain}/{id.name} version {id.version}{of}{by}"]
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
-        if entry.get("deadline"):
-            # What runs at a silent cluster has not ended at the deadline.
-            verb = "ends what runs" if distance(entry["deadline"]).startswith("in ") else "its deadline passed"
-            happened += f", {verb} {session.printer.when(entry['deadline'], is_ahead=True)}"
+        happened += _drain(session.printer, entry)
         where = f"cluster {entry['cluster']}: " if entry.get("cluster") else ""
         return [f"{where}{happened} (event {entry['number']})"]
     rows = [RowChange.from_document(change) for change in entry.get("changes") or []]
@@ -253,6 +250,18 @@ def _what(session: Session, entry: Document) -> list[str]:
     lines += [f"and {count(rest, 'more row')}" if rows else count(rest, "row")] if rest else []
     start, *others = lines or ["nothing"]
     return [f"{_rolled_back(entry)}{start}", *others]
+
+
+def _drain(printer: Printer, event: Document) -> str:
+    """The deadline of a drain, and what ended it; empty for any other event."""
+    deadline, ended_by = event.get("deadline"), event.get("ended_by")
+    words = ""
+    if deadline:
+        is_ahead = distance(deadline).startswith("in ")
+        # What runs at a silent cluster has not ended at the deadline.
+        verb = ("deadline" if ended_by else "ends what runs") if is_ahead else "its deadline passed"
+        words = f", {verb} {printer.when(deadline, is_ahead=True)}"
+    return f"{words}; over by {describe_provenance(printer, ended_by)}" if ended_by else words
 
 
 def _row(session: Session, row: RowChange) -> str:

@@ -85,8 +85,8 @@ def _delete_named(session: Session, ids: Sequence[ExecutionId], flags: Mapping[s
             continue
         outcomes.append(outcome)
         if flags["dry_run"]:
-            effect = _effect(outcome, is_given_up=flags["give_up"])
-            session.printer.note(f"Execution {id} is {outcome.get('phase')}: it {effect}.")
+            effect = f"Execution {id} is {outcome.get('phase')}: it {_effect(outcome, is_given_up=flags['give_up'])}."
+            session.printer.note(f"{effect} {outcome['message']}" if outcome.get("message") else effect)
         else:
             _note_outcome(session, id, outcome, is_given_up=flags["give_up"])
     _answer(session, outcomes)
@@ -99,13 +99,12 @@ def _options(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 def _effect(outcome: Document, *, is_given_up: bool) -> str:
     """What would become of an execution, by the answer to a dry run."""
-    after, silence = outcome.get("phase_after"), outcome.get("message")
-    note = f" ({str(silence).rstrip('.')})" if silence else ""
+    after = outcome.get("phase_after")
     if not outcome.get("changed"):
-        return f"is being ended already{note}" if outcome.get("phase") == _ABORTING else "has ended already"
+        return "is being ended already" if outcome.get("phase") == _ABORTING else "has ended already"
     if is_given_up:
         return f"would be given up, and {after}, though nobody has confirmed that its job has ended"
-    return f"would be ended: {_ABORTING} until its agent confirms{note}" if after == _ABORTING else "would be ended"
+    return f"would be ended: {_ABORTING} until its agent confirms" if after == _ABORTING else "would be ended"
 
 
 def _note_outcome(session: Session, id: ExecutionId, outcome: Document, *, is_given_up: bool) -> None:

@@ -76,8 +76,11 @@ def _lines(
     engine = " ".join(str(cluster[key]) for key in ("engine", "engine_version") if cluster.get(key))
     plugins = f" (plugins {', '.join(cluster['plugins'])})" if cluster.get("plugins") else ""
     yield "engine", f"{engine}{plugins}"
-    yield "runs", f"{cluster.get('running')}, leases {cluster.get('leases')}"
-    yield "waits", str(cluster.get("waiting"))
+    if any(cluster.get(key) for key in ("running", "leases", "waiting")):
+        yield "runs", f"{cluster.get('running')}, leases {cluster.get('leases')}"
+        yield "waits", str(cluster.get("waiting"))
+    else:
+        yield "runs", "nothing, and nothing waits"
     yield "waited", _recent_wait(cluster.get("recent_wait"))
     yield "reported", when(cluster.get("reported_at"))
     yield "eta", str(cluster.get("eta") or "")

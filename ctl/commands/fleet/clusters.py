@@ -10,7 +10,7 @@ from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose_rows, request_size, selected_fields, typed_choice
 from ctl.cli.options import Argument, Option, definition_completer, option
 from ctl.cli.output import Columns, Sentence, Time, text_cells
-from ctl.cli.provenance import show_author
+from ctl.cli.provenance import describe_provenance, show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
@@ -247,6 +247,9 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
             left_out += page.get("left_out") or 0
             yield from page["events"]
 
+    def over_by(event: Document) -> str:
+        return describe_provenance(session.printer, event["ended_by"]) if event.get("ended_by") else ""
+
     events = choose_rows(session, read(), flags, _EVENT_LISTING, "event", where=f"of cluster {name}")
     if left_out:
         session.printer.note(f"{count(left_out, 'report')} of its agent left out: --all shows them.")
@@ -261,6 +264,8 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
             "BY": show_author,
             "NUMBER": "number",
             **({"DEADLINE": Time("deadline", is_ahead=True)} if any(event.get("deadline") for event in events) else {}),
+            **({"REVISION": "revision"} if any(event.get("revision") for event in events) else {}),
+            **({"OVER BY": over_by} if any(event.get("ended_by") for event in events) else {}),
         },
         empty="No events match."
         if typed_choice(flags)

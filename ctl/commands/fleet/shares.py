@@ -26,6 +26,8 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
     if printer.machine_output([f"pool/{name}"], shares):
         return
     printer.sentence(str(shares.get("summary") or f"pool {name}, strategy {shares.get('strategy')}"))
+    if shares.get("promise"):
+        printer.sentence(str(shares["promise"]))
     printer.line(f"created   {printer.when(shares['after'])} to {printer.when(shares['before'])}")
     unplaced = f", {shares['unplaced']} that no cluster could take yet" if shares.get("unplaced") else ""
     printer.sentence(f"placed    {shares['placed']}{unplaced}")

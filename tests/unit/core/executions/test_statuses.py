@@ -99,6 +99,17 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
         (RUNS, "RUNNING on birch for 4 min (attempt 2 of 3): pool 'std' at domain d decides."),
         (replace(RUNS, silence="It is silent."), "RUNNING on birch for 4 min (attempt 2 of 3): It is silent."),
         (
+            replace(
+                RUNS, silence="It is silent.", ends_at=NOW - timedelta(minutes=1), time_limit="90s, set by the request"
+            ),
+            "RUNNING on birch for 4 min (attempt 2 of 3): Its time limit was over at 2026-03-01T11:59:00Z (90s, set by "
+            "the request): its cluster was to end it, and nobody has confirmed that it has. It is silent.",
+        ),
+        (
+            replace(RUNS, silence="It is silent.", ends_at=LATER),
+            "RUNNING on birch for 4 min (attempt 2 of 3): It is silent.",
+        ),
+        (
             replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by="ana"),
             "ABORTING on birch for 4 min, by anonymous (says ana): Too late.",
         ),
@@ -155,7 +166,12 @@ def test_the_sentence_is_about_now(circumstances: Circumstances, message: str) -
         (replace(WAITS, obstacle=FULL), "The agent of birch takes it when it has room.", None),
         (
             replace(WAITS, obstacle=Verdict("cordoned", False, "is cordoned")),
-            "It is decided again when the fleet changes.",
+            "It is decided again any moment now.",
+            None,
+        ),
+        (
+            replace(NO_CLUSTER, triggers="when 'birch' is uncordoned, or the fleet changes otherwise"),
+            "It is decided again when 'birch' is uncordoned, or the fleet changes otherwise.",
             None,
         ),
         (NO_CLUSTER, "It is decided again when something ends at one of these clusters, or the fleet changes.", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ from admin.core.placement.shares import (
     expected_range,
     explain_share,
     promised_shares,
+    shares_promised_by,
+    weightings_of,
 )
+from admin.core.provenance import Provenance
 from tests.support.small_fleets import pool, pool_fleet, reports
 
 CLUSTERS: dict[str, dict[str, Any]] = {"a": {}, "b": {}, "c": {}}
@@ -72,6 +76,28 @@ def test_only_weights_promise_a_share() -> None:
     assert promised_shares(pool_fleet("spill", CLUSTERS).pools["p"]) == {}
 
 
+def test_a_share_is_promised_by_the_weights_of_each_decision() -> None:
+    decided = {
+        strategy: Placing(
+            {"strategy": strategy, "candidates": [{"cluster": "a", "weight": 3, "verdicts": []}, *others]}
+        )
+        for strategy, others in {
+            "weighted": [{"cluster": "b", "weight": 1, "verdicts": []}],
+            "spill": [],
+        }.items()
+    }
+    alone = Placing({"strategy": "weighted", "candidates": [{"cluster": "b", "weight": 1, "verdicts": []}]})
+
+    def promised(*decisions: tuple[Placing, int]) -> dict[str, float]:
+        return shares_promised_by(weightings_of(decisions))
+
+    assert promised((decided["weighted"], 4)) == {"a": 0.75, "b": 0.25}
+    assert promised((decided["weighted"], 4), (alone, 3), (alone, 1)) == {"a": 0.375, "b": 0.625}
+    assert [weighting.executions for weighting in weightings_of([(alone, 3), (alone, 1)])] == [4]
+    assert promised((decided["weighted"], 4), (decided["spill"], 1)) == {}
+    assert shares_promised_by([]) == {}
+
+
 @pytest.mark.parametrize(
     ("share", "draws", "expected"),
     [
@@ -109,14 +135,23 @@ def test_the_ranges_of_more_clusters_are_wider_so_that_all_hold_together() -> No
 
 def test_a_share_is_explained_by_chance_by_what_went_past_and_by_what_came_instead() -> None:
     def explained(**values: Any) -> str:
-        facts: dict[str, Any] = {"placed": 9, "lost": {}, "gained": {}, "weights_changed": False}
+        facts: dict[str, Any] = {"placed": 9, "lost": {}, "gained": {}, "switched_by": {}}
         return explain_share(**{**facts, "drawn": None, "expected": None, **values})
 
     assert explained(drawn=9, expected=Range(5, 15)) == "drew 9, as chance allows (5 to 15)"
     assert explained(drawn=4, expected=Range(5, 15)).endswith("5 to 15 were expected: more than chance explains")
-    assert "weights were other ones" in explained(drawn=4, expected=Range(5, 15), weights_changed=True)
-    lost = explained(drawn=9, expected=Range(5, 15), lost={"cordoned": 3})
+    cordon = PassedOver("a", "cordoned")
+    lost = explained(drawn=9, expected=Range(5, 15), lost={cordon: 3})
     assert lost.endswith("; 3 of them went elsewhere since it was cordoned")
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    events = [
+        Provenance(event=number, author="anonymous", claimed_by="ana", at=at, message=None) for number in (9, 7, 5, 3)
+    ]
+    by = "event 9, anonymous (says ana), at 2026-03-01T12:00:00Z; event 7, "
+    assert f"3 came since a was cordoned ({by}" in explained(gained={cordon: 3}, switched_by={cordon: events})
+    lost = explained(drawn=9, expected=Range(5, 15), lost={cordon: 3}, switched_by={cordon: events})
+    assert f"since it was cordoned ({by}" in lost
+    assert lost.endswith("; 1 more before)")
     gained = {PassedOver(name, "full"): number for number, name in enumerate("abcde", 1)}
     assert (
         explained(gained=gained)

@@ -44,12 +44,12 @@ def dry_run(*answers: Any, give_up: bool = False) -> list[str]:
         ),
         (
             {"phase": "RUNNING", "changed": True, "phase_after": "ABORTING", "message": "Silent since 9 s ago."},
-            "would be ended: ABORTING until its agent confirms (Silent since 9 s ago).",
+            "would be ended: ABORTING until its agent confirms. Silent since 9 s ago.",
         ),
         ({"phase": "ABORTING", "changed": False}, "is being ended already."),
         (
             {"phase": "ABORTING", "changed": False, "message": "Silent since 9 s ago."},
-            "is being ended already (Silent since 9 s ago).",
+            "is being ended already. Silent since 9 s ago.",
         ),
         ({"phase": "FAILED", "changed": False}, "has ended already."),
     ],

@@ -1,0 +1,87 @@
+"""Comparisons of two executions: what they are, how they were placed and how they ended, fact by fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from admin.core.executions.lifecycle import Phase
+from admin.core.times import show_duration
+
+#: What facts are about, in the order of answers.
+RUN, PLACEMENT, OUTCOME = PARTS = ("run", "placement", "outcome")
+
+
+class Fact(NamedTuple):
+    """What a fact is called."""
+
+    part: str
+    field: str
+
+
+#: What is known of an execution; what it does not have is None.
+Facts = Mapping[Fact, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactPair:
+    """A fact of two executions."""
+
+    fact: Fact
+    first: Any
+    second: Any
+
+    @property
+    def is_equal(self) -> bool:
+        return bool(self.first == self.second)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How an execution ended, or how far it has come."""
+
+    phase: str
+    cluster: str | None
+    cause: str | None
+    ended_by: str | None  #: in words, such as `exit 1`
+    attempts: int  #: how many have begun
+    run_seconds: int | None  #: of all its attempts; None while it goes on
+
+    def describe(self, name: str) -> str:
+        """`'nightly' FAILED on east (exit 1) after running for 3 min, attempt 2`."""
+        phase = Phase(self.phase)
+        where = f" on {self.cluster}" if self.cluster and self.attempts else ""
+        why = f" ({self.ended_by})" if self.ended_by and phase is not Phase.SUCCEEDED else ""
+        ran = f" after running for {show_duration(self.run_seconds)}" if self.attempts and self.run_seconds else ""
+        attempts = f", attempt {self.attempts}" if self.attempts > 1 else ""
+        verb = "" if phase.is_finished else "is "
+        return f"'{name}' {verb}{phase.value}{where}{why}{ran}{attempts}"
+
+
+def pair_facts(first: Facts, second: Facts) -> list[FactPair]:
+    """Every fact that one of two executions has, in the order of their parts."""
+    facts = sorted(dict.fromkeys((*first, *second)), key=lambda fact: PARTS.index(fact.part))
+    pairs = (FactPair(fact=fact, first=first.get(fact), second=second.get(fact)) for fact in facts)
+    return [pair for pair in pairs if pair.first is not None or pair.second is not None]
+
+
+def describe_comparison(
+    names: Sequence[str], outcomes: Sequence[Outcome], pairs: Sequence[FactPair], settings: int
+) -> str:
+    """How two executions stand, and what differs between them, of which `settings` are fields of settings."""
+    stand = "; ".join(outcome.describe(name) for name, outcome in zip(names, outcomes, strict=True))
+    parts = list(_differing(pairs))
+    if settings:
+        parts.append("1 setting" if settings == 1 else f"{settings} settings")
+    if not parts:
+        return f"{stand}. Nothing else differs between them."
+    return f"{stand}. They differ in {'; '.join(parts)}."
+
+
+def _differing(pairs: Sequence[FactPair]) -> Iterator[str]:
+    for part in PARTS:
+        fields = [pair.fact.field for pair in pairs if pair.fact.part == part and not pair.is_equal]
+        words = [field.removesuffix("_seconds").replace("_", " ") for field in fields]
+        if words:
+            yield f"{part} ({', '.join(words)})"
