@@ -127,7 +127,7 @@ def test_tables_are_plain_in_a_pipe_and_may_go_without_headers(shell: Shell) -> 
 def test_a_terminal_shows_tables_and_errors_in_colour_unless_told_not_to(shell: Shell) -> None:
     status, seen = shell.on_screen("rainbowctl get domain")
     assert status == 0
-    assert [line.split() for line in seen.splitlines()][1] == ["development", "development"]
+    assert [line.split() for line in seen.splitlines()][2] == ["development", "development"]
     assert shell.on_screen("rainbowctl get domain x")[1].startswith("\x1b[31merror:\x1b[0m There is no domain 'x'.")
     assert shell.on_screen("rainbowctl get domain x", NO_COLOR="1")[1].startswith("error: There is no domain 'x'.")
 
