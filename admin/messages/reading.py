@@ -20,7 +20,7 @@ from admin.core.json_text import JsonObject
 from admin.core.problems import Problem, raise_problems, unknown_word
 from admin.messages.shared import Json, MessageMeta, described_as
 
-B = TypeVar("B", bound="Body")
+B = TypeVar("B", bound=Struct)
 T = TypeVar("T")
 
 _WRONG_TYPE: dict[type[inspect.Type], str] = {

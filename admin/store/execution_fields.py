@@ -189,7 +189,7 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     return comparison
 
 
-def _compares(function: str, column: AnyColumn, value: object) -> ColumnElement[bool]:
+def _compares(function: str, column: AnyColumn, value: str | float | datetime) -> ColumnElement[bool]:
     if function == "contains":
         return func.replace(column, value, "") != column  # case-sensitive on every database
     comparison: ColumnElement[bool] = COMPARISONS[function](column, value)

@@ -471,6 +471,8 @@ def lose_last_revision(context: Context) -> None:
             "UPDATE revision_head SET number = number - 1",
         ):
             connection.execute(text(statement))
+    assert isinstance(context.clock, Clock)
+    context.clock.advance(0.001)  # another revision of that number is told from the lost one by its time
 
 
 @pytest.mark.parametrize("is_overtaken", [False, True])
