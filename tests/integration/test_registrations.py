@@ -333,7 +333,7 @@ def test_a_limit_costs_no_question_while_nothing_is_registered(api: FlaskClient,
     with statements(context) as made:
         limit("2")
     verbs = [statement.split()[0] for statement in made]
-    assert verbs.count("SELECT") == 2  # the head; and when it was made, with what decisions are based on
+    assert verbs.count("SELECT") == 1  # the head, when it was made, and what decisions are based on
 
 
 def test_refused_workflows_beyond_those_that_are_kept_are_not_hidden(
