@@ -49,7 +49,7 @@ class Archiving:
         if not self.waiting and not self.running:
             return "Nothing waits or runs in the project. Nothing new could be created."
         named = list_first(self.first_waiting, self.waiting, count=self.waiting)
-        waiting = f"{self.waiting} waiting" + (f" ({named})" if named else "")
+        waiting = f"{self.waiting} waiting" + (f" ({named})" if self.first_waiting else "")
         return (
             f"Executions that go on: {waiting}, {self.running} running. Those that wait still start; "
             "`rainbowctl delete execution` ends them. Nothing new could be created."

@@ -23,7 +23,7 @@ from admin.core.executions.comparisons import (
 )
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.routes import describe_rungs, said_by, winner_of, with_sources
+from admin.core.placement.routes import describe_rungs, source_of, winner_of, with_sources
 from admin.core.provenance import Provenance, show_name
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
@@ -155,6 +155,8 @@ def _facts(execution: Execution, placed: Placed | None, outcome: Outcome) -> Fac
         "launch_plan_version": plan.get("version"),
         "command": job.get("command"),
         "image": job.get("image"),
+        **_fields_in("job", {name: value for name, value in job.items() if name not in ("command", "image")}),
+        **_fields_in("retry", execution.content.get("retry") or {}),
         **{f"inputs.{name}": value for name, value in sorted(execution.content["inputs"].items())},
         "created_by": show_name(execution.created_by, execution.claimed_by) or None,
         "principal": execution.principal,
@@ -172,10 +174,17 @@ def _facts(execution: Execution, placed: Placed | None, outcome: Outcome) -> Fac
     return {Fact(part, field): value for part, fields in parts.items() for field, value in fields.items()}
 
 
+def _fields_in(path: str, value: object) -> JsonObject:
+    """The values of a JSON object and of the objects in it, by their paths."""
+    if not isinstance(value, Mapping):
+        return {path: value}
+    return {field: leaf for name in sorted(value) for field, leaf in _fields_in(f"{path}.{name}", value[name]).items()}
+
+
 def _placement_facts(placed: Placed) -> dict[str, str | int | None]:
     return {
         "rung": placed.origin["rung"],
-        "said_by": said_by(placed.origin),
+        "source": source_of(placed.origin),
         "set_by_revision": placed.origin.get("version"),
         "pool": placed.pool,
         "label": placed.label,

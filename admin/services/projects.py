@@ -20,19 +20,13 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.store import executions, projects, revisions, row_changes
 
-#: Archived projects of which it is looked up who archived them, for one answer, and changes of each.
-_MOST_ARCHIVED = 100
-_MOST_CHANGES = 30
-
 
 def project_provenance(context: Context, listed: Sequence[Project]) -> Mapping[str, Mapping[str, Provenance]]:
     """The revisions that made projects as they are, by their ids: of the `definition`, and of `archived` if so."""
     with context.database.reading() as connection:
-        archived = [project for project in listed if project.state is ProjectState.ARCHIVED]
-        archived_by = {project.id: _archived_by(connection, project) for project in archived[:_MOST_ARCHIVED]}
         versions = {project.id: {"definition": project.version} for project in listed}
-        for project_id, number in archived_by.items():
-            versions[project_id] |= {"archived": number} if number else {}
+        for project_id, number in _archived_by(connection, listed).items():
+            versions[project_id]["archived"] = number
         numbers = {number for states in versions.values() for number in states.values()}
         made_by = revisions.provenance_of(connection, numbers - {0})
     return {
@@ -41,11 +35,11 @@ def project_provenance(context: Context, listed: Sequence[Project]) -> Mapping[s
     }
 
 
-def _archived_by(connection: Connection, project: Project) -> int | None:
-    """The revision that archived a project; None where it is no longer kept, or lies far back."""
-    scope = Scope(project=project.id)
-    changes = row_changes.changes_of_row(connection, PROJECT, scope, project.version, _MOST_CHANGES)
-    return next((change.revision for change in changes if is_archiving(change)), None)
+def _archived_by(connection: Connection, listed: Sequence[Project]) -> Mapping[str, int]:
+    """The revisions that archived projects, by their ids, as far as they are kept."""
+    scopes = [Scope(project=project.id) for project in listed if project.state is ProjectState.ARCHIVED]
+    changes = row_changes.changes_above(connection, 0, kinds=[PROJECT], scopes=scopes) if scopes else ()
+    return {change.scope.project: change.revision for change in changes if is_archiving(change)}
 
 
 def create_project(context: Context, project_id: str, values: ProjectValues, options: ChangeOptions) -> Project:

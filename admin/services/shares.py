@@ -109,7 +109,9 @@ class PoolShares:
         if not self.changes and not self.is_other:
             return None
         basis = "Shares are promised by the members and weights that each execution was placed by"
-        if all(share.promised_share is None for share in self.clusters):
+        if not self.placed:
+            basis = "Nothing was placed, so shares are promised by the members and weights of now"
+        elif all(share.promised_share is None for share in self.clusters):
             basis = "No share is promised for a window with decisions by a strategy that promises none"
         if not self.changes:
             return f"{basis}; the pool was defined otherwise then, by what no revision keeps."

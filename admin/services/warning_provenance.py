@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.definitions import FleetKind
 from admin.core.provenance import Named
-from admin.core.settings.field_revisions import RowVersion
+from admin.core.settings.field_revisions import RowVersion, untraced
 from admin.core.settings.warnings import Warning
 from admin.services.context import Context
 from admin.services.field_provenance import MOST_ROWS, find_field_provenance
@@ -21,7 +21,7 @@ def with_setters(
 ) -> list[Warning]:
     """Warnings that say which revision set the field or the definition that each is about, as far as that is known.
 
-    Of more rows than `limit`, or than are looked at without one, it is the revision that changed the row last.
+    Of more rows than `limit`, or than are looked at without one, it is said to be the last one of the row or before.
     """
     versions = _definition_versions(connection, warnings)
     rows = {row for warning in warnings if (row := _row_of(warning)) is not None}
@@ -30,11 +30,9 @@ def with_setters(
     for warning in warnings:
         row, number, set_before = _row_of(warning), versions.get((warning.kind, warning.name)), None
         if row is not None:
-            row_fields = set_by.fields.get(row)
-            number = row.version
-            if row_fields is not None:
-                number = row_fields.revisions.get(warning.field, row.version)
-                set_before = None if warning.field in row_fields.revisions else row_fields.set_before
+            row_fields = set_by.fields.get(row) or untraced(row.version)
+            number = row_fields.revisions.get(warning.field, row.version)
+            set_before = None if warning.field in row_fields.revisions else row_fields.set_before
         provenance = set_by.provenance.get(number or 0)
         explained.append(replace(warning, set_by=provenance, set_before=set_before))
     return explained

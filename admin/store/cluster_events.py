@@ -181,21 +181,13 @@ def ends_of_drains(connection: Connection, events: Iterable[ClusterEvent]) -> di
     drains = [event for event in events if event.type == "DRAINING"]
     if not drains:
         return {}
-    later = select(cluster_events).where(
-        cluster_events.c.cluster.in_({drain.cluster for drain in drains}),
-        cluster_events.c.type.in_((*END_EVENTS["draining"], "DRAINING")),
-        cluster_events.c.number > min(drain.number for drain in drains),
-    )
-    rows = connection.execute(later.order_by(cluster_events.c.number + 0).limit(_MOST_SWITCHES))
-    ends = [ClusterEvent(**row._mapping) for row in rows]
-    ended_by = {
-        drain.number: next((end for end in ends if end.cluster == drain.cluster and end.number > drain.number), None)
-        for drain in drains
-    }
-    return {number: end.provenance for number, end in ended_by.items() if end is not None}
+    rows = _ENDS_OF_DRAINS.execute(connection, [drain.number for drain in drains])
+    numbers = {row.number: row.ended_by for row in rows if row.ended_by is not None}
+    ends = {row.number: ClusterEvent(**row._mapping) for row in _SELECT_EVENTS.execute(connection, numbers.values())}
+    return {drain: ends[number].provenance for drain, number in numbers.items()}
 
 
-#: Events that answers about many decisions or drains look at.
+#: Events that answers about many decisions look at.
 _MOST_SWITCHES = 1000
 
 
@@ -234,3 +226,18 @@ _LAST_EVENTS = select(
 
 
 _SELECT_EVENTS = NumberedQuery(select(cluster_events), cluster_events.c.number)
+_later = cluster_events.alias("later").c
+_ENDS_OF_DRAINS = NumberedQuery(
+    select(
+        cluster_events.c.number,
+        select(func.min(_later.number + 0))  # by a sum, so that the index of types is read and not every later event
+        .where(
+            _later.cluster == cluster_events.c.cluster,
+            _later.type.in_((*END_EVENTS["draining"], "DRAINING")),
+            _later.number > cluster_events.c.number,
+        )
+        .scalar_subquery()
+        .label("ended_by"),
+    ),
+    cluster_events.c.number,
+)

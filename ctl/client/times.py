@@ -76,6 +76,12 @@ def parse_timestamp(text: str | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
+def is_earlier(first: str, second: str) -> bool:
+    """Whether a timestamp of the admin is before another one."""
+    earlier, later = parse_timestamp(first), parse_timestamp(second)
+    return earlier is not None and later is not None and earlier < later
+
+
 def format_duration(seconds: float) -> str:
     """How long, in its two largest units, as the admin writes it: `0 s`, `3 min 10 s`, `2 h 5 min`, `4 d`."""
     rest = max(0, int(seconds))

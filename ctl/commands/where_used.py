@@ -111,7 +111,7 @@ def _describe_unused(noun: str, answer: Document) -> str:
     title = f"{noun} '{answer['name']}'" if answer.get("name") else noun
     groups = [f"{key} {', '.join(answer[key])}" for key in ("pools", "labels") if answer.get(key)]
     beside = f" but the {' and the '.join(groups)} that it is in" if groups else ""
-    others = "no setting, launch plan, configuration or unfinished execution"
+    others = "no setting, active launch plan, configuration or unfinished execution"
     return f"Nothing uses {title}{beside}: {others}, {as_of(answer)}."
 
 

@@ -266,7 +266,7 @@ def test_clusters_are_cordoned_and_disabled_with_a_reason(shell: Shell) -> None:
     listed = shell.ok("rainbowctl get cluster-event alpha")
     assert re.search(rf"\b6 d 23 h +{over}", listed), "the deadline stays beside the event"
     history = shell.ok("rainbowctl history --cluster alpha --source cluster-event")
-    assert re.search(rf"cluster alpha: draining, deadline in 6 d 23 h; over by {over} \(event ", history)
+    assert re.search(rf"cluster alpha: draining, deadline in 6 d 23 h; ended by {over} \(event ", history)
     shell.ok("rainbowctl create cluster brief")
     shell.ok("rainbowctl delete cluster brief -m 'sold' --force", LOGNAME="ana")
     [deleted] = json.loads(shell.ok("rainbowctl history --cluster brief --source cluster-event -o json"))

@@ -141,13 +141,13 @@ def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, pr
     head, facts, same, summary, table = shell.ok(compare).split("\n\n")
     opening, first, second = head.splitlines()
     assert opening == answer["message"]
-    assert opening.startswith("'one' is QUEUED; 'two' is QUEUED. They differ in placement (rung, said by, ")
+    assert opening.startswith("'one' is QUEUED; 'two' is QUEUED. They differ in placement (rung, source, ")
     header, *rows = (re.split(" {2,}", line) for line in facts.splitlines())
     assert header == ["PART", "FACT", "FIRST", "SECOND"]
     different = [fact for fact in answer["facts"] if not fact["equal"]]
     assert [row[1].replace(" ", "_") for row in rows] == [fact["field"] for fact in different]
     assert ["placement", "cluster", "north", "east"] in rows
-    assert ["placement", "said by", f"project-domain {project}/development", "the request"] in rows
+    assert ["placement", "source", f"project-domain {project}/development", "the request"] in rows
     for fact in answer["facts"]:
         assert not fact["equal"] or f"{fact['field'].replace('_', ' ')} " in same
     assert "created by anonymous" in same

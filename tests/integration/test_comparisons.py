@@ -169,7 +169,7 @@ def test_two_executions_are_compared_by_what_they_are_and_how_they_were_placed_a
     }
     placement = facts_of(answer, "placement")
     assert placement["rung"] == ("domain", "request")
-    assert placement["said_by"] == (f"domain {DOMAIN}", "the request")
+    assert placement["source"] == (f"domain {DOMAIN}", "the request")
     assert (placement["pool"], placement["label"]) == ((None, "gpu"), ("spare", None))
     revision = answer["first"]["placed"]["origin"]["version"]
     assert placement["set_by_revision"] == (revision, None)
@@ -184,6 +184,18 @@ def test_two_executions_are_compared_by_what_they_are_and_how_they_were_placed_a
     assert "run_time_seconds" in {fact["field"] for fact in answer["facts"]}
     assert answer["message"].startswith("'one' SUCCEEDED on here; 'two' FAILED on here (exit 3). They differ in run (")
     assert answer["message"].endswith("; 1 setting.")
+
+
+def test_every_field_of_two_jobs_is_compared(settled: FlaskClient) -> None:
+    small = {"command": ["train"], "resources": {"requests": {"cpu": "1"}}, "environment": {"SEED": "1"}}
+    large = {**small, "resources": {"requests": {"cpu": "2"}, "nodes": 4}, "environment": {"SEED": "2"}}
+    for name, job, more in (("one", small, {}), ("two", large, {"retry": {"attempts": 5}})):
+        ok(settled.post(f"{API}/executions", json=asked(name, job=job, **more)))
+    differing = facts_of(get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two"), "run")
+    assert differing["job.resources.requests.cpu"] == ("1", "2")
+    assert differing["job.resources.nodes"] == (1, 4)
+    assert differing["job.environment.SEED"] == ("1", "2")
+    assert differing["retry.attempts"][1] == 5
 
 
 def test_two_executions_that_are_alike_differ_in_nothing(settled: FlaskClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
 from admin.store import cluster_events, decisions
+from admin.store.cluster_events import ClusterEvent
 from admin.store.registration_tables import workflows
 from tests.support.agents import Clock, played_agent
 from tests.support.apps import context_of
@@ -721,3 +723,24 @@ def test_a_window_of_time_has_what_was_made_before_the_clock_was_set_back(api: F
     assert listed(before=begin + 6 * minute) == ["p-5-300", "p0-0"]
     assert listed(after=begin + 1 * minute, before=begin + 11 * minute) == ["p-5-300", "p10-600"]
     assert listed(after=begin + 20 * minute) == []
+
+
+def test_each_drain_has_its_own_end_however_many_lie_between(context: Context, app_clock: Clock) -> None:
+    with context.database.writing() as connection:
+
+        def add(type_: str) -> ClusterEvent:
+            event = ClusterEvent(cluster="east", at=app_clock(), type=type_)
+            return replace(event, number=cluster_events.add_numbered_event(connection, event))
+
+        first, first_end = add("DRAINING"), add("UNDRAINED")
+        cluster_events.add_events(
+            connection,
+            (ClusterEvent(cluster="east", at=app_clock(), type=("DRAINING", "UNDRAINED")[n % 2]) for n in range(1200)),
+        )
+        second, second_end, last = add("DRAINING"), add("UNDRAINED"), add("DRAINING")
+    with context.database.reading() as connection:
+        ends = cluster_events.ends_of_drains(connection, [first, second, last])
+    assert {number: end.event for number, end in ends.items()} == {
+        first.number: first_end.number,
+        second.number: second_end.number,
+    }

@@ -10,6 +10,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.services.warning_provenance import with_setters
 from admin.services.warnings import list_warnings
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute, put_label, refused
@@ -95,3 +96,22 @@ def test_a_page_looks_at_a_limited_number_of_rows(app: Flask, api: FlaskClient) 
     codes = [Counter(warning.code.value for warning in page.warnings) for page in (first, second)]
     assert [counts["unknown_workflow"] for counts in codes] == [500, WORKFLOWS - 500]
     assert [counts["zero_limit"] for counts in codes] == [0, 1]
+
+
+def test_a_row_that_is_not_looked_at_field_by_field_names_no_revision_as_the_one_that_set_it(
+    app: Flask, api: FlaskClient
+) -> None:
+    def write(limits: dict[str, str]) -> int:
+        rows = [
+            {"resource_type": "TASK_RESOURCE", "project": PROJECT, "domain": domain, "payload": {"limits": limits}}
+            for domain in ("development", "staging")
+        ]
+        return int(ok(api.post(f"{API}/attribute_changes", json={"changes": rows}))["revision"])
+
+    zero, last = write({"cpu": "0"}), write({"cpu": "0", "memory": "64Gi"})
+    context = context_of(app)
+    warnings = [warning for warning in list_warnings(context).warnings if warning.code.value == "zero_limit"]
+    with context.database.reading() as connection:
+        explained = with_setters(context, connection, warnings, limit=1)
+    setters = [(warning.set_by and warning.set_by.revision, warning.set_before) for warning in explained]
+    assert setters == [(zero, None), (last, last + 1)]

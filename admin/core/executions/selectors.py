@@ -263,6 +263,9 @@ def _condition(term: str, now: datetime) -> Condition:
     type_ = _field_type(field)
     if type_ is None:
         raise Invalid(unknown_problem("filters", "field", field, [*FIELDS, f"{LABEL_PREFIX}KEY"]))
+    is_time = type_ in (FieldType.TIME, FieldType.TIME_AHEAD)
+    if is_time and value[:1].isspace() and is_span(span := value.strip()):  # as a plus sign of a URL is read
+        raise _invalid(term, f"has a blank before {span}: write %2B{span} in a URL for in {span}, or -{span} for ago")
     is_list = function in ("value_in", "value_not_in")
     values = _values(value) if is_list else [_value(value)]
     if function == "contains" and type_ is not FieldType.TEXT:
@@ -298,7 +301,8 @@ def parse_value(field: str, text: str, now: datetime | None = None) -> Any:
         raise _invalid(text, "is longer than the calendar") from None
     except ValueError:
         other = f" or '{NO_LIMIT}'" if field == "time_limit" else ""
-        raise _invalid(text, f"is not a {FIELDS[field].value}{other}, as {field} must be") from None
+        type_ = FieldType.TIME if FIELDS[field] is FieldType.TIME_AHEAD else FIELDS[field]
+        raise _invalid(text, f"is not a {type_.value}{other}, as {field} must be") from None
     if "\0" in text:
         raise _invalid(text, "contains a NUL character")
     if field in WORDS:
@@ -315,7 +319,8 @@ def _moment(field: str, text: str, now: datetime) -> datetime:
     if not is_span(span):
         return parse_time(text)
     if text == span and FIELDS[field] is FieldType.TIME_AHEAD:
-        raise _invalid(text, f"may be ahead or past: write +{text} for in {text}, or -{text} for {text} ago")
+        ahead = f"+{text} for in {text} (in a URL %2B{text})"
+        raise _invalid(text, f"may be ahead or past: write {ahead}, or -{text} for {text} ago")
     return now + parse_span(span) if text.startswith("+") else now - parse_span(span)
 
 

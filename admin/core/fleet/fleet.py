@@ -13,6 +13,8 @@ from admin.core.settings.warnings import Warning, WarningCode
 
 #: The strategy of labels, and of pools that name none.
 DEFAULT_STRATEGY = "weighted"
+#: The strategy that asks clusters in the order of the definition.
+SPILL = "spill"
 
 
 class Member(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from admin.core.changes import RowChange
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.fleet import DEFAULT_STRATEGY
+from admin.core.fleet.fleet import DEFAULT_STRATEGY, SPILL
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
 
@@ -104,9 +104,12 @@ def _differences(before: Payload, after: Payload) -> Iterator[str]:
         {member["id"]: member.get("weight", 1) for member in payload.get("members", ())} for payload in (before, after)
     )
     for cluster in dict.fromkeys((*weights, *new_weights)):
-        old, new = (f"{each[cluster]:g}" if cluster in each else "none" for each in (weights, new_weights))
-        if old != new:
+        if weights.get(cluster) != new_weights.get(cluster):
+            old, new = (f"{each[cluster]:.15g}" if cluster in each else "none" for each in (weights, new_weights))
             yield f"weight of {cluster} {old} -> {new}"
     strategy, new_strategy = (payload.get("strategy", DEFAULT_STRATEGY) for payload in (before, after))
     if strategy != new_strategy:
         yield f"strategy {strategy} -> {new_strategy}"
+    is_reordered = weights.keys() == new_weights.keys() and list(weights) != list(new_weights)
+    if is_reordered and strategy == new_strategy == SPILL:
+        yield f"order {', '.join(weights)} -> {', '.join(new_weights)}"

@@ -201,7 +201,7 @@ def describe_version(noun: str, identifier: Mapping[str, str]) -> str:
     return f"{noun.replace('_', ' ')} {identifier['name']} {identifier['version']}"
 
 
-def said_by(rung: Mapping[str, Any]) -> str:
+def source_of(rung: Mapping[str, Any]) -> str:
     """Who or what says what a rung asks for, of a rung that names its source."""
     if rung["rung"] == PLATFORM_RUNG:
         return f"configuration ({rung['key']})"

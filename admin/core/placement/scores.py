@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from admin.core.fleet.clusters import eta_of
-from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet, Group
+from admin.core.fleet.fleet import DEFAULT_STRATEGY, SPILL, Fleet, Group
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.quantities import parse_duration
 from admin.core.resources import shortages, utilization
@@ -52,7 +52,7 @@ _ALL = (
         score_by_position=lambda position: 0.0,
     ),
     Strategy(
-        name="spill",
+        name=SPILL,
         score=lambda candidate, workload: float(candidate.position),
         score_by_position=float,
         looks_at_load=True,

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from admin.core.fleet.fleet import DEFAULT_STRATEGY, Group
+from admin.core.fleet.fleet import DEFAULT_STRATEGY, SPILL, Group
 from admin.core.placement.choice import WeightedChoice, draw
 from admin.core.placement.filters import FILTERS_WITH_ROOM
 from admin.core.provenance import Provenance
 
 #: Why a cluster is passed over, by the filter that drops it.
 REASONS = {filter_.name: filter_.passed_over for filter_ in FILTERS_WITH_ROOM if filter_.passed_over}
-SPILL = "spill"
 
 
 class PassedOver(NamedTuple):

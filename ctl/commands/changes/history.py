@@ -23,7 +23,7 @@ from ctl.client.answers import Document, RowChange
 from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import DEFINED, FLEET, find_noun, row_kind
-from ctl.client.times import distance, parse_time
+from ctl.client.times import distance, is_earlier, parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
@@ -258,10 +258,11 @@ def _drain(printer: Printer, event: Document) -> str:
     words = ""
     if deadline:
         is_ahead = distance(deadline).startswith("in ")
+        is_ended_before = ended_by is not None and is_earlier(ended_by["at"], deadline)
         # What runs at a silent cluster has not ended at the deadline.
-        verb = ("deadline" if ended_by else "ends what runs") if is_ahead else "its deadline passed"
+        verb = "deadline" if is_ended_before else "ends what runs" if is_ahead else "its deadline passed"
         words = f", {verb} {printer.when(deadline, is_ahead=True)}"
-    return f"{words}; over by {describe_provenance(printer, ended_by)}" if ended_by else words
+    return f"{words}; ended by {describe_provenance(printer, ended_by)}" if ended_by else words
 
 
 def _row(session: Session, row: RowChange) -> str:

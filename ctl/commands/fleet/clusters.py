@@ -247,7 +247,7 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
             left_out += page.get("left_out") or 0
             yield from page["events"]
 
-    def over_by(event: Document) -> str:
+    def show_end(event: Document) -> str:
         return describe_provenance(session.printer, event["ended_by"]) if event.get("ended_by") else ""
 
     events = choose_rows(session, read(), flags, _EVENT_LISTING, "event", where=f"of cluster {name}")
@@ -265,7 +265,7 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
             "NUMBER": "number",
             **({"DEADLINE": Time("deadline", is_ahead=True)} if any(event.get("deadline") for event in events) else {}),
             **({"REVISION": "revision"} if any(event.get("revision") for event in events) else {}),
-            **({"OVER BY": over_by} if any(event.get("ended_by") for event in events) else {}),
+            **({"ENDED BY": show_end} if any(event.get("ended_by") for event in events) else {}),
         },
         empty="No events match."
         if typed_choice(flags)

@@ -169,7 +169,13 @@ def test_what_cannot_have_ended_before_a_time_is_known(text: str, expected: bool
 
 
 def test_a_span_of_a_time_ahead_needs_a_sign() -> None:
-    with pytest.raises(Invalid, match=r"'5m' may be ahead or past: write \+5m for in 5m, or -5m for 5m ago\."):
+    remedy = r"write \+5m for in 5m \(in a URL %2B5m\), or -5m for 5m ago\."
+    with pytest.raises(Invalid, match=rf"'5m' may be ahead or past: {remedy}"):
         parse_filters("lt(not_before,5m)", NOW)
+    for field in ("created_at", "not_before"):
+        with pytest.raises(Invalid, match="has a blank before 5m: write %2B5m in a URL for in 5m, or -5m for ago"):
+            parse_filters(f"lt({field}, 5m)", NOW)
+    with pytest.raises(Invalid, match="'abc' is not a time, as not_before must be"):
+        parse_filters("lt(not_before,abc)", NOW)
     with pytest.raises(Invalid, match="is longer than the calendar"):
         parse_filters("lt(not_before,+9999999d)", NOW)

@@ -13,6 +13,7 @@ from admin.core.fleet.memberships import (
     member_changes,
     membership_changes,
     regrouped_clusters,
+    regroupings,
 )
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import PLATFORM
@@ -82,3 +83,15 @@ def test_the_last_coming_or_leaving_of_each_cluster_counts() -> None:
     assert membership_changes(changes[1:]) == {"a": 6, "b": 8, "c": 7}
     assert joining_revisions(changes[1:]) == {"a": 6, "b": 8}, "not the last revision of the pool, nor who has left"
     assert joining_revisions(changes) == joining_revisions([]) == {}
+
+
+def test_weights_are_compared_to_the_last_digit_and_the_order_counts_where_clusters_spill() -> None:
+    def differences(before: Any, after: Any) -> list[str]:
+        change = RowChange(kind="POOL", name="p", scope=PLATFORM, before=before, after=after)
+        made_by = Provenance(revision=2, author="ana", claimed_by=None, at=NOW, message=None)
+        return [regrouping.change for regrouping in regroupings([(change, made_by)])]
+
+    assert differences(defined("a", 1000001), defined("a", 1000002)) == ["weight of a 1000001 -> 1000002"]
+    spilling = [{**(defined(letters) or {}), "strategy": "spill"} for letters in ("ab", "ba")]
+    assert differences(*spilling) == ["order a, b -> b, a"]
+    assert differences(defined("ab"), defined("ba")) == []
