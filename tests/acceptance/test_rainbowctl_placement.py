@@ -249,7 +249,9 @@ def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, p
     assert shell.rest("GET", f"executions/{project}/development/waits")["cluster"] == "east"
     out = shell.ok(f"rainbowctl explain execution waits {here}")
     assert any(block.startswith("DECISION") for block in out.split("\n\n"))
-    assert "(asked to decide again by anonymous (says ana))" in out
+    assert ", from north: asked to decide again by anonymous (says ana).\n" in out
+    again = json.loads(shell.ok(f"rainbowctl explain execution waits {here} -o json"))
+    assert events[-1]["reason"]["message"].endswith(f" Decided again, {again['because']}.")
     assert shell.run(f"{redecide} --force").err == "0 waiting executions match, none would move. Nothing to decide.\n"
 
 

@@ -66,9 +66,9 @@ def show_explanation(session: Session, explanation: Document) -> None:
     """An explanation for people: where it stands first, then how that came about."""
     printer = session.printer.folded()
     show_standing(printer, explanation)
-    earlier = earlier_decision(printer, explanation)
-    if earlier:
-        printer.sentence(earlier)
+    decided = earlier_decision(printer, explanation) or decided_again(printer, explanation)
+    if decided:
+        printer.sentence(decided)
     for entry in _heading(printer, explanation):
         printer.sentence(entry, indent=" " * 10)
     printer.line()
@@ -111,6 +111,13 @@ def earlier_decision(printer: Printer, explanation: Document) -> str:
     return f"Decision {number} of {len(history)}, made {when}{because}: {message}{rule}"
 
 
+def decided_again(printer: Printer, explanation: Document) -> str:
+    """When and why a decision was made that is not the first one; "" for the first one."""
+    if (explanation.get("decision") or 1) == 1 or not explanation.get("because"):
+        return ""
+    return f"Decided again {printer.when(explanation.get('decided_at'))}, {explanation['because']}."
+
+
 def show_next(printer: Printer, document: Document) -> None:
     """What decides about an execution next."""
     for entry in _next(document):
@@ -143,7 +150,9 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
     if explanation.get("decided_at"):
-        because = f" ({explanation['because']})" if explanation.get("because") else ""
+        # Of a later decision a sentence before this says why it was made.
+        is_first = explanation.get("because") and (explanation.get("decision") or 1) == 1
+        because = f" ({explanation['because']})" if is_first else ""
         lines.append(f"decided   {printer.when(explanation['decided_at'])}{because}")
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
     lines += _creation(printer, explanation)

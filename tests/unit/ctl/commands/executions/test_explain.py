@@ -12,6 +12,7 @@ from ctl.commands.executions.explain import (
     _attempt,
     _mentioned,
     _times,
+    decided_again,
     describe_ahead,
     earlier_decision,
     show_candidates,
@@ -74,6 +75,18 @@ def test_an_earlier_decision_opens_with_what_was_decided() -> None:
         "Pool 'std' at domain d decides."
     )
     assert earlier_decision(Printer(), {**explanation, "decision": 2}) == ""
+
+
+def test_a_decision_that_was_made_again_opens_with_what_changed() -> None:
+    explanation = {
+        "decision": 2,
+        "decided_at": "2026-03-04T12:00:00Z",
+        "because": "from birch: after event 34, cluster 'birch' DRAINING by anonymous (says cleo), 'new disks'",
+        "history": [{"number": 1}, {"number": 2}],
+    }
+    printer = Printer(format="wide")
+    assert decided_again(printer, explanation) == f"Decided again 2026-03-04 12:00:00Z, {explanation['because']}."
+    assert decided_again(printer, {**explanation, "decision": 1, "because": "created"}) == ""
 
 
 def test_revisions_stand_below_only_where_a_table_names_them_by_their_number() -> None:
