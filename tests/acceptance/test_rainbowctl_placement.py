@@ -60,7 +60,8 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert "yes" in rows[0].split()
     assert "yes" not in rows[1].split()
     assert rows[1].split("  ")[-1].strip() == "able; scored 1 against 0, and the lowest is best"
-    assert others.startswith("NOT A CANDIDATE WHY NOT ")
+    heading = "As the fleet is now, which may have changed since the decision:"
+    assert others.startswith(f"{heading} NOT A CANDIDATE WHY NOT ")
     assert "is not in pool 'first' as defined, revision " in others
     assert re.search(r"resources.requests.cpu +2 +configuration \(task_resources.defaults.cpu\)", received)
     assert re.search(r"defaults.cpu +2 +configuration \(task_resources.defaults.cpu\)", settings)

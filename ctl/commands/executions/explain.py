@@ -82,7 +82,8 @@ def show_explanation(session: Session, explanation: Document) -> None:
             number = explanation.get("decision") or 1
             printer.sentence(f"As of decision {number}, {printer.when(decided_at)}{ages}:")
         show_candidates(printer, candidates, as_of=decided_at)
-    show_non_candidates(printer, explanation.get("not_candidates") or [])
+    is_of_now = bool(explanation.get("decided_at"))
+    show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
@@ -306,12 +307,14 @@ def show_candidates(printer: Printer, candidates: Sequence[Document], *, as_of: 
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
 
 
-def show_non_candidates(printer: Printer, clusters: Sequence[Document]) -> None:
-    """The clusters that were no candidates, of many the first ones."""
+def show_non_candidates(printer: Printer, clusters: Sequence[Document], *, is_of_now: bool = False) -> None:
+    """The clusters that were no candidates, of many the first ones; `is_of_now` where a decision was made before."""
     if not clusters:
         return
     shown = clusters if printer.is_wide else clusters[:_MOST_NON_CANDIDATES]
     printer.line()
+    if is_of_now:
+        printer.sentence("As the fleet is now, which may have changed since the decision:")
     rows = [{**entry, "why_not": printer.in_words(_why_no_candidate(printer, entry))} for entry in shown]
     printer.rows(rows, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
     if len(shown) < len(clusters):

@@ -46,6 +46,15 @@ def test_wide_output_has_times_where_a_cluster_was_no_candidate(capsys: pytest.C
     assert OTHER["why_not"] in capsys.readouterr().out
 
 
+def test_clusters_that_were_no_candidates_are_said_to_be_those_of_now(capsys: pytest.CaptureFixture[str]) -> None:
+    show_non_candidates(Printer(), [OTHER], is_of_now=True)
+    heading, table, *_ = capsys.readouterr().out.strip().splitlines()
+    assert heading == "As the fleet is now, which may have changed since the decision:"
+    assert table.startswith("NOT A CANDIDATE")
+    show_non_candidates(Printer(), [OTHER])
+    assert capsys.readouterr().out.strip().startswith("NOT A CANDIDATE")
+
+
 def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
     show_candidates(Printer(format="wide"), [CANDIDATE])
     assert "is cordoned (new disks), event 7, ana, 2026-03-04 12:00:00Z\n" in capsys.readouterr().out
