@@ -173,10 +173,7 @@ def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
         return EndedAnswer.from_preview(preview)
     end = abandonments.give_up if body["give_up"] else executions.terminate
     execution, is_change = end(context(), execution_id(**key), body.get("cause"), body.get("claimed_by"))
-    silence = find_silence(context(), execution)
-    return EndedAnswer.from_execution(
-        execution, changed=is_change, message=None if silence is None else silence.message
-    )
+    return EndedAnswer.from_execution(execution, changed=is_change, silence=find_silence(context(), execution))
 
 
 @operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody)

@@ -50,7 +50,9 @@ class TimesAnswer(Answer):
     unknown_seconds: Annotated[
         float | None, Meta(description="While an agent was silent, and nobody knows whether the job ran.")
     ] = None
-    total_seconds: Annotated[float, Meta(description="Until it ended, or until now.")]
+    total_seconds: Annotated[
+        float, Meta(description="Until it ended, and its job too where that was confirmed later; or until now.")
+    ]
 
     @classmethod
     def from_times(cls, times: Times) -> TimesAnswer:

@@ -12,6 +12,7 @@ from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import Fields
 from admin.messages.selectors import MOST_SHOWN, CauseBody, ManyBody
 from admin.messages.shared import Answer, Time
+from admin.services.silences import SilenceView
 from admin.services.terminations import EndPreview
 from admin.store.executions import Execution, ListedExecution
 
@@ -37,7 +38,8 @@ class EndedAnswer(Answer):
         str | None, Meta(description="Since when its cluster is silent, if it is, and what can be done about that.")
     ] = None
     silent_since: Annotated[
-        Time | None, Meta(description="Of a dry run: when the agent that has it was last heard, if it is silent.")
+        Time | None,
+        Meta(description="When the agent that has it was last heard, if it is silent: it is told when heard again."),
     ] = None
     dry_run: Annotated[bool | None, Meta(description="True where nothing was done.")] = None
     phase_after: Annotated[
@@ -46,10 +48,15 @@ class EndedAnswer(Answer):
 
     @classmethod
     def from_execution(
-        cls, execution: Execution | ListedExecution, *, changed: bool, message: str | None = None
+        cls, execution: Execution | ListedExecution, *, changed: bool, silence: SilenceView | None = None
     ) -> EndedAnswer:
-        id = ExecutionIdAnswer.from_execution(execution)
-        return cls(id=id, phase=execution.phase, changed=changed, message=message)
+        return cls(
+            id=ExecutionIdAnswer.from_execution(execution),
+            phase=execution.phase,
+            changed=changed,
+            message=None if silence is None else silence.message,
+            silent_since=None if silence is None else silence.since,
+        )
 
     @classmethod
     def from_preview(cls, preview: EndPreview) -> EndedAnswer:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
+from admin.core.changes import ANONYMOUS
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.problems import list_first, shorten
-from admin.core.provenance import Provenance, show_name
+from admin.core.provenance import Provenance, show_name, split_name
 from admin.services.context import Context
 from admin.store import cluster_events, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
@@ -49,10 +50,15 @@ class Redecided:
         return self.is_change and self.cluster != self.previous_cluster
 
     @property
+    def left(self) -> str | None:
+        """The cluster that it was at before."""
+        return self.previous_cluster or self.given_back_by
+
+    @property
     def moved_clusters(self) -> set[str]:
         """The clusters that it left and came to."""
         has_left = self.is_move or self.given_back_by is not None
-        clusters = (self.previous_cluster, self.given_back_by, self.cluster) if has_left else ()
+        clusters = (self.left, self.cluster) if has_left else ()
         return {cluster for cluster in clusters if cluster}
 
     @property
@@ -80,6 +86,10 @@ class Round:
             event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
             _note_clusters(connection, cluster_events.add_numbered_event(connection, event), noted)
 
+    def because(self, connection: Connection, outcome: Redecided) -> str:
+        """Why one execution was decided again, and from which cluster it went, as its decision keeps it."""
+        return because(outcome, self.find_cause(connection, [outcome]))
+
     def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
         """What the executions that are given back say themselves, unless a cause is given."""
         if self.cause is not None:
@@ -98,10 +108,21 @@ class RequestedRound(Round):
 
     _event: int | None = field(default=None, init=False)  #: its number
 
+    def because(self, connection: Connection, outcome: Redecided) -> str:
+        """Who asked for it, and why if that was said."""
+        why = f", '{shorten(' '.join(self.cause.split()), 200)}'" if self.cause else ""
+        by = show_name(*split_name(self.claimed_by or ANONYMOUS))
+        return because(outcome, f"asked to decide again by {by}{why}")
+
+    def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
+        """What was said when it was asked."""
+        return self.cause or "This was requested."
+
     def announce(self, connection: Connection, outcome: Redecided) -> None:
         """Store the event, before the first decision that it tells of is stored."""
         if self._event is None and outcome.is_noted:
-            reason = f"Waiting executions are decided again, {outcome.id} first. {self.cause}"
+            cause = self.find_cause(connection, [outcome])
+            reason = f"Waiting executions are decided again, {outcome.id} first. {cause}"
             event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
             self._event = cluster_events.add_numbered_event(connection, event)
             _note_clusters(connection, self._event, [outcome])
@@ -111,7 +132,8 @@ class RequestedRound(Round):
         noted = [outcome for outcome in outcomes if outcome.is_noted]
         if self._event is not None and noted:
             with self.context.database.writing() as connection:
-                cluster_events.complete_event(connection, self._event, f"{_describe(noted)} {self.cause}")
+                cause = self.find_cause(connection, noted)
+                cluster_events.complete_event(connection, self._event, f"{_describe(noted)} {cause}")
                 _note_clusters(connection, self._event, noted)
 
 
@@ -121,6 +143,8 @@ class FleetRound(Round):
 
     _newest: SeenChanges | None = field(default=None, init=False)
     _events: Sequence[ClusterEvent] = field(default=(), init=False)  #: the last ones when the round began
+    _causes: dict[frozenset[str], str] = field(default_factory=dict, init=False)  #: by the clusters that they are about
+    _revision: Provenance | None = field(default=None, init=False)  #: the last one of the fleet, once a cause was found
 
     def begin(self, connection: Connection) -> None:
         """Read the last events of the fleet; the first transaction counts."""
@@ -136,14 +160,24 @@ class FleetRound(Round):
         """What has happened to the fleet since the last such round, above all to the clusters of these executions."""
         if self.cause is not None:
             return self.cause
-        clusters = {name for outcome in noted for name in outcome.moved_clusters}
-        revision = row_changes.last_of_fleet(connection, _MOST_SEARCHED)
-        return _describe_cause(self.context.seen_changes, self._events, revision, clusters)
+        if not self._causes:
+            self._revision = row_changes.last_of_fleet(connection, _MOST_SEARCHED)
+        clusters = frozenset(name for outcome in noted for name in outcome.moved_clusters)
+        if clusters not in self._causes:
+            seen = self.context.seen_changes
+            self._causes[clusters] = _describe_cause(seen, self._events, self._revision, clusters)
+        return self._causes[clusters]
 
     def end(self) -> None:
         """Store what was examined, for the next round."""
         if self._newest is not None:
             self.context.seen_changes.remember(self._newest)
+
+
+def because(outcome: Redecided, cause: str) -> str:
+    """`from birch: after event 34, …`; the cause alone where it stays where it was."""
+    cause = f"{cause[:1].lower()}{cause[1:]}".rstrip(".")
+    return cause if outcome.cluster == outcome.left else f"from {outcome.left or 'no cluster'}: {cause}"
 
 
 def _note_clusters(connection: Connection, event: int, noted: Iterable[Redecided]) -> None:

@@ -27,7 +27,6 @@ from admin.core.placement.decisions import (
     decide,
 )
 from admin.core.problems import Invalid
-from admin.core.provenance import show_name, split_name
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
@@ -94,13 +93,13 @@ def _decide_batch(
             decider = Decider(fleet_now)
         taken = taken_of(connection, loaded, fleet_now) if loaded else {}
         changes = decider.changes(unsettled, taken)
-        _store(connection, changes, context.clock())
         given_back = [execution for execution, _ in changes if execution.reason == UNDECIDED]
         left = decisions.clusters(connection, [(execution.id, execution.decisions) for execution in given_back])
         changed = [
             replace(_changed(execution, decision), given_back_by=left.get(execution.id))
             for execution, decision in changes
         ]
+        _store(connection, changes, [round_.because(connection, outcome) for outcome in changed], context.clock())
         round_.note(connection, changed)
     count_redecided(changed)
     return waiting, changed
@@ -205,15 +204,17 @@ def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
     return clusters
 
 
-def _store(connection: Connection, changes: list[tuple[WaitingExecution, Decision]], now: datetime) -> None:
-    """Store new decisions, by the settings trails of the decisions before."""
+def _store(
+    connection: Connection, changes: list[tuple[WaitingExecution, Decision]], causes: Sequence[str], now: datetime
+) -> None:
+    """Store new decisions, each with why it was made, by the settings trails of the decisions before."""
     if not changes:
         return
     settings = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution, _ in changes])
     decisions.add_trails(connection, [decision.evaluation.trail for _, decision in changes])
     new = [
-        _NewDecision(execution, decision, settings[execution.id], "fleet changed", execution.revision, {})
-        for execution, decision in changes
+        _NewDecision(execution, decision, settings[execution.id], because, execution.revision, {})
+        for (execution, decision), because in zip(changes, causes, strict=True)
     ]
     _store_decisions(connection, new, now)
 
@@ -258,7 +259,7 @@ def _store_decisions(connection: Connection, new: list[_NewDecision], now: datet
             type="DECIDED",
             phase=Phase.QUEUED.value,
             reason=decision.code,
-            message=decision.message,
+            message=f"{decision.message} Decided again, {because}.",
             cluster=decision.cluster,
             by=by,
         )
@@ -282,12 +283,12 @@ def redecide(
     listed = matching(context, [*conditions, waiting], scope)
     if dry_run:
         moved: list[tuple[Execution, str | None]] = []
-        return [_redecide(context, execution, dry_run=True, moved=moved) for execution in listed]
-    round_ = RequestedRound(context=context, cause=cause or "This was requested.", claimed_by=claimed_by)
+        return [_redecide(context, execution, moved=moved) for execution in listed]
+    round_ = RequestedRound(context=context, cause=cause, claimed_by=claimed_by)
     redecided: list[Redecided] = []
     try:
         for execution in listed:
-            redecided.append(_redecide(context, execution, dry_run=False, round_=round_))
+            redecided.append(_redecide(context, execution, round_=round_))
     finally:  # what was decided before one failed is stored, and its event is to name it
         changed = [outcome for outcome in redecided if outcome.is_change]
         count_redecided(changed)
@@ -299,11 +300,13 @@ def _redecide(
     context: Context,
     listed: ListedExecution,
     *,
-    dry_run: bool,
     round_: RequestedRound | None = None,
     moved: list[tuple[Execution, str | None]] | None = None,
 ) -> Redecided:
-    """Decide an execution again; in a dry run after those that would have `moved`, which it is added to."""
+    """Decide an execution again in a round; without one nothing is stored, and it is decided after those that would
+    have `moved`, which it is added to.
+    """
+    dry_run = round_ is None
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
@@ -327,14 +330,12 @@ def _redecide(
         outcome = _outcome(listed, decision.code, decision.message, is_change=True, **place)
         if moved is not None:
             moved.append((execution, decision.cluster))
-        if not dry_run:
-            if round_ is not None:
-                round_.announce(connection, outcome)
+        if round_ is not None:
+            round_.announce(connection, outcome)
             settings, revision = run_plan.effective.trail, preparation.basis.revision
             decisions.add_trails(connection, [settings, decision.evaluation.trail])
             values["revision"] = revision
-            by = None if round_ is None else round_.claimed_by or ANONYMOUS
-            because = f"asked to decide again{f' by {show_name(*split_name(by))}' if by else ''}"
+            because, by = round_.because(connection, outcome), round_.claimed_by or ANONYMOUS
             new = _NewDecision(execution, decision, settings.digest, because, revision, values, by)
             _store_decisions(connection, [new], context.clock())
     return outcome

@@ -198,8 +198,23 @@ def times_of(execution: Execution, attempts: AttemptList, silence: SilenceView |
     if attempts.unrecorded:
         return None
     silent_since = silence.since if silence is not None and may_have_started(execution) else None
-    total = max(timedelta(0), (execution.finished_at or now) - execution.created_at)
+    total = max(timedelta(0), _over_at(execution, attempts, now) - execution.created_at)
     return add_up((_spent(execution, attempt, silent_since, now) for attempt in attempts.attempts), total)
+
+
+def _over_at(execution: Execution, attempts: AttemptList, now: datetime) -> datetime:
+    """When an execution was over; now for one that is not.
+
+    The job of one that was ended without its agent may have gone on, as that has confirmed since.
+    """
+    if execution.finished_at is None:
+        return now
+    ends = [execution.finished_at]
+    for attempt in attempts.attempts[-1:]:
+        is_last = attempt.record.number == execution.attempt
+        if is_last and attempt.confirmed_at is not None and attempt.ended_at is not None:
+            ends.append(min(attempt.ended_at, attempt.confirmed_at))
+    return max(ends)
 
 
 def _spent(execution: Execution, attempt: AttemptView, silent_since: datetime | None, now: datetime) -> Spent:

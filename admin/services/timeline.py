@@ -190,7 +190,10 @@ def _not_listed(cutoffs: Cutoffs, conditions: TimelineFilter) -> str | None:
         if is_asked and cutoff is not None and (conditions.after is None or conditions.after < cutoff)
     ]
     pruned = " and ".join(parts)
-    return f"{pruned[0].upper()}{pruned[1:]} are pruned, so they are not listed." if pruned else None
+    if not pruned:
+        return None
+    kept = " Events of states that still hold are kept." if "events" in pruned else ""
+    return f"{pruned[0].upper()}{pruned[1:]} are pruned, so they are not listed.{kept}"
 
 
 def _find_unknown(context: Context, connection: Connection, conditions: TimelineFilter) -> Iterator[UnknownName]:

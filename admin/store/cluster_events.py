@@ -6,10 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, literal, or_, select, text, update
 
 from admin.core.changes import ANONYMOUS
-from admin.core.fleet.clusters import BY_AGENT, BY_OPERATORS, END_EVENTS, REGISTERED, REPORTED, STATE_EVENTS
+from admin.core.fleet.clusters import (
+    BY_AGENT,
+    BY_OPERATORS,
+    DELETED,
+    END_EVENTS,
+    HEALTH_EVENTS,
+    REGISTERED,
+    REPORTED,
+    STATE_EVENTS,
+)
 from admin.core.provenance import Provenance, read_name
 from admin.store.database import insert_new
 from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
@@ -165,6 +174,11 @@ def begun_apart(
     return _begun(connection, clusters, {state: STATE_EVENTS[state][:1] for state in clusters}, until)
 
 
+def lasting(connection: Connection, numbers: Sequence[int]) -> set[int]:
+    """Those of some events that began a state or a health in which their clusters still are."""
+    return set(connection.execute(_SELECT_LASTING, {"numbers": list(numbers)}).scalars()) if numbers else set()
+
+
 def switches_of(connection: Connection, state: str, names: Iterable[str], until: datetime) -> list[ClusterEvent]:
     """The newest events up to a time that began or ended a state of some clusters, newest first."""
     types = (*STATE_EVENTS[state], *END_EVENTS[state])
@@ -240,4 +254,39 @@ _ENDS_OF_DRAINS = NumberedQuery(
         .label("ended_by"),
     ),
     cluster_events.c.number,
+)
+
+
+def _is_last(type_: str, ends: Sequence[str]) -> ColumnElement[bool]:
+    """Whether an event is of a type, and no later one of its cluster began the same again or ended it."""
+    later = cluster_events.alias()
+    is_later = (
+        later.c.cluster == cluster_events.c.cluster,
+        later.c.type.in_([type_, *ends]),
+        later.c.number > cluster_events.c.number,
+    )
+    return and_(cluster_events.c.type == type_, ~select(literal(1)).where(*is_later).exists())
+
+
+_IS_IN_STATE = {
+    "disabled": cluster_states.c.enabled.is_(False),
+    "cordoned": cluster_states.c.cordoned,
+    "draining": cluster_states.c.draining,
+}
+_SELECT_LASTING = (
+    select(cluster_events.c.number)
+    .join(cluster_states, cluster_states.c.name == cluster_events.c.cluster)
+    .where(
+        cluster_events.c.number.in_(bindparam("numbers", expanding=True)),
+        or_(
+            *(
+                and_(is_in, _is_last(STATE_EVENTS[state][0], END_EVENTS[state]))
+                for state, is_in in _IS_IN_STATE.items()
+            ),
+            *(
+                and_(cluster_states.c.health == health, _is_last(type_, (DELETED,)))
+                for health, type_ in HEALTH_EVENTS.items()
+            ),
+        ),
+    )
 )

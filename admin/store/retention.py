@@ -13,7 +13,9 @@ from datetime import datetime
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, Text, delete, func, literal, select, tuple_, update
 
+from admin.core.fleet.clusters import HEALTH_EVENTS, STATE_EVENTS
 from admin.core.retention import Cutoffs, Lifespan
+from admin.store.cluster_events import lasting
 from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
@@ -110,17 +112,24 @@ class Executions:
         return counts | {executions.name: _delete(connection, executions, executions.c.id.in_(ids))}
 
 
+#: The types of events that begin a state or a health of a cluster.
+_BEGINNINGS = {*HEALTH_EVENTS.values(), *(type_ for types in STATE_EVENTS.values() for type_ in types)}
+
+
 class ClusterEvents:
-    """What happened to clusters."""
+    """What happened to clusters, but for what says by whom and why a cluster is in the state in which it still is."""
 
     name = "cluster_events"
 
     def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
         newest = _newest(connection, cluster_events)
-        query = _next(cluster_events, after, page, cluster_events.c.at)
+        query = _next(cluster_events, after, page, cluster_events.c.at, cluster_events.c.type)
         rows = [row for row in connection.execute(query) if row.number != newest]
-        due = [(row.number, 1) for row in rows if row.at < limit]
-        return Step(due=due, last=rows[-1].number if due else None)
+        old = [row for row in rows if row.at < limit]
+        # Later events alone end a state, so what is found here may still be deleted in another transaction.
+        spared = lasting(connection, [row.number for row in old if row.type in _BEGINNINGS])
+        due = [(row.number, 1) for row in old if row.number not in spared]
+        return Step(due=due, last=rows[-1].number if old else None)
 
     def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
         query = select(func.count()).where(moved_clusters.c.event.in_(keys))

@@ -73,7 +73,7 @@ def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(sh
     sections = [line.partition(" ")[0] for line in plain.splitlines() if line and line[0] != " "]
     order = ["QUEUED:", "execution", "next", "times", "attempt", "decision", "rule", "reason", "decided", "settings"]
     assert [word for word in sections if word in order] == order
-    tables = re.findall(r"\n\n(?:As of decision [^\n]+\n)?((?:[A-Z]+ )*[A-Z]+) {2}", plain)
+    tables = re.findall(r"\n\n(?:As (?:of decision|the fleet is now)[^\n]+\n)?((?:[A-Z]+ )*[A-Z]+) {2}", plain)
     assert tables == ["RUNG", "CLUSTER", "NOT A CANDIDATE", "JOB GETS", "SETTING"]
     status, [attempt] = answer["status"], answer["attempts"]
     assert re.fullmatch(

@@ -182,9 +182,14 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     shell.ok(f"rainbowctl create execution e {HERE} --cluster local -- work")
     [lease] = agent.take()
     agent.report(lease, "RUNNING", native_id="n1")
+    shell.ok(f"rainbowctl create execution later {HERE} --cluster local -- work")
+    [later] = agent.take()
+    agent.report(later, "RUNNING", native_id="n2")
     assert "it is ABORTING until that confirms.\n" in shell.run(f"rainbowctl delete execution e {HERE}").err
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
     unconfirmed = "Nobody has confirmed that its job has ended. Cluster 'local' has been silent since "
+    told = " is ABORTING: its agent is silent, and will be told to end it when it is heard again. "
+    assert f"{told}{unconfirmed}" in shell.run(f"rainbowctl delete execution later {HERE}").err
     assert (
         f"is ABORTING already: nothing was done. {unconfirmed}"
         in shell.run(f"rainbowctl delete execution e {HERE}").err
@@ -201,7 +206,7 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     assert f"it is being ended already. {unconfirmed}" in dry.err
     assert f" ago. Wait, or give it up: {remedy}" in dry.err
     message = shell.ok(f"rainbowctl get execution {HERE} -o wide")
-    assert message.count(unconfirmed) == 1
+    assert message.count(unconfirmed) == 2  # once for each of the two
     assert f". {unconfirmed}" in message
     change_database(tmp_path, "UPDATE executions SET lease_expires_at = '2026-01-01 00:00:00.000000'")
     done = shell.run(f"rainbowctl delete execution e {HERE} --giveUp --cause 'the rack burnt down'")

@@ -60,7 +60,8 @@ def test_a_decision_is_explained_rung_by_rung_and_candidate_by_candidate(shell: 
     assert "yes" in rows[0].split()
     assert "yes" not in rows[1].split()
     assert rows[1].split("  ")[-1].strip() == "able; scored 1 against 0, and the lowest is best"
-    assert others.startswith("NOT A CANDIDATE WHY NOT ")
+    heading = "As the fleet is now, which may have changed since the decision:"
+    assert others.startswith(f"{heading} NOT A CANDIDATE WHY NOT ")
     assert "is not in pool 'first' as defined, revision " in others
     assert re.search(r"resources.requests.cpu +2 +configuration \(task_resources.defaults.cpu\)", received)
     assert re.search(r"defaults.cpu +2 +configuration \(task_resources.defaults.cpu\)", settings)
@@ -249,7 +250,9 @@ def test_waiting_executions_adopt_new_settings_when_someone_asks(shell: Shell, p
     assert shell.rest("GET", f"executions/{project}/development/waits")["cluster"] == "east"
     out = shell.ok(f"rainbowctl explain execution waits {here}")
     assert any(block.startswith("DECISION") for block in out.split("\n\n"))
-    assert "(asked to decide again by anonymous (says ana))" in out
+    assert ", from north: asked to decide again by anonymous (says ana).\n" in out
+    again = json.loads(shell.ok(f"rainbowctl explain execution waits {here} -o json"))
+    assert events[-1]["reason"]["message"].endswith(f" Decided again, {again['because']}.")
     assert shell.run(f"{redecide} --force").err == "0 waiting executions match, none would move. Nothing to decide.\n"
 
 

@@ -167,6 +167,18 @@ def test_who_gave_it_up_is_said_and_that_nobody_has_confirmed(
     assert unconfirmed not in listed
 
 
+def test_a_run_that_went_on_after_it_was_given_up_has_one_run_time(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    given_up(agent, context, clock, "gone")  # after 40 s
+    clock.advance(100)
+    assert agent.report("gone", "SUCCEEDED", finished_at=text(clock, 0)) == "PHASE"
+    clock.advance(30)
+    taken = get(agent.client, f"executions/{agent.project}/{DOMAIN}/gone")["closure"]["duration"]
+    times = explained(agent, "gone")["status"]["times"]
+    assert (taken, times["run_seconds"], times["total_seconds"]) == (140.0, 140.0, 140.0)
+
+
 def test_the_end_of_a_lost_attempt_that_is_told_later_is_kept_beside_the_next_one(
     agent: PlayedAgent, context: Context, clock: Clock
 ) -> None:

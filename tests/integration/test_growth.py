@@ -50,7 +50,7 @@ from admin.store.dialects.postgresql import unlimited
 from admin.store.execution_lists import ListLimits, Order
 from admin.store.execution_tables import executions as execution_table
 from admin.store.executions import ExecutionId, ListedExecution
-from admin.store.fleet_tables import moved_clusters
+from admin.store.fleet_tables import cluster_states, moved_clusters
 from admin.store.leases import SilentClusters
 from admin.store.registration_history import RegistrationFilter
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
@@ -620,6 +620,24 @@ def test_the_events_of_a_cluster_are_found_without_walking_over_its_reports(cont
         plan = Plans(context.database).of(partial(cluster_events.events, filters=chosen, below=below, limit=21))
         assert re.search("ix_cluster_events_(no_report|cluster_type_number)", plan), plan
         assert not re.search("ix_cluster_events_cluster_number|SCAN cluster_events|Seq Scan", plan), plan
+
+
+def test_what_retention_keeps_of_states_that_hold_is_found_among_many_reports(context: Context) -> None:
+    now = context.clock()
+    names = [f"cluster-{number}" for number in range(200)]
+    switches = [ClusterEvent(cluster=name, at=now, type=type_) for name in names for type_ in ("READY", "CORDONED")]
+    reports = [ClusterEvent(cluster=name, at=now, type="REPORTED") for name in names for _ in range(100)]
+    states = [{"name": name, "cordoned": True, "report": {}, "health": "ready"} for name in names]
+    with context.database.writing() as connection:
+        connection.execute(insert(cluster_states), states)
+        cluster_events.add_events(connection, [*switches, *reports])
+        connection.execute(text("ANALYZE"))
+    numbers = list(range(1, 101))
+    plan = Plans(context.database).of(lambda connection: cluster_events.lasting(connection, numbers))
+    assert "ix_cluster_events_cluster_type_number" in plan, plan
+    assert not re.search("SCAN cluster_events|Seq Scan on cluster_events", plan), plan
+    with context.database.reading() as connection:
+        assert cluster_events.lasting(connection, numbers) == set(numbers)
 
 
 def test_what_moved_from_or_to_a_cluster_is_found_without_other_events(context: Context) -> None:

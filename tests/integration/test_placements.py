@@ -130,10 +130,13 @@ def test_a_decision_that_changed_is_kept_beside_the_first(api: FlaskClient, cont
     put_pool(api, "gpu", ["a", "b"], strategy="spill")
     assert created(api, "e", **pool("gpu"))["cluster"] == "a"
     first = explanation(api, "e")
+    decide_waiting(context)
     switch(api, "a", "cordon", reason="disks")
     assert [decision.cluster for decision in decide_waiting(context)] == ["b"]
     second = explanation(api, "e")
-    assert (second["cluster"], second["decision"], second["because"]) == ("b", 2, "fleet changed")
+    number = get(api, "clusters/a/events")["events"][0]["number"]
+    because = f"from a: after event {number}, cluster 'a' CORDONED by anonymous, 'disks'"
+    assert (second["cluster"], second["decision"], second["because"]) == ("b", 2, because)
     verdicts = {candidate["cluster"]: candidate["verdicts"] for candidate in second["candidates"]}
     [failed] = [verdict for verdict in verdicts["a"] if verdict["filter"] == "cordoned"]
     assert failed.pop("provenance")["message"] == "disks"
@@ -141,7 +144,7 @@ def test_a_decision_that_changed_is_kept_beside_the_first(api: FlaskClient, cont
     history = second["history"]
     assert [(decision["number"], decision["cluster"], decision["because"]) for decision in history] == [
         (1, "a", "created"),
-        (2, "b", "fleet changed"),
+        (2, "b", because),
     ]
     assert (second["rungs"], second["settings"]) == (first["rungs"], first["settings"])
     earlier = explanation(api, "e", "?decision=1")

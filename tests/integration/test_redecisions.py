@@ -330,7 +330,7 @@ def test_redecide_adopts_new_settings_for_what_waits(api: FlaskClient, context: 
     assert stored["job"]["resources"]["requests"]["cpu"] == "1"
     assert stored["revision"] == get(api, "revisions?limit=1")["head"]
     why = explanation(api, "e")
-    assert (why["because"], why["pool"]) == ("asked to decide again by anonymous", "base")
+    assert (why["because"], why["pool"]) == ("from a: asked to decide again by anonymous", "base")
     assert explanation(api, "e", "?decision=1")["pool"] == "gpu"
     again = redecide(api)
     assert (again["matched"], again["changed"]) == (2, 0)
@@ -351,11 +351,21 @@ def test_a_new_decision_names_who_asked_for_it(
     event = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"][-1]
     assert (event["type"], event["author"], event.get("claimed_by")) == ("DECIDED", "anonymous", claimed_by)
     assert event["by"] == (claimed_by or "anonymous")
-    assert explanation(api, "e")["because"] == f"asked to decide again by {name}"
+    assert explanation(api, "e")["because"] == f"from a: asked to decide again by {name}"
     switch(api, "b", "cordon", claimed_by="otto")
     decide_waiting(context)
     event = get(api, f"executions/{PROJECT}/{DOMAIN}/e/events")["events"][-1]
     assert (event["type"], "author" in event) == ("DECIDED", False), "nobody asked for this one"
+
+
+def test_why_it_was_asked_to_decide_again_is_kept_with_the_decision(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["a"])
+    created(api, "e", **pool("gpu"))
+    put_pool(api, "gpu", ["b"])
+    body = {"selector": {"project": PROJECT}, "claimed_by": "ana", "cause": "The disks are new."}
+    assert ok(api.post(f"{API}/executions/redecide", json=body))["moved"] == 1
+    expected = "from a: asked to decide again by anonymous (says ana), 'The disks are new.'"
+    assert explanation(api, "e")["because"] == expected
 
 
 def test_a_dry_run_of_redecide_counts_what_the_executions_before_would_take(api: FlaskClient) -> None:

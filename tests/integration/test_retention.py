@@ -24,6 +24,7 @@ from admin.core.times import show_time
 from admin.loops.retention import RetentionLoop
 from admin.metrics import pruned_total
 from admin.services.context import Context
+from admin.services.evictions import judge_health
 from admin.services.retention import PruningSizes, prune
 from admin.store import retention as stocks
 from admin.store.database import metadata
@@ -288,21 +289,74 @@ def test_events_may_go_before_their_execution_and_it_is_said(
     run(agent, "old")
     created(api, "runs", cluster="here")
     agent.start()
+    switch(api, "here", "cordon")
+    switch(api, "here", "uncordon")
     clock.advance(2 * DAY)
     created(api, "new")
     with context.database.reading() as connection:
         of_clusters = connection.execute(select(func.count()).select_from(cluster_events)).scalar_one()
-    assert of_clusters > 0
+    assert of_clusters > 1
     switch(api, "here", "cordon")
-    assert pruned(context, events="1d") == {"execution_events": 3, "cluster_events": of_clusters}
+    assert pruned(context, events="1d") == {"execution_events": 3, "cluster_events": of_clusters - 1}
     assert get(api, path("old", "events")) == {"events": [], "pruned": True}
     assert execution(api, "old")["events"] == 3
     assert [event["type"] for event in get(api, path("runs", "events"))["events"]] == ["CREATED", "RUNNING"]
-    assert [event["type"] for event in get(api, "clusters/here/events")["events"]] == ["CORDONED"]
+    assert [event["type"] for event in get(api, "clusters/here/events")["events"]] == ["CORDONED", "READY"]
     ok(api.put(f"{API}/executions/{PROJECT}/{DOMAIN}/old", json={"state": "ARCHIVED"}))
     later = get(api, path("old", "events"))
     assert ([event["number"] for event in later["events"]], later["pruned"]) == ([4], True)
     assert "pruned" not in get(api, path("runs", "events"))
+
+
+def test_the_events_that_explain_states_and_healths_that_hold_are_kept(
+    api: FlaskClient, context: Context, clock: Clock, agent: PlayedAgent
+) -> None:
+    def kept(cluster: str) -> list[str]:
+        return [event["type"] for event in get(api, f"clusters/{cluster}/events")["events"]]
+
+    agent.sync()
+    for name in ("off", "full", "back"):
+        put_cluster(api, name)
+    put_pool(api, "gpu", ["full", "off"])
+    for turn in range(3):  # what began again, or is over, explains nothing
+        switch(api, "off", "disable", reason=f"hall {turn}", claimed_by="ben")
+        switch(api, "off", "enable")
+        switch(api, "back", "drain", reason=f"fans {turn}", claimed_by="cleo")
+        switch(api, "back", "undrain")
+    switch(api, "off", "disable", reason="moves", claimed_by="ben")
+    switch(api, "full", "cordon", reason="new disks", claimed_by="otto")
+    switch(api, "full", "drain", reason="fans", claimed_by="cleo")
+    created(api, "waits", cluster_assignment={"cluster_pool_name": "gpu"})
+    before = [get(api, f"clusters/{name}")["provenance"] for name in ("off", "full")]
+    reasons = [candidate["why_not"] for candidate in explanation(api, "waits")["candidates"]]
+    clock.advance(2 * DAY)
+    would = pruned(context, events="1d", dry_run=True)
+    assert pruned(context, events="1d") == would
+    assert [get(api, f"clusters/{name}")["provenance"] for name in ("off", "full")] == before
+    assert [candidate["why_not"] for candidate in explanation(api, "waits")["candidates"]] == reasons
+    assert (kept("off"), kept("full"), kept("back")) == (["DISABLED"], ["DRAINING", "CORDONED"], [])
+    assert kept(agent.cluster) == ["READY"]
+    assert "cluster_events" not in pruned(context, events="1d", dry_run=True)
+    switch(api, "full", "undrain")
+    switch(api, "off", "enable")
+    switch(api, "back", "cordon")
+    clock.advance(2 * DAY)
+    pruned(context, events="1d")
+    assert (kept("off"), kept("full"), kept("back")) == ([], [], ["CORDONED"])
+
+
+def test_the_event_of_a_silence_that_goes_on_is_kept(app: Flask) -> None:
+    clock = WatchedClock(app)
+    context = context_of(app)
+    agent = played_agent(app.test_client(), context, "here")
+    agent.sync()
+    clock.advance(DAY)
+    judge_health(context)
+    assert get(agent.client, "clusters/here")["state"] == "lost"
+    clock.advance(2 * DAY)
+    pruned(context, events="1d")
+    [silence] = get(agent.client, "clusters/here/events")["events"]
+    assert silence["type"] == "LOST"
 
 
 def test_numbers_are_never_given_twice(api: FlaskClient, context: Context, clock: Clock) -> None:

@@ -363,6 +363,8 @@ def test_a_dry_run_says_what_ending_or_giving_up_does(agent: PlayedAgent, contex
     assert preview(agent, "aborted")[3].startswith("Nobody has confirmed that its job has ended.")
     assert preview(agent, "runs", give_up=True) == ("RUNNING", True, "FAILED", notes["runs"])
     assert preview(agent, "aborted", give_up=True) == ("ABORTING", True, "ABORTED", notes["aborted"])
+    heard = ok(end(agent, "aborted", dry_run=True))["silent_since"]
+    assert ok(end(agent, "aborted"))["silent_since"] == heard  # what is really ended says the same
     for name, phase_after in (("runs", "FAILED"), ("aborted", "ABORTED")):
         assert ok(end(agent, name, give_up=True))["phase"] == phase_after
         assert preview(agent, name, give_up=True) == preview(agent, name) == (phase_after, False, None, None)

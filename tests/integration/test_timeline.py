@@ -185,6 +185,13 @@ def test_a_round_of_new_decisions_is_one_entry_with_counts(app: Flask, api: Flas
     assert not {"author", "claimed_by"} & entry.keys()
     assert entry in entries(api)
     assert entry not in entries(api, "&resource_type=cluster")
+    cause = entry["message"].partition("). After ")[2]
+    of_e3 = "executions/flytesnacks/development/e3"
+    explained = get(api, f"{of_e3}/explanation")
+    assert explained["because"] == f"from east: after {cause[:-1]}"
+    assert [decision["because"] for decision in explained["history"]] == ["created", explained["because"]]
+    event = get(api, f"{of_e3}/events")["events"][-1]
+    assert event["reason"]["message"] == f"{explained['reason']['message']} Decided again, from east: after {cause}"
     switch(api, "west", "cordon")
     decide_waiting(context_of(app))
     assert entries(api, "&source=redecision")[0]["message"].startswith(
@@ -279,18 +286,22 @@ def test_a_timeline_says_which_revisions_and_events_were_pruned(app: Flask, api:
     for name in ("east", "west"):
         put_cluster(api, name)
         switch(api, name, "cordon", claimed_by="otto")
+        switch(api, name, "disable", claimed_by="otto")
+        switch(api, name, "enable", claimed_by="otto")
     assert "not_listed" not in get(api, "timeline?actor=otto")
     begin = app_clock()
     app_clock.advance(2 * 86400)
     put_cluster(api, "north")
     list(prune(context_of(app), Retention(revisions="1d", events="1h")))
     revisions, events = (show_time(app_clock() - timedelta(hours=hours)) for hours in (24, 1))
+    kept = "Events of states that still hold are kept."
     sentence = f"Revisions made before {revisions} and events from before {events} are pruned, so they are not listed."
+    sentence = f"{sentence} {kept}"
     for query in ("", "?actor=otto", "?actor=nobody", "?cluster=east", f"?after={quote(begin.isoformat())}"):
         assert get(api, f"timeline{query}")["not_listed"] == sentence, query
     alone = f"Revisions made before {revisions} are pruned, so they are not listed."
     assert get(api, "timeline?domain=staging")["not_listed"] == alone, "events belong to no scope"
-    alone = f"Events from before {events} are pruned, so they are not listed."
+    alone = f"Events from before {events} are pruned, so they are not listed. {kept}"
     assert get(api, "timeline?after=2h")["not_listed"] == alone
     for query in ("?after=30m", "?source=registration", "?limit=1"):
         assert "not_listed" not in get(api, f"timeline{query}"), query
@@ -577,6 +588,8 @@ def test_a_round_after_a_revision_names_it(app: Flask, api: FlaskClient) -> None
     decide_waiting(context_of(app))
     [entry] = entries(api, "&source=redecision")
     assert entry["message"].endswith(f" After revision {number} by anonymous (says ana), 'east is sold'.")
+    because = get(api, "executions/flytesnacks/development/first/explanation")["because"]
+    assert because == f"from east: after revision {number} by anonymous (says ana), 'east is sold'"
 
 
 def test_the_event_of_a_round_is_stored_with_its_decisions_or_not_at_all(

@@ -48,7 +48,7 @@ class Times:
     running: float  #: of all its attempts
     unreported: float  #: after a job had ended, until its agent was heard again
     unknown: float  #: while an agent was silent, and nobody knows whether the job ran
-    total: float  #: until it ended, or until now
+    total: float  #: until it ended, and its job too where that was confirmed later; or until now
 
 
 def spend(attempt: TimedAttempt, now: datetime, silent_since: datetime | None, measured: float | None) -> Spent:
@@ -68,7 +68,7 @@ def spend(attempt: TimedAttempt, now: datetime, silent_since: datetime | None, m
         running = timedelta(seconds=min(measured, _MOST_SECONDS))
     if since is None:
         return Spent(running=running)
-    if started_at is not None:  # a job may go on after its attempt was ended without its agent
+    if started_at is not None and measured is None:  # a job may go on beside the attempt that follows it
         running = min(running, max(_NONE, over_at - started_at))
     return Spent(running=running, unreported=late_by(attempt) or _NONE)
 

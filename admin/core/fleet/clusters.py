@@ -84,6 +84,8 @@ class Health(Enum):
     LOST = "lost"  # silent for so long that its work is given to other clusters
 
 
+#: The types of events by which the health of a cluster changed, by that health.
+HEALTH_EVENTS = {health.value: health.value.upper() for health in (Health.READY, Health.UNREACHABLE, Health.LOST)}
 #: The health of clusters whose agent has been seen and does not sync any more.
 SILENT = (Health.UNREACHABLE.value, Health.LOST.value)
 

@@ -111,6 +111,8 @@ def _note_outcome(session: Session, id: ExecutionId, outcome: Document, *, is_gi
     phase, message = outcome.get("phase", ""), outcome.get("message")
     if not outcome.get("changed"):
         text = f"Execution {id} is {phase} already: nothing was done."
+    elif phase == _ABORTING and (outcome.get("silent_since") or message):  # an older admin has the message alone
+        text = f"Execution {id} is {phase}: its agent is silent, and will be told to end it when it is heard again."
     elif phase == _ABORTING:
         text = f"Asked the agent that has execution {id} to end it: it is {phase} until that confirms."
     elif is_given_up:

@@ -66,9 +66,9 @@ def show_explanation(session: Session, explanation: Document) -> None:
     """An explanation for people: where it stands first, then how that came about."""
     printer = session.printer.folded()
     show_standing(printer, explanation)
-    earlier = earlier_decision(printer, explanation)
-    if earlier:
-        printer.sentence(earlier)
+    decided = earlier_decision(printer, explanation) or decided_again(printer, explanation)
+    if decided:
+        printer.sentence(decided)
     for entry in _heading(printer, explanation):
         printer.sentence(entry, indent=" " * 10)
     printer.line()
@@ -82,7 +82,8 @@ def show_explanation(session: Session, explanation: Document) -> None:
             number = explanation.get("decision") or 1
             printer.sentence(f"As of decision {number}, {printer.when(decided_at)}{ages}:")
         show_candidates(printer, candidates, as_of=decided_at)
-    show_non_candidates(printer, explanation.get("not_candidates") or [])
+    is_of_now = bool(explanation.get("decided_at"))
+    show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
@@ -109,6 +110,13 @@ def earlier_decision(printer: Printer, explanation: Document) -> str:
     rule = f" {explanation['rule'][:1].upper()}{explanation['rule'][1:]}." if explanation.get("rule") else ""
     when = printer.when(explanation.get("decided_at"))
     return f"Decision {number} of {len(history)}, made {when}{because}: {message}{rule}"
+
+
+def decided_again(printer: Printer, explanation: Document) -> str:
+    """When and why a decision was made that is not the first one; "" for the first one."""
+    if (explanation.get("decision") or 1) == 1 or not explanation.get("because"):
+        return ""
+    return f"Decided again {printer.when(explanation.get('decided_at'))}, {explanation['because']}."
 
 
 def show_next(printer: Printer, document: Document) -> None:
@@ -143,7 +151,9 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
     if explanation.get("decided_at"):
-        because = f" ({explanation['because']})" if explanation.get("because") else ""
+        # Of a later decision a sentence before this says why it was made.
+        is_first = explanation.get("because") and (explanation.get("decision") or 1) == 1
+        because = f" ({explanation['because']})" if is_first else ""
         lines.append(f"decided   {printer.when(explanation['decided_at'])}{because}")
     lines.append(f"settings  as of revision {explanation.get('revision', '')}")
     lines += _creation(printer, explanation)
@@ -297,12 +307,14 @@ def show_candidates(printer: Printer, candidates: Sequence[Document], *, as_of: 
     printer.table([*columns, "CHOSEN", "WHY NOT"], rows)
 
 
-def show_non_candidates(printer: Printer, clusters: Sequence[Document]) -> None:
-    """The clusters that were no candidates, of many the first ones."""
+def show_non_candidates(printer: Printer, clusters: Sequence[Document], *, is_of_now: bool = False) -> None:
+    """The clusters that were no candidates, of many the first ones; `is_of_now` where a decision was made before."""
     if not clusters:
         return
     shown = clusters if printer.is_wide else clusters[:_MOST_NON_CANDIDATES]
     printer.line()
+    if is_of_now:
+        printer.sentence("As the fleet is now, which may have changed since the decision:")
     rows = [{**entry, "why_not": printer.in_words(_why_no_candidate(printer, entry))} for entry in shown]
     printer.rows(rows, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
     if len(shown) < len(clusters):

@@ -48,6 +48,12 @@ def test_what_is_not_known_is_neither_waiting_nor_running(
     assert times == Times(waiting=waiting, running=running, unreported=unreported, unknown=unknown, total=100)
 
 
+def test_what_its_agent_has_measured_counts_also_beyond_the_time_at_which_it_was_given_up() -> None:
+    given_up = attempt(started=10, ended=230, reported=90, silent=20)
+    assert spend(given_up, NOON + timedelta(seconds=300), None, 220.0).running == timedelta(seconds=220)
+    assert spend(given_up, NOON + timedelta(seconds=300), None, None).running == timedelta(seconds=80)
+
+
 def test_what_runs_at_a_cluster_that_is_silent_now_is_not_known_since_then() -> None:
     running = attempt(started=10, ended=None, reported=None, silent=None)
     spent = spend(running, NOON + timedelta(seconds=100), at(40), None)

@@ -9,7 +9,7 @@ import pytest
 
 from ctl.client.errors import ClientError, Conflict, NotFound
 from ctl.client.executions import ExecutionId
-from ctl.commands.executions.delete import _delete_named
+from ctl.commands.executions.delete import _delete_named, _note_outcome
 
 
 def dry_run(*answers: Any, give_up: bool = False) -> list[str]:
@@ -71,3 +71,19 @@ def test_a_dry_run_tells_of_the_others_where_some_are_refused() -> None:
     with pytest.raises(NotFound) as refused:
         dry_run(NotFound("No execution is called 'e0'."), {"phase": "FAILED", "changed": False})
     assert refused.value.message == "1 of 2 executions could not be ended: No execution is called 'e0'."
+
+
+@pytest.mark.parametrize(
+    "silence", [{"silent_since": "2026-03-04T12:00:00Z", "message": "Silent."}, {"message": "Silent."}]
+)
+def test_an_agent_that_is_silent_is_not_said_to_have_been_asked(silence: dict[str, Any]) -> None:
+    notes: list[str] = []
+    session: Any = SimpleNamespace(printer=SimpleNamespace(note=notes.append))
+    id = ExecutionId(project="p", domain="d", name="e")
+    outcome: dict[str, Any] = {"phase": "ABORTING", "changed": True}
+    _note_outcome(session, id, outcome, is_given_up=False)
+    _note_outcome(session, id, {**outcome, **silence}, is_given_up=False)
+    assert notes == [
+        "Asked the agent that has execution p/d/e to end it: it is ABORTING until that confirms.",
+        "Execution p/d/e is ABORTING: its agent is silent, and will be told to end it when it is heard again. Silent.",
+    ]

@@ -12,6 +12,7 @@ from ctl.commands.executions.explain import (
     _attempt,
     _mentioned,
     _times,
+    decided_again,
     describe_ahead,
     earlier_decision,
     show_candidates,
@@ -45,6 +46,15 @@ def test_wide_output_has_times_where_a_cluster_was_no_candidate(capsys: pytest.C
     assert OTHER["why_not"] in capsys.readouterr().out
 
 
+def test_clusters_that_were_no_candidates_are_said_to_be_those_of_now(capsys: pytest.CaptureFixture[str]) -> None:
+    show_non_candidates(Printer(), [OTHER], is_of_now=True)
+    heading, table, *_ = capsys.readouterr().out.strip().splitlines()
+    assert heading == "As the fleet is now, which may have changed since the decision:"
+    assert table.startswith("NOT A CANDIDATE")
+    show_non_candidates(Printer(), [OTHER])
+    assert capsys.readouterr().out.strip().startswith("NOT A CANDIDATE")
+
+
 def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
     show_candidates(Printer(format="wide"), [CANDIDATE])
     assert "is cordoned (new disks), event 7, ana, 2026-03-04 12:00:00Z\n" in capsys.readouterr().out
@@ -74,6 +84,18 @@ def test_an_earlier_decision_opens_with_what_was_decided() -> None:
         "Pool 'std' at domain d decides."
     )
     assert earlier_decision(Printer(), {**explanation, "decision": 2}) == ""
+
+
+def test_a_decision_that_was_made_again_opens_with_what_changed() -> None:
+    explanation = {
+        "decision": 2,
+        "decided_at": "2026-03-04T12:00:00Z",
+        "because": "from birch: after event 34, cluster 'birch' DRAINING by anonymous (says cleo), 'new disks'",
+        "history": [{"number": 1}, {"number": 2}],
+    }
+    printer = Printer(format="wide")
+    assert decided_again(printer, explanation) == f"Decided again 2026-03-04 12:00:00Z, {explanation['because']}."
+    assert decided_again(printer, {**explanation, "decision": 1, "because": "created"}) == ""
 
 
 def test_revisions_stand_below_only_where_a_table_names_them_by_their_number() -> None:
