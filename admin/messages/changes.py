@@ -16,7 +16,15 @@ from admin.core.settings.resolution import Effect
 from admin.messages.components import definition_name
 from admin.messages.errors import Details
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
-from admin.messages.previews import PreviewAnswer, Reach, Users, reach_of, users_of
+from admin.messages.previews import (
+    NewExecutionsAnswer,
+    NewExecutionsField,
+    PreviewAnswer,
+    Reach,
+    Users,
+    reach_of,
+    users_of,
+)
 from admin.messages.projects import NewProject
 from admin.messages.requests import (
     AuthorshipFields,
@@ -182,6 +190,7 @@ class ChangedAnswer(Answer):
     users: Users = None
     reach: Reach = None
     executions: PreviewAnswer | None = None
+    new_executions: NewExecutionsField = None
     left: Annotated[
         Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
     ] = None
@@ -206,6 +215,7 @@ class ChangedAnswer(Answer):
             users=users_of(changed),
             reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
+            new_executions=NewExecutionsAnswer.of(changed.new_executions),
             left=list(changed.left) or None,
             left_count=changed.left_count or None,
         )
