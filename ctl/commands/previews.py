@@ -98,7 +98,9 @@ def show_new_executions(session: Session, answer: Document) -> None:
     for reason in new["reasons"]:
         others = reason["scopes"] - 1
         and_others = f" and {count(others, 'other')}" if others else ""
-        session.printer.report(f"{Scope.from_document(reason).describe()}{and_others}: {session.printer.in_words(reason['message'])}")
+        session.printer.report(
+            f"{Scope.from_document(reason).describe()}{and_others}: {session.printer.in_words(reason['message'])}"
+        )
 
 
 def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
