@@ -195,6 +195,10 @@ class ChangedAnswer(Answer):
         Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
     ] = None
     left_count: Annotated[int | None, Meta(description="How many those are.")] = None
+    changed_back: Annotated[
+        Details | None,
+        Meta(description="Of a rollback: the first rows that later revisions changed and changed back, with those."),
+    ] = None
 
     @classmethod
     def from_changed(cls, changed: Changed, query: Fields) -> ChangedAnswer:
@@ -218,4 +222,5 @@ class ChangedAnswer(Answer):
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
             left=list(changed.left) or None,
             left_count=changed.left_count or None,
+            changed_back=list(changed.changed_back) or None,
         )

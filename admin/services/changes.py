@@ -63,6 +63,7 @@ class Changed:
     new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where settings keep them out
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
+    changed_back: tuple[JsonObject, ...] = ()  #: of a rollback: rows that later revisions changed and changed back
 
     @property
     def is_change(self) -> bool:

@@ -135,12 +135,23 @@ def test_the_dry_run_of_a_setting_says_where_new_executions_would_be_refused_and
         assert "No label is called 'nite', set by domain production." in reason["message"]
         shown = rainbowctl(delete)
         assert f"New executions would be refused at {projects} scopes: project " in shown
-        said = f"and 1 other: No label is called 'nite', set by domain production. `rainbowctl get label`"
+        said = "and 1 other: No label is called 'nite', set by domain production. `rainbowctl get label`"
         assert said in shown
         assert "That was set by revision 5, anonymous (says eve), " in shown
         update = "update cluster-pool-attribute -d production --clusterPoolName"
         assert f"New executions would wait at {projects} scopes: project " in rainbowctl(f"{update} off --dryRun")
         assert "New executions" not in rainbowctl(f"update execution-cluster-label {here} --value oak --dryRun")
+        nearest = rainbowctl("explain execution-cluster-label -p flytesnacks -d staging")
+        assert "Nearest: " in nearest
+        assert "nearest value: No label is called 'nite' yet." in nearest
+        assert "To set the same" not in nearest
+        update_label = "update execution-cluster-label -d development --force --value"
+        for value in ("oak", "elm", "oak"):
+            rainbowctl(f"{update_label} {value}")
+        shown = rainbowctl("rollback 7 --dryRun")
+        by = "changed and changed back by revision 9, anonymous (says eve), "
+        assert f"Since then execution-cluster-label at domain development: {by}" in shown
+        assert "; by revision 8, anonymous (says eve), " in shown
         plan = tmp_path / "plan.yaml"
         plan.write_text("kind: cluster-pool-attribute\ndomain: production\ncluster_pool_name: stt\n")
         shown = rainbowctl(f"apply -f {plan} --dryRun")
