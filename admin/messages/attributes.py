@@ -17,7 +17,7 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
 from admin.core.settings.warnings import Warning
 from admin.messages.effective import EffectiveAnswer
-from admin.messages.previews import PreviewAnswer
+from admin.messages.previews import NewExecutionsAnswer, NewExecutionsField, PreviewAnswer
 from admin.messages.reading import Body, Claimant, MatchingPayload, Message, Name, NoOrg
 from admin.messages.requests import (
     NAME,
@@ -226,6 +226,7 @@ class WriteAnswer(Answer):
     before: Json | None = None
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
+    new_executions: NewExecutionsField = None
 
     @classmethod
     def from_changed(cls, kind: Kind, changed: Changed) -> WriteAnswer:
@@ -244,6 +245,7 @@ class WriteAnswer(Answer):
             before=change.before,
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
+            new_executions=NewExecutionsAnswer.of(changed.new_executions),
         )
 
 
@@ -254,6 +256,7 @@ class DeleteAnswer(Answer):
     before: Json | None = None
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
+    new_executions: NewExecutionsField = None
     afterwards: Annotated[
         EffectiveAnswer | None, Meta(description="What applies at the scope without the row; of a dry run, what would.")
     ] = None
@@ -268,6 +271,7 @@ class DeleteAnswer(Answer):
             before=changed.rows[0].change.before,
             warnings=[],
             executions=PreviewAnswer.of(changed),
+            new_executions=NewExecutionsAnswer.of(changed.new_executions),
             afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),
         )
 

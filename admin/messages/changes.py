@@ -16,7 +16,15 @@ from admin.core.settings.resolution import Effect
 from admin.messages.components import definition_name
 from admin.messages.errors import Details
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
-from admin.messages.previews import PreviewAnswer, Reach, Users, reach_of, users_of
+from admin.messages.previews import (
+    NewExecutionsAnswer,
+    NewExecutionsField,
+    PreviewAnswer,
+    Reach,
+    Users,
+    reach_of,
+    users_of,
+)
 from admin.messages.projects import NewProject
 from admin.messages.requests import (
     AuthorshipFields,
@@ -182,10 +190,15 @@ class ChangedAnswer(Answer):
     users: Users = None
     reach: Reach = None
     executions: PreviewAnswer | None = None
+    new_executions: NewExecutionsField = None
     left: Annotated[
         Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
     ] = None
     left_count: Annotated[int | None, Meta(description="How many those are.")] = None
+    changed_back: Annotated[
+        Details | None,
+        Meta(description="Of a rollback: the first rows that later revisions changed and changed back, with those."),
+    ] = None
 
     @classmethod
     def from_changed(cls, changed: Changed, query: Fields) -> ChangedAnswer:
@@ -206,6 +219,8 @@ class ChangedAnswer(Answer):
             users=users_of(changed),
             reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
+            new_executions=NewExecutionsAnswer.of(changed.new_executions),
             left=list(changed.left) or None,
             left_count=changed.left_count or None,
+            changed_back=list(changed.changed_back) or None,
         )

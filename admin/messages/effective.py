@@ -89,11 +89,12 @@ class NearestAnswer(ScopeAnswer):
     version: int
     value: Json
     command: Annotated[str, Meta(description="Sets the same at the scope that was asked about.")]
+    warning: Annotated[str | None, Meta(description="That it names something unknown: better not set the same.")] = None
 
     @classmethod
-    def from_row(cls, kind: Kind, scope: Scope, row: Row) -> NearestAnswer:
-        command = update_command(kind, scope, row)
-        return cls.from_attributes(row, level=row.scope.level.value, value=row.payload, command=command)
+    def from_row(cls, kind: Kind, scope: Scope, row: Row, warning: str | None) -> NearestAnswer:
+        command, level = update_command(kind, scope, row), row.scope.level.value
+        return cls.from_attributes(row, level=level, value=row.payload, command=command, warning=warning)
 
 
 class ConsequenceAnswer(Answer):
@@ -140,7 +141,9 @@ class EffectiveAnswer(Answer):
             nearest=None
             if nearest is None
             else {
-                name: NearestAnswer.from_row(resolved[name].kind, resolved[name].scope, row)
+                name: NearestAnswer.from_row(
+                    resolved[name].kind, resolved[name].scope, row, effective.nearest_warnings.get(name)
+                )
                 for name, row in nearest.items()
             },
             deleted_by={name: ProvenanceAnswer.from_attributes(entry) for name, entry in effective.deleted_by.items()}

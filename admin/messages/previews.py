@@ -7,12 +7,14 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from admin.core.executions.consequences import ConsequenceCode
 from admin.core.executions.switch_outcomes import Outcome
 from admin.core.in_use import Use, first_uses
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, ScopeAnswer, Time, one_of
 from admin.messages.uses import RemovedReachAnswer
 from admin.services.changes import Changed
+from admin.services.new_executions import NewExecutions, ScopesKept
 from admin.services.previews import ExecutionEffect, ExecutionPreview
 
 #: Executions and users that the answer to a dry run names; the counts are of all.
@@ -122,6 +124,42 @@ Reach = Annotated[
 def reach_of(changed: Changed) -> list[RemovedReachAnswer] | None:
     """Where new executions would miss the rows that a dry run removes."""
     return [RemovedReachAnswer.from_removed(removed) for removed in changed.reach] or None
+
+
+class KeptScopesAnswer(ScopeAnswer):
+    """Scopes at which new executions would be refused, or wait, for one reason; the keys are those of the first."""
+
+    outcome: Annotated[str, one_of(ConsequenceCode.REFUSES.value, ConsequenceCode.WAITS.value)]
+    message: str
+    scopes: Annotated[int, Meta(description="How many there are.")]
+
+    @classmethod
+    def from_kept(cls, kept: ScopesKept) -> KeptScopesAnswer:
+        keys = {name: key or None for name, key in kept.scopes[0]._asdict().items()}
+        return cls(outcome=kept.outcome.value, message=kept.message, scopes=len(kept.scopes), **keys)
+
+
+class NewExecutionsAnswer(Answer):
+    """At how many scopes new executions, which ask for nothing themselves, would be kept from being placed."""
+
+    refused: Annotated[int, Meta(description="Scopes where they would be refused, and are not now.")]
+    waiting: Annotated[int, Meta(description="Scopes where no cluster would take them, and one does now.")]
+    reasons: Annotated[list[KeptScopesAnswer], Meta(description="The first twenty; those of the most scopes first.")]
+    complete: Annotated[bool, Meta(description="Whether every scope was looked at, or only the first ones.")]
+
+    @classmethod
+    def of(cls, new: NewExecutions) -> NewExecutionsAnswer | None:
+        """None where there is nothing to tell."""
+        if not new.reasons:
+            return None
+        reasons = [KeptScopesAnswer.from_kept(kept) for kept in new.reasons]
+        return cls(refused=new.refused, waiting=new.waiting, reasons=reasons, complete=new.is_complete)
+
+
+NewExecutionsField = Annotated[
+    NewExecutionsAnswer | None,
+    Meta(description="Of a dry run: where new executions would be refused, or wait; absent where they are as now."),
+]
 
 
 Users = Annotated[

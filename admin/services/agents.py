@@ -100,18 +100,19 @@ def register(
     limiter.check(address)
     is_right = hmac.compare_digest(_hash(secret), _hash(_registration_secret(context)))
     with context.database.reading() as connection:
-        clusters = current_fleet(context, connection).clusters
-    is_allowed = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or name in clusters)
+        present = current_fleet(context, connection)
+    is_known = present.has_cluster(name)
+    is_allowed = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or is_known)
     if not is_right or not is_allowed:
         limiter.add_failure(address)
         raise RegistrationRefused()
     report = read_report(description or {})
     now = context.clock()
-    is_held_back = name not in clusters and context.settings.agents.registration == "approve"
+    is_held_back = not is_known and context.settings.agents.registration == "approve"
     if is_held_back:
         with context.database.writing() as connection:
             fleet.hold_back(connection, name)  # before it is defined, so that no decision finds it admitted
-    if name not in clusters or clusters[name].definition.source is Source.NAMED:
+    if not is_known or present.clusters[name].definition.source is Source.NAMED:
         _define(context, name)
     with context.database.writing() as connection:
         fleet.lock(connection)
@@ -226,5 +227,5 @@ def revoke(context: Context, cluster: str, prefix: str) -> bool:
 
 
 def _check_cluster(context: Context, connection: Connection, cluster: str) -> None:
-    if cluster not in current_fleet(context, connection).clusters:
+    if not current_fleet(context, connection).has_cluster(cluster):
         raise ClusterNotFound(f"No cluster is called '{cluster[:60]}'. `rainbowctl get cluster` lists them.")

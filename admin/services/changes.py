@@ -28,6 +28,7 @@ from admin.services.changeable.base import ChangeOptions, Draft, Mode
 from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
 from admin.services.deletions import explain_deletions
+from admin.services.new_executions import NewExecutions, new_executions_after
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
 from admin.services.use_reach import RemovedReach, reach_of_removed
@@ -59,8 +60,10 @@ class Changed:
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
     reach: tuple[RemovedReach, ...] = ()  #: of the same: the scopes that have them now
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
+    new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where settings keep them out
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
+    changed_back: tuple[JsonObject, ...] = ()  #: of a rollback: rows that later revisions changed and changed back
 
     @property
     def is_change(self) -> bool:
@@ -136,9 +139,17 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         reach = reach_of_removed(context, connection, drafted.changes) if users else []
         preview = preview_changes(context, connection, drafted.changes)
+        new_executions = new_executions_after(context, connection, drafted.changes)
         warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
-    changed = changed_by(drafted, head)
-    return replace(changed, warnings=warnings, values=values, users=tuple(users), reach=tuple(reach), preview=preview)
+    return replace(
+        changed_by(drafted, head),
+        warnings=warnings,
+        values=values,
+        users=tuple(users),
+        reach=tuple(reach),
+        preview=preview,
+        new_executions=new_executions,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
-from admin.core.fleet.clusters import ClusterState
+from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, build_fleet, build_group
 from admin.core.in_use import Use, describe_executions, describe_waiting
@@ -65,7 +66,23 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
         return current_fleet(context, connection)
     managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
     defined = [*context.settings.fleet, *_present({**managed, **changed})]
-    return build_fleet(fleet.generation(connection), defined, fleet.states(connection))
+    states = fleet.states(connection)
+    after = build_fleet(fleet.generation(connection), defined, states)
+    return after.with_states(_states_after(after, changed))
+
+
+def _states_after(after: Fleet, changed: ChangedDefinitions) -> dict[str, ClusterState]:
+    """The states of clusters that are deleted and still named, and of those that are defined again."""
+    states: dict[str, ClusterState] = {}
+    for (kind, name), definition in changed.items():
+        cluster = after.clusters.get(name) if kind is FleetKind.CLUSTER else None
+        if cluster is None:
+            continue
+        if definition is None and cluster.definition.source is Source.NAMED:
+            states[name] = cluster.state.deleted()
+        elif definition is not None and cluster.state.is_of_deleted:
+            states[name] = replace(cluster.state, health=Health.EXPECTED.value)
+    return states
 
 
 def fleet_of(context: Context, connection: Connection, changed: ChangedDefinitions) -> Fleet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from sqlalchemy import Connection
@@ -15,14 +15,17 @@ from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Row, Step, resolve
 from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import unknown_names
 from admin.services.change_drafts import planned_changes
 from admin.services.consequences import ShownConsequence, find_consequences
 from admin.services.context import Context
+from admin.services.definitions import names_known_at
+from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.nearest import find_nearest
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_domain, check_existed, check_readable
-from admin.store import attributes, history, revisions, row_changes
+from admin.store import attributes, decision_basis, history, revisions, row_changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,7 @@ class Effective:
     revision: int
     set_by: FieldProvenance | None = None  #: of the rows shown; None if not asked
     nearest: Mapping[str, Row] | None = None  #: of the kinds that no row sets, by their names; None if not asked
+    nearest_warnings: Mapping[str, str] = field(default_factory=dict)  #: of those that name what is unknown, by kind
     deleted_by: Mapping[str, Provenance] | None = None  #: of rows that stood at the scope, by kind; None if not asked
     consequences: Mapping[str, ShownConsequence] | None = None  #: of values by their kinds; None if not asked
 
@@ -92,6 +96,7 @@ def effective_attributes(
         changes = None if proposed is None else planned_changes(context, connection, proposed)
         effective = effective_in(context, connection, scope, kinds, at=at, changes=changes)
         nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
+        nearest_warnings = _unknown_in(context, connection, nearest) if nearest else {}
         set_by = consequences = deleted_by = None
         if with_provenance:
             deleted_by = _deleted_by(connection, scope, effective)
@@ -106,7 +111,14 @@ def effective_attributes(
             if at is None:
                 consequences, provenance = find_consequences(context, connection, effective.values, changes)
                 set_by = replace(set_by, provenance={**set_by.provenance, **provenance})
-    return replace(effective, set_by=set_by, nearest=nearest, deleted_by=deleted_by, consequences=consequences)
+    return replace(
+        effective,
+        set_by=set_by,
+        nearest=nearest,
+        nearest_warnings=nearest_warnings,
+        deleted_by=deleted_by,
+        consequences=consequences,
+    )
 
 
 def effective_in(
@@ -148,6 +160,14 @@ def _nearest(context: Context, connection: Connection, scope: Scope, values: Ite
     ]
     rows = {kind.name: find_nearest(context, connection, kind, scope) for kind in missing}
     return {name: row for name, row in rows.items() if row is not None}
+
+
+def _unknown_in(context: Context, connection: Connection, rows: Mapping[str, Row]) -> dict[str, str]:
+    """By kind, that a row names a pool, label or queue tag that there is not; the first such name counts."""
+    names = names_known_at(context, connection, decision_basis.read(connection))
+    unknown = [next(iter(unknown_names(context.settings.kinds[name], row, names)), None) for name, row in rows.items()]
+    warnings = explain_deletions(context, connection, [warning for warning in unknown if warning is not None])
+    return {warning.kind: warning.message for warning in warnings}
 
 
 def _deleted_by(connection: Connection, scope: Scope, effective: Effective) -> dict[str, Provenance]:

@@ -103,7 +103,7 @@ def _begin(exchange: Exchange, connection: Connection, before: ClusterState, now
 def _state_after(before: ClusterState, exchange: Exchange, connection: Connection, now: datetime) -> ClusterState:
     """The state of a cluster after a sync of its agent."""
     request, context = exchange.request, exchange.context
-    if before.was_deleted and request.cluster not in current_fleet(context, connection).clusters:
+    if before.was_deleted and not current_fleet(context, connection).has_cluster(request.cluster):
         # Its token was revoked after this sync arrived, which may have waited since.
         raise Unauthenticated(f"Cluster '{request.cluster}' was deleted. Define and register it again.")
     if request.seen > before.syncs + _MOST_LOST_SYNCS:

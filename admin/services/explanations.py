@@ -124,7 +124,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         if decision is history[-1]:
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
-            lease = view_lease(execution, heard, is_deleted=execution.cluster not in fleet_now.clusters)
+            lease = view_lease(execution, heard, is_deleted=not fleet_now.has_cluster(execution.cluster or ""))
             status = view_status(context, connection, execution, settings, provenance, silence, attempts)
     message = decision.reason_message
     is_chosen = decision.reason in placement_decisions.CHOSEN

@@ -23,7 +23,7 @@ from admin.core.placement.decisions import (
     obstacle_at,
     switched_state,
 )
-from admin.core.placement.filters import DECLINED, Verdict
+from admin.core.placement.filters import DECLINED, WAS_DELETED, Verdict
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context
@@ -127,4 +127,5 @@ def _with_provenance(context: Context, connection: Connection, cluster: Cluster,
     deleted = deleted_cluster(connection, name) if cluster.definition.source is Source.NAMED else None
     if deleted is None:
         return obstacle
-    return replace(obstacle, reason=f"{obstacle.reason}, deleted by {deleted.describe(now)}")
+    reason = WAS_DELETED if obstacle.reason == WAS_DELETED else f"{obstacle.reason}, deleted"
+    return replace(obstacle, reason=f"{reason} by {deleted.describe(now)}")

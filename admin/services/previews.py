@@ -15,23 +15,20 @@ from admin.core.executions.switch_outcomes import (
     MissingAgent,
     SwitchOutcome,
     of_drain,
-    of_loss,
     of_missing_agent,
     of_placement,
     of_settings,
-    of_stay,
     returns_to_queue,
     returns_without_agent,
     within_budget,
 )
-from admin.core.fleet.clusters import Cluster, ClusterState, Health
+from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
 from admin.services.affected_scopes import changed_among
 from admin.services.context import Context
-from admin.services.deciders import Decider
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
@@ -191,70 +188,22 @@ def _preview_definitions(
     fleet_now, fleet_then = _fleet_now(context, connection), fleet_after(context, connection, changes)
     gone = [key for key, definition in changed.items() if definition is None]
     undefined = [name for kind, name in gone if kind is FleetKind.CLUSTER and name in fleet_now.clusters]
-    clusters = [name for name in undefined if name not in fleet_then.clusters]
+    gone_clusters = [fleet_now.clusters[name] for name in undefined if not fleet_then.has_cluster(name)]
     groups = [(kind.noun, name) for kind, name in gone if kind is not FleetKind.CLUSTER]
     by_id = {execution.id: execution for execution in executions.leased_by(connection, groups, most + 1)}
     by_id |= {execution.id: execution for execution in executions.leased_at(connection, undefined, most + 1)}
     leased = [by_id[id] for id in sorted(by_id)]
     silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
-    agents = _missing_agents(context, silent)
-    agents |= _missing_agents(context, [fleet_now.clusters[name] for name in clusters], are_removed=True)
+    agents = _missing_agents(context, gone_clusters, are_removed=True)
     preview = _preview(
         connection, fleet_now, fleet_then, waiting, leased[:most], _Rule(agents=agents), context.list_limits, undefined
     )
-    named = set(undefined) - set(clusters)
-    settled = {effect.id for effect in preview.effects} | preview.undecided
-    staying = [execution for execution in waiting if execution.cluster in named and execution.key not in settled]
-    kept = _preview_staying(context, connection, fleet_then, staying, agents)
     beyond = _count_beyond(connection, (), leased, most, clusters=undefined, routes=groups)
     return replace(
         preview,
-        effects=[*preview.effects, *kept.effects],
-        not_examined=preview.not_examined + kept.not_examined + beyond,
-        undecided=preview.undecided | kept.undecided,
+        not_examined=preview.not_examined + beyond,
         notes=notes_of_silent_clusters(silent, "what it runs is judged by the admin alone"),
     )
-
-
-def _preview_staying(
-    context: Context,
-    connection: Connection,
-    fleet_then: Fleet,
-    staying: Sequence[WaitingExecution],
-    agents: Mapping[str, MissingAgent],
-) -> _FleetPreview:
-    """What becomes of executions that wait at clusters whose definitions go, and which are still named.
-
-    From one that is silent they move when it counts as lost.
-    """
-    lost = {
-        name: replace(fleet_then.clusters[name].state, health=Health.LOST.value)
-        for name in agents
-        if name in fleet_then.clusters
-    }
-    leaving = [execution for execution in staying if execution.cluster in lost]
-    decided = preview(connection, fleet_then.with_states(lost), leaving, [], context.list_limits)
-    budgets = _budgets(leaving)
-    effects = [
-        _effect_of(
-            redecided,
-            of_loss(fleet_then.clusters[name], agents[name].lost_at, redecided.cluster, redecided.message),
-            budgets,
-        )
-        for redecided in decided.changed
-        if (name := redecided.previous_cluster) is not None
-    ]
-    decider = Decider(fleet_then)
-    effects += [
-        _effect_on_waiting(
-            execution.key,
-            execution.cluster,
-            of_stay(fleet_then.clusters[execution.cluster], may_move=decider.may_move(execution)),
-        )
-        for execution in staying
-        if execution.cluster is not None and execution.cluster not in lost
-    ]
-    return _FleetPreview(effects=effects, not_examined=len(decided.undecided), undecided=_keys(decided.undecided))
 
 
 def _effect_on_waiting(id: ExecutionId, cluster: str | None, outcome: SwitchOutcome) -> ExecutionEffect:

@@ -51,6 +51,6 @@ def _made_by(context: Context, connection: Connection, named: Named) -> Provenan
     """By what a cluster was disabled, or what is missing was deleted; None where nothing is known of that."""
     kind, name = named
     cluster = current_fleet(context, connection).clusters.get(name) if kind == "CLUSTER" else None
-    if cluster is not None:
+    if cluster is not None and not cluster.is_deleted:
         return cluster_provenance(context, connection, [cluster])[name].get("disabled")
     return row_changes.deleted_by(connection, kind, [name]).get(name)

@@ -40,9 +40,11 @@ def roll_back_revision(
     With `only_restorable` such rows are left as they are, unless all are such.
     """
     left: list[JsonObject] = []
+    changed_back: list[JsonObject] = []
 
     def undo(connection: Connection) -> list[RowWrite]:
         left.clear()  # it may be drafted more than once
+        changed_back.clear()
         if revisions.get(connection, number) is None:
             raise not_found(connection, number)
         since = LaterChanges(connection, number)
@@ -50,6 +52,7 @@ def roll_back_revision(
         if since.changed and (not only_restorable or len(since.changed) == len(rows)):
             raise _changed_since(context, connection, since, rows)
         left.extend(since.details(connection, since.changed))
+        changed_back.extend(since.details(connection, since.changed_back))
         kept = {change.key for change in since.changed}
         reversals = []
         for change in (row for row in rows if row.key not in kept):
@@ -58,7 +61,12 @@ def roll_back_revision(
         return _restoring_writes(context, reversals)
 
     changed = _roll_back(context, undo, options, undone=number)
-    return replace(changed, left=tuple(left[:MOST_DETAILS]), left_count=len(left))
+    return replace(
+        changed,
+        left=tuple(left[:MOST_DETAILS]),
+        left_count=len(left),
+        changed_back=tuple(changed_back[:MOST_DETAILS]),
+    )
 
 
 class LaterChanges:
@@ -75,6 +83,7 @@ class LaterChanges:
 
         self.net = net_changes(noted())
         self.changed = [change for change in self.net.values() if change.is_real]
+        self.changed_back = [change for change in self.net.values() if not change.is_real]
 
     def details(self, connection: Connection, changes: Sequence[RowChange]) -> list[JsonObject]:
         """Rows that were changed again, each with the later revisions; of very many rows the first have all of it."""

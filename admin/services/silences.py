@@ -159,7 +159,7 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
     is_aborting = execution.phase == Phase.ABORTING.value
     may_follow = not is_aborting or execution.reason == DRAINED
     cluster = execution.cluster or ""
-    is_gone = cluster not in current_fleet(context, connection).clusters
+    is_gone = not current_fleet(context, connection).has_cluster(cluster)
     deleted = deleted_cluster(connection, cluster) if is_gone else None
     lost_at = last.since + timedelta(seconds=agents.lost_seconds)
     return Silence(

@@ -90,7 +90,7 @@ def ask_name(context: Context, connection: Connection, noun: str, name: str) -> 
                 _sought(CLUSTER_ASSIGNMENT, _POOL, *pools),
                 _sought(EXECUTION_CLUSTER_LABEL, _LABEL, *labels, *own),
             ),
-            known=fleet.clusters,
+            known=fleet.cluster_names(),
             pools=tuple(pools),
             labels=tuple(labels),
         )

@@ -228,7 +228,14 @@ def forget(connection: Connection, names: Iterable[str]) -> None:
 
 def lose(connection: Connection, names: Iterable[str]) -> None:
     """Mark clusters as lost, and reset the rest of their states."""
-    _reset(connection, names, "admitted", "last_sync_at", health=Health.LOST.value)
+    clusters = sorted(names)
+    _add_states(connection, clusters)
+    _reset(connection, clusters, "admitted", "last_sync_at", health=Health.LOST.value)
+
+
+def renew(connection: Connection, names: Iterable[str]) -> None:
+    """Expect the agents of clusters that were deleted and are defined again."""
+    _reset(connection, names, "admitted")
 
 
 def _reset(connection: Connection, names: Iterable[str], *kept: str, **more: object) -> None:

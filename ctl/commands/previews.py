@@ -5,6 +5,7 @@ from __future__ import annotations
 from ctl.cli.output import Sentence
 from ctl.cli.session import Session
 from ctl.client.answers import Document
+from ctl.client.scopes import Scope
 from ctl.client.words import count
 from ctl.commands.executions.tables import ID_COLUMNS
 
@@ -82,11 +83,32 @@ def show_reach(session: Session, answer: Document) -> None:
             session.printer.note(f"Without {without} new executions would {' and '.join(parts)}{among}.")
 
 
+def show_new_executions(session: Session, answer: Document) -> None:
+    """At how many scopes new executions would be refused, or wait, and why; an older admin does not say."""
+    new = answer.get("new_executions")
+    if not new or session.printer.is_quiet:
+        return
+    more = "" if new["complete"] else "at least "
+    parts = [
+        f"{verb} at {more}{count(new[key], 'scope')}"
+        for key, verb in (("refused", "be refused"), ("waiting", "wait"))
+        if new[key]
+    ]
+    session.printer.report(f"New executions would {' and '.join(parts)}:")
+    for reason in new["reasons"]:
+        others = reason["scopes"] - 1
+        and_others = f" and {count(others, 'other')}" if others else ""
+        session.printer.report(
+            f"{Scope.from_document(reason).describe()}{and_others}: {session.printer.in_words(reason['message'])}"
+        )
+
+
 def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
     """The executions that a change would affect, by its dry run; an older admin does not say.
 
     Where a dry run is all that was asked for, it also says that none would be affected.
     """
+    show_new_executions(session, answer)
     preview = answer.get("executions")
     if not preview or session.printer.is_quiet:
         return

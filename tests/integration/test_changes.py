@@ -290,6 +290,22 @@ def test_the_only_later_revision_of_a_row_says_what_it_rolled_back(api: FlaskCli
     assert [(entry["revision"], entry.get("restored")) for entry in detail["later"]] == [(7, None), (6, 0)]
 
 
+def test_a_rollback_names_the_later_revisions_that_changed_its_row_and_changed_it_back(api: FlaskClient) -> None:
+    for value in ("a", "b", "a"):
+        change(api, label(value, domain="staging"))
+    trial = api.post(f"{API}/rollbacks?dry_run=true", json={"revision": 1}).get_json()
+    [row] = trial["changed_back"]
+    assert (row["resource_type"], row["domain"], row["changed_by_revision"]) == (
+        "EXECUTION_CLUSTER_LABEL",
+        "staging",
+        3,
+    )
+    assert [entry["revision"] for entry in row["later"]] == [3, 2]
+    assert trial["changed"] is True
+    change(api, label("b", domain="staging"))
+    assert api.post(f"{API}/rollbacks?dry_run=true", json={"revision": 1}).status_code == 409
+
+
 def test_a_stale_version_of_a_row_that_was_rolled_back_says_so(api: FlaskClient) -> None:
     change(api, label("a", domain="staging"))
     change(api, label("b", domain="staging"))

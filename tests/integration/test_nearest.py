@@ -5,11 +5,23 @@ from __future__ import annotations
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
-from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, get, ok, put_attribute, refused
+from tests.support.placing import API, DOMAIN, PROJECT, delete_attribute, get, ok, put_attribute, put_label, refused
 from tests.support.statements import transactions
 
 HERE = f"project={PROJECT}&domain={DOMAIN}&workflow=fit&launch_plan=nightly"
 LABEL = "EXECUTION_CLUSTER_LABEL"
+
+
+def test_a_nearest_row_that_names_what_is_unknown_has_a_warning(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "nite"}, domain="staging")
+    row = get(api, f"effective_attributes?{HERE}&resource_type={LABEL}&nearest=true")["nearest"][LABEL]
+    assert "'nite'" in row["warning"]
+    put_label(api, "nite", ["c1"])
+    row = get(api, f"effective_attributes?{HERE}&resource_type={LABEL}&nearest=true")["nearest"][LABEL]
+    assert "warning" not in row
+    ok(api.delete(f"{API}/labels/nite?force=true"))
+    row = get(api, f"effective_attributes?{HERE}&resource_type={LABEL}&nearest=true")["nearest"][LABEL]
+    assert "The label 'nite' was deleted by revision " in row["warning"]
 
 
 def nearest(api: FlaskClient, scope: str = HERE, kind: str = LABEL) -> object:
@@ -28,7 +40,10 @@ def test_the_nearest_row_is_found_level_by_level(api: FlaskClient) -> None:
         put_attribute(api, level, "execution_cluster_label", {"value": f"label-{number}"}, **scope)
         keys = {} if level == "domain" else {"project": PROJECT, "domain": DOMAIN}
         flags = f"-p {PROJECT} -d {DOMAIN} -w fit --launchplan nightly --set value=label-{number}"
-        assert nearest(api) == {
+        row = nearest(api)
+        assert isinstance(row, dict)
+        assert row.pop("warning").startswith(f"No label is called 'label-{number}'")
+        assert row == {
             **keys,
             **scope,
             "level": level,

@@ -27,6 +27,7 @@ from tests.support.placing import (
     API,
     DOMAIN,
     PROJECT,
+    create,
     created,
     execution,
     get,
@@ -487,7 +488,7 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
     assert effects(removal) == effects(drain) | {"goes-on": ("RUNS_ON", "east")}
     outcomes = messages(drain)
     assert outcomes["ending"].startswith("It is being ended already, but its agent is silent since")
-    assert messages(removal)["ending"] == outcomes["ending"]
+    assert messages(removal)["ending"].startswith("It is being ended already, but its agent can no longer report it")
     assert "its agent is silent since" in outcomes["goes-on"]
     lost = (datetime.fromisoformat(heard) + timedelta(seconds=context.settings.agents.lost_seconds)).isoformat()
     assert outcomes["again"].startswith(f"Counts as lost when its cluster does, at {lost[:19]}Z (its lease is over at ")
@@ -525,40 +526,58 @@ def test_a_drain_tells_why_attempts_that_are_left_do_not_follow(api: FlaskClient
     assert told.endswith(f", unless it has ended by then; no other attempt follows: {why}")
 
 
-@pytest.mark.usefixtures("west")
-def test_the_delete_of_a_cluster_that_a_pool_still_names_tells_what_stays_there(
-    api: FlaskClient, context: Context, east: PlayedAgent
+def test_a_deleted_cluster_that_pools_and_labels_still_name_gets_no_work_as_its_preview_says(
+    api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent, west: PlayedAgent
 ) -> None:
+    put_label(api, "night", ["east"])
+    put_attribute(api, "domain", "execution_cluster_label", {"value": "night"})
     add(api, "alone", "runs", "waits")
     assert east.start(1) == ["runs"]
+    add(api, "both", "moves")
     with nothing_stored(context):
-        answer = tried(api, "clusters/east", force="true")["executions"]
-    assert effects(answer) == {"runs": ("RUNS_ON", "east"), "waits": ("STAYS", "east")}
-    assert messages(answer)["waits"] == "Stays at east, which pools or labels still name, and whose agent goes on."
-    ok(api.delete(f"{API}/clusters/east?force=true"))
+        answer = tried(api, "clusters/east", force="true")
+    told = effects(answer["executions"])
+    assert told == {"runs": ("RUNS_ON", "east"), "waits": ("WAITS", None), "moves": ("MOVES", "west")}
+    assert "its agent can no longer report it" in messages(answer["executions"])["runs"]
+    [reach] = answer["reach"]
+    assert (reach["refused"], reach["waiting"]) == (0, 2)  # the projects of the domain
+    revision = ok(api.delete(f"{API}/clusters/east?force=true", json={"message": "sold"}))["revision"]
     decide_waiting(context)
-    assert execution(api, "waits")["cluster"] == "east"
+    assert {name: execution(api, name).get("cluster") for name in ("waits", "moves")} == {
+        "waits": None,
+        "moves": "west",
+    }
+    assert created(api, "new")["closure"]["phase"] == "QUEUED"
+    assert execution(api, "new").get("cluster") is None
+    why = get(api, f"executions/{PROJECT}/{DOMAIN}/new/explanation")["status"]["message"]
+    assert f"'east' was deleted by revision {revision}, anonymous, 0 s ago, 'sold'" in why
+    for error, request in (("unknown_cluster", {"cluster": "east"}), ("unknown_label", label("east"))):
+        answer = refused(create(api, **request), 400, error)
+        assert "No cluster" in answer["message"] or "No label" in answer["message"]
+    assert east.post().status_code == 401
+    shown = get(api, "clusters/east")
+    assert (shown["takes_work"], shown["takes_none_because"]) == (False, ["deleted"])
+    assert f"takes no work. It was deleted by revision {revision}, " in shown["summary"]
+    explained = get(api, f"executions/{PROJECT}/{DOMAIN}/runs/explanation")
+    assert f"It was deleted by revision {revision}, anonymous, 0 s ago, 'sold'" in explained["status"]["message"]
+    assert explained["lease"]["health"] == "deleted"
 
 
-@pytest.mark.usefixtures("west")
-def test_the_delete_of_a_cluster_says_where_executions_stay_without_an_agent(
-    api: FlaskClient, context: Context, app_clock: Clock, east: PlayedAgent
+def test_a_deleted_cluster_that_a_pool_still_names_is_as_new_once_it_is_defined_again(
+    api: FlaskClient, context: Context, app_clock: Clock
 ) -> None:
-    add(api, "alone", "waits")
-    heard = get(api, f"clusters/{east.cluster}")["last_sync_at"]
-    fall_silent(context, app_clock)
     put_cluster(api, "south")
     put_pool(api, "southern", ["south"])
-    add(api, "southern", "never")
+    ok(api.delete(f"{API}/clusters/south?force=true"))
+    add(api, "southern", "waits")
+    assert execution(api, "waits").get("cluster") is None
     with nothing_stored(context):
-        silent = tried(api, "clusters/east", force="true")["executions"]
-        unseen = tried(api, "clusters/south", force="true")["executions"]
-    lost = (datetime.fromisoformat(heard) + timedelta(seconds=context.settings.agents.lost_seconds)).isoformat()[:19]
-    assert effects(silent) == {"waits": ("WAITS", None)}
-    start = f"Stays at east, whose agent is silent, until that counts as lost at {lost}Z; it then waits. "
-    assert messages(silent)["waits"].startswith(start)
-    stays = "which pools or labels still name, and of which no agent has ever been seen."
-    assert messages(unseen)["never"] == f"Stays at south, {stays}"
+        answer = ok(api.put(f"{API}/clusters/south?dry_run=true", json={"cluster": {}}))["executions"]
+    assert effects(answer) == {"waits": ("MOVES", "south")}
+    put_cluster(api, "south")
+    decide_waiting(context)
+    assert execution(api, "waits")["cluster"] == "south"
+    assert get(api, "clusters/south")["state"] == "expected"
 
 
 @pytest.mark.usefixtures("west")

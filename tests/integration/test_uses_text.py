@@ -100,3 +100,63 @@ def test_what_waits_for_a_cluster_by_name_and_what_its_delete_would_do_are_said(
         assert (reach["noun"], reach["name"], reach["refused"], reach["complete"]) == ("pool", "fast", 1, True)
         selected, _ = rainbowctl(f"get execution {here} --filter.fieldSelector requested_cluster=cedar -o name")
         assert "named" in selected
+
+
+def test_the_dry_run_of_a_setting_says_where_new_executions_would_be_refused_and_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == status, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out if line.endswith("-o json") else " ".join(f"{printed.out} {printed.err}".split())
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("LOGNAME", "eve")
+    here = "-p flytesnacks -d production"
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for line in (
+            "create cluster oak",
+            "create cluster elm",
+            "create pool std --member oak",
+            "create pool off --member elm",
+            "cordon elm",
+            "update execution-cluster-label -d production --value nite --force",
+            "update cluster-pool-attribute -d production --clusterPoolName std",
+        ):
+            rainbowctl(line)
+        delete = "delete cluster-pool-attribute -d production --dryRun"
+        answer = json.loads(rainbowctl(f"{delete} -o json"))["new_executions"]
+        projects = len(json.loads(rainbowctl("get project -o json")))
+        assert (answer["refused"], answer["waiting"], answer["complete"]) == (projects, 0, True)
+        [reason] = answer["reasons"]
+        assert (reason["outcome"], reason["scopes"], reason["domain"]) == ("refuses", projects, "production")
+        assert "No label is called 'nite', set by domain production." in reason["message"]
+        shown = rainbowctl(delete)
+        assert f"New executions would be refused at {projects} scopes: project " in shown
+        said = "and 1 other: No label is called 'nite', set by domain production. `rainbowctl get label`"
+        assert said in shown
+        assert "That was set by revision 5, anonymous (says eve), " in shown
+        update = "update cluster-pool-attribute -d production --clusterPoolName"
+        assert f"New executions would wait at {projects} scopes: project " in rainbowctl(f"{update} off --dryRun")
+        assert "New executions" not in rainbowctl(f"update execution-cluster-label {here} --value oak --dryRun")
+        nearest = rainbowctl("explain execution-cluster-label -p flytesnacks -d staging")
+        assert "Nearest: " in nearest
+        assert "nearest value: No label is called 'nite' yet." in nearest
+        assert "To set the same" not in nearest
+        update_label = "update execution-cluster-label -d development --force --value"
+        for value in ("oak", "elm", "oak"):
+            rainbowctl(f"{update_label} {value}")
+        shown = rainbowctl("rollback 7 --dryRun")
+        by = "changed and changed back by revision 9, anonymous (says eve), "
+        assert f"Since then execution-cluster-label at domain development: {by}" in shown
+        assert "; by revision 8, anonymous (says eve), " in shown
+        plan = tmp_path / "plan.yaml"
+        plan.write_text("kind: cluster-pool-attribute\ndomain: production\ncluster_pool_name: stt\n")
+        shown = rainbowctl(f"apply -f {plan} --dryRun")
+        assert f"New executions would be refused at {projects} scopes: project " in shown
+        assert "No pool is called 'stt', set by domain production. Did you mean 'std'?" in shown
+        rainbowctl("delete cluster-pool-attribute -d production --force")
+        refused = rainbowctl(f"create execution x-1 {here} -- true", status=2)
+        assert "No label is called 'nite'" in refused

@@ -19,7 +19,7 @@ from admin.core.problems import Refused
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformValues
-from admin.core.settings.resolution import Resolved, RowsByKind
+from admin.core.settings.resolution import Resolved, RowsByKind, resolve
 from admin.core.settings.scopes import Scope
 
 _ROUTE_KINDS = {
@@ -98,8 +98,50 @@ def _of_route(
     route = _route_at(resolved.scope, rows, definition, rules.platform)
     if _is_outranked(resolved.kind, route):
         return Consequence(code=ConsequenceCode.OUTRANKED, rung=route.winner)
+    return _of_place(route, fleet)
+
+
+def _of_place(route: Route, fleet: Fleet) -> Consequence | None:
+    """That executions of a route wait; None where a cluster takes them."""
     check_known(route, fleet)
     # A job that asks for nothing: whether a cluster is large enough is each job's own matter.
     evaluation = evaluate(route, fleet, Workload(key=""), {})
     check_feasible(evaluation)
     return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message)
+
+
+class Obstacles:
+    """Finds what keeps new executions, which ask for nothing themselves, from being placed on a fleet.
+
+    Every cluster of a route is looked at once, at however many scopes it is taken.
+    """
+
+    def __init__(self, rules: Rules, fleet: Fleet) -> None:
+        self._rules = rules
+        self._fleet = fleet
+        self._by_winner: dict[tuple[RouteKind, str, str, Scope], Consequence | None] = {}
+
+    def at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Consequence | None:
+        """That executions at a scope are refused, or wait, and why; None where a cluster takes them.
+
+        `rows` are those of `KINDS`, `definition` the settings of the launch plan at the scope.
+        """
+        queue, platform = kinds.EXECUTION_QUEUE, self._rules.platform
+        try:
+            find_queues(
+                self._rules.queues, resolve(queue, scope, rows.get(queue.name, {}), platform.at(queue, scope.domain))
+            )
+        except Refused as refusal:
+            return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)
+        route = _route_at(scope, rows, definition, platform)
+        winner = route.winner
+        key = route.kind, route.name, winner.rung, winner.scope
+        if key not in self._by_winner:
+            self._by_winner[key] = self._of_route(route)
+        return self._by_winner[key]
+
+    def _of_route(self, route: Route) -> Consequence | None:
+        try:
+            return _of_place(route, self._fleet)
+        except Refused as refusal:
+            return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)

@@ -65,7 +65,7 @@ def _unknown(route: Route, fleet: Fleet) -> Refused:
     names = {
         RouteKind.POOL: fleet.pools.keys(),
         RouteKind.LABEL: fleet.label_names(),
-        RouteKind.CLUSTER: fleet.clusters.keys(),
+        RouteKind.CLUSTER: fleet.cluster_names(),
     }[route.kind]
     near = closest(route.name, names)
     noun = route.kind.value

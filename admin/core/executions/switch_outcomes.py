@@ -18,8 +18,6 @@ from admin.core.executions.attempts import (
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, Retries
-from admin.core.fleet.clusters import Cluster
-from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
 from admin.core.times import show_due, show_time
 
@@ -213,24 +211,6 @@ def _decided_later(start: str, at: datetime, cluster: str | None, reason: str) -
     placed = of_placement(cluster, reason)
     then = f"it then moves to {cluster}." if cluster is not None else f"it then waits. {reason}"
     return replace(placed, message=f"{start}; {then}", at=at)
-
-
-def of_loss(cluster: Cluster, lost_at: datetime, redecided: str | None, reason: str) -> SwitchOutcome:
-    """The outcome for an execution that waits at a silent cluster, and is decided again when that counts as lost."""
-    start = f"Stays at {cluster.name}, whose agent is silent, until that counts as lost at {show_time(lost_at)}"
-    return _decided_later(start, lost_at, redecided, reason)
-
-
-def of_stay(cluster: Cluster, *, may_move: bool) -> SwitchOutcome:
-    """The outcome for an execution that waits at a cluster whose definition is removed, and which is still named."""
-    agent = "and whose agent goes on"
-    if cluster.is_expected:
-        then = "; moves as soon as a cluster that has been seen has room" if may_move else ""
-        agent = f"and of which no agent has ever been seen{then}"
-    elif cluster.is_silent:
-        agent = f"and whose agent is {silent_since(cluster.state.last_sync_at)}"
-    message = f"Stays at {cluster.name}, which pools or labels still name, {agent}."
-    return SwitchOutcome(outcome=Outcome.STAYS, message=message, cluster=cluster.name)
 
 
 def _ended(

@@ -12,7 +12,7 @@ from typing import Any
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, ListOf
 from admin.core.fields.leaves import Duration, Text
-from admin.core.fleet.definitions import Definition
+from admin.core.fleet.definitions import Definition, Source
 from admin.core.json_text import JsonObject
 from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
 
@@ -115,7 +115,22 @@ class ClusterState:
     @property
     def was_deleted(self) -> bool:
         """Whether the cluster was deleted since its agent synced last: that resets all but the number of syncs."""
-        return self.agent is None and self.syncs > 0
+        return self.agent is None and (self.syncs > 0 or self.is_of_deleted)
+
+    @property
+    def is_of_deleted(self) -> bool:
+        """Whether it is what `deleted` leaves: nothing else makes a cluster lost that has no agent."""
+        return self.agent is None and self.health == Health.LOST.value
+
+    def deleted(self) -> ClusterState:
+        """The state of a cluster once it is deleted and pools or labels still name it, or its agent has work."""
+        return ClusterState(
+            name=self.name,
+            admitted=self.admitted,
+            last_sync_at=self.last_sync_at,
+            syncs=self.syncs,
+            health=Health.LOST.value,
+        )
 
     @property
     def switches(self) -> tuple[bool, bool, bool]:
@@ -166,6 +181,11 @@ class Cluster:
     def is_reachable(self) -> bool:
         return self.health in (Health.EXPECTED, Health.READY)
 
+    @cached_property
+    def is_deleted(self) -> bool:
+        """Whether it was deleted, and pools or labels still name it; a cluster that was never defined is expected."""
+        return self.state.is_of_deleted and self.definition.source is Source.NAMED
+
     @property
     def is_silent(self) -> bool:
         """Whether its agent has been seen and does not sync any more."""
@@ -184,7 +204,7 @@ class Cluster:
             "draining": self.state.draining,
             "cordoned": self.state.cordoned and not self.state.draining,
             "pending": not self.state.admitted,
-            self.health.value: not self.is_reachable,
+            "deleted" if self.is_deleted else self.health.value: not self.is_reachable,
         }
         return ",".join(state for state, applies in states.items() if applies)
 
@@ -240,6 +260,8 @@ def why_unreachable(cluster: Cluster, *, has_token: bool) -> str | None:
         return None
     state = cluster.state
     agent = f"Its agent on {state.agent_host}" if state.agent_host else "Its agent"
+    if cluster.is_deleted:
+        return f"{agent} is refused since the cluster was deleted: define and register it again."
     if not has_token:
         return f"{agent} does not sync, and none of its tokens is valid: `rainbowctl rotate token {cluster.name}`."
     return f"{agent} does not sync: it has ended, or cannot reach the admin."

@@ -58,14 +58,21 @@ class Fleet:
 
     def label(self, name: str) -> Group | None:
         """A label; a cluster's own name is one too, unless a label of that name is defined."""
-        if name in self.labels or name not in self.clusters:
+        if name in self.labels or not self.has_cluster(name):
             return self.labels.get(name)
         source = self.clusters[name].definition.source
         definition = Definition(kind=FleetKind.LABEL, name=name, payload={}, source=source)
         return Group(definition=definition, members=(Member(cluster=name, weight=1),))
 
     def label_names(self) -> frozenset[str]:
-        return frozenset(self.labels) | frozenset(self.clusters)
+        return frozenset(self.labels) | self.cluster_names()
+
+    def has_cluster(self, name: str) -> bool:
+        """Whether there is such a cluster; one that was deleted is only a name that pools or labels have."""
+        return name in self.clusters and not self.clusters[name].is_deleted
+
+    def cluster_names(self) -> frozenset[str]:
+        return frozenset(name for name, cluster in self.clusters.items() if not cluster.is_deleted)
 
     def with_states(self, states: Mapping[str, ClusterState]) -> Fleet:
         """The same fleet with newer states of its clusters."""
@@ -111,7 +118,7 @@ def fleet_warnings(fleet: Fleet) -> list[Warning]:
             _warn(
                 WarningCode.EXPECTED_CLUSTER,
                 group.definition,
-                f"Cluster '{member.cluster}' is not declared; it counts as a cluster that is expected to register.",
+                _describe_undeclared(fleet.clusters[member.cluster]),
             ),
             missing=((FleetKind.CLUSTER.value,), member.cluster),
         )
@@ -127,6 +134,12 @@ def fleet_warnings(fleet: Fleet) -> list[Warning]:
         )
         for definition in fleet.shadowed
     ]
+
+
+def _describe_undeclared(cluster: Cluster) -> str:
+    if cluster.is_deleted:
+        return f"Cluster '{cluster.name}' was deleted; it gets no work until it is defined again."
+    return f"Cluster '{cluster.name}' is not declared; it counts as a cluster that is expected to register."
 
 
 def expected_warnings(

@@ -24,6 +24,7 @@ _WORDS = {
     "pending": "it waits to be admitted",
     "unreachable": "its agent is not heard",
     "lost": "its agent is lost",
+    "deleted": "it was deleted",
 }
 _EXPECTED = "no agent of it has ever been seen"
 
@@ -62,6 +63,8 @@ def _describe_state(cluster: Cluster, free: Amounts | None, provenance: Mapping[
         return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run.{deleted}"
     if "draining" in words and provenance.get("cordoned", provenance.get("draining")) != provenance.get("draining"):
         words.insert(words.index("draining") + 1, "cordoned")  # by an event of its own
+    if words == ["deleted"] and deleted_by:
+        return f"{name} takes no work.{deleted}"
     reasons = "; ".join(_reason(cluster, word, provenance, now) for word in words)
     return f"{name} takes no work: {reasons}.{deleted}"
 

@@ -61,9 +61,10 @@ def group_of(route: Route, fleet: Fleet) -> Group | None:
         case RouteKind.LABEL:
             return fleet.label(route.name)
         case RouteKind.CLUSTER:
-            cluster = fleet.clusters.get(route.name)
+            if not fleet.has_cluster(route.name):
+                return None
             only = (Member(cluster=route.name, weight=1),)
-            return Group(definition=cluster.definition, members=only) if cluster else None
+            return Group(definition=fleet.clusters[route.name].definition, members=only)
     every = tuple(Member(cluster=name, weight=1) for name in fleet.clusters)
     return Group(definition=_EVERY_CLUSTER, members=every)
 

@@ -17,6 +17,9 @@ from admin.core.resources import Amounts, format_amount, shortages
 
 NEVER_SEEN = "is expected: no agent of it has ever been seen"
 
+#: Why a cluster is dropped that pools or labels still name.
+WAS_DELETED = "was deleted"
+
 #: Why candidates are dropped, by their position; the others pass.
 Drops = Mapping[int, str]
 
@@ -75,6 +78,8 @@ def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
 
 
 def _silence(cluster: Cluster) -> str:
+    if cluster.is_deleted:
+        return WAS_DELETED
     last = cluster.state.last_sync_at
     return f"is {cluster.health.value}" + (f" ({silent_since(last)})" if last is not None else "")
 

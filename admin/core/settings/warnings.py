@@ -128,7 +128,7 @@ class Surroundings:
 def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
     """Every warning about one row."""
     return [
-        *_unknown_names(kind, row, around.known),
+        *unknown_names(kind, row, around.known),
         *unknown_scopes(kind, row, around.known),
         *_overridden_domains(kind, row, around.domain_rows),
         *_capped_defaults(kind, row, around),
@@ -139,7 +139,7 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
 
 def names_without_effect(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
     """The warnings about one row that say of a field that it has no effect."""
-    yield from _unknown_names(kind, row, names)
+    yield from unknown_names(kind, row, names)
     yield from (warning for warning in _odd_resources(kind, row) if warning.code is WarningCode.UNREAD_FIELD)
 
 
@@ -156,7 +156,7 @@ def warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near
     )
 
 
-def _unknown_names(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
+def unknown_names(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
     leaves = kind.leaves(row.payload)
     for path, name_list in kind.refers_to.items():
         value = leaves.get(path) or []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named
 from admin.core.fleet.clusters import DELETED
-from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
@@ -108,22 +108,34 @@ class ChangeableFleet(Changeable):
     def _forget_clusters(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         """Delete the state of removed clusters, so that a new one of the same name starts without it.
 
-        Work that an agent still holds is given away like that of a lost cluster, when its leases end.
+        Work that an agent still holds is given away like that of a lost cluster, when its leases end; what pools or
+        labels still name counts as lost too, so that it gets no new work.
         """
-        removed = {change.name for change in changes if change.kind == FleetKind.CLUSTER.value and change.after is None}
+        of_clusters = [change for change in changes if change.kind == FleetKind.CLUSTER.value]
+        self._renew({change.name for change in of_clusters if change.before is None})
+        removed = {change.name for change in of_clusters if change.after is None}
         if not removed:
             return
-        removed -= set(fleet_after(self.context, self.connection, changes).clusters)
+        clusters = fleet_after(self.context, self.connection, changes).clusters
+        removed -= {name for name in removed & clusters.keys() if clusters[name].definition.source is not Source.NAMED}
+        named = removed & clusters.keys()
         tokens.revoke_all(self.connection, removed, now)
         self.context.token_cache.forget()
-        leased = removed & executions.leases_by_cluster(self.connection).keys()
-        fleet.forget(self.connection, removed - leased)
-        fleet.lose(self.connection, leased)
+        lost = named | (removed & executions.leases_by_cluster(self.connection).keys())
+        fleet.forget(self.connection, removed - lost)
+        fleet.lose(self.connection, lost)
         authorship = self.draft.options.authorship
         event = ClusterEvent(
             at=now, type=DELETED, reason=authorship.message, claimed_by=authorship.claimed_by, revision=revision
         )
         cluster_events.add_events(self.connection, (replace(event, cluster=name) for name in sorted(removed)))
+
+    def _renew(self, created: Collection[str]) -> None:
+        """Expect the agents of clusters that were deleted and are defined again, but for those with leases left."""
+        states = fleet.states(self.connection, created) if created else {}
+        deleted = {name for name, state in states.items() if state.is_of_deleted}
+        if deleted:
+            fleet.renew(self.connection, deleted - executions.leases_by_cluster(self.connection).keys())
 
 
 def _read_definition(kind: FleetKind, name: str, payload: Payload, field: str) -> Payload:

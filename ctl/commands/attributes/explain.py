@@ -116,7 +116,10 @@ def show_values(
         if row := (nearest or {}).get(kind.name):
             place = describe_setter(printer, row, revisions)
             printer.sentence(f"Nearest: {summary(kind.schema, row['value'])} at {place}.")
-            printer.sentence(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
+            if row.get("warning"):  # what would be refused here too is not advised
+                printer.warning(f"The nearest value: {printer.in_words(row['warning'])}")
+            else:
+                printer.sentence(f"To set the same {f'at {scope.describe()}' if scope else 'here'}: {row['command']}")
 
 
 def _step_cells(

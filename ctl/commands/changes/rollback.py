@@ -141,7 +141,10 @@ def _send(session: Session, target: Mapping[str, Any], *, dry_run: bool = False)
 
 
 def _tell_left(session: Session, trial: ChangeSet) -> None:
-    """The rows that a rollback leaves as they are, each with the later revision that changed it."""
+    """The rows that a rollback leaves as they are, and those that were changed back, with the later revisions."""
+    for row in trial.document.get("changed_back") or []:
+        reason = _reason(session, row).replace("changed again", "changed and changed back")
+        session.printer.note(f"Since then {reason}; it is as the revision left it.")
     rows = trial.document.get("left") or []
     for row in rows:
         session.printer.note(f"Left as it is: {_reason(session, row)}.")

@@ -1,0 +1,121 @@
+"""New executions: at which scopes a change keeps them from being placed, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from admin.core.changes import RowChange, rows_after
+from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCode, Obstacles
+from admin.core.fleet.fleet import Fleet
+from admin.core.settings.resolution import Row, RowsByKind
+from admin.core.settings.scopes import Scope
+from admin.services.affected_scopes import find_affected
+from admin.services.consequences import plan_settings
+from admin.services.context import Context
+from admin.services.definitions import current_fleet, fleet_after
+from admin.services.refusals import explain_refusals
+from admin.store import attributes
+
+#: Reasons that an answer tells; the scopes of the others are counted.
+_MOST_REASONS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopesKept:
+    """The scopes at which new executions are refused, or wait, for one reason."""
+
+    outcome: ConsequenceCode
+    message: str
+    scopes: Sequence[Scope]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewExecutions:
+    """Where new executions would be refused, or wait, and are not now."""
+
+    refused: int = 0  #: scopes
+    waiting: int = 0  #: scopes
+    reasons: Sequence[ScopesKept] = ()  #: those of the most scopes first
+    is_complete: bool = True  #: False where the change affects more scopes than were looked at
+
+
+def new_executions_after(context: Context, connection: Connection, changes: Sequence[RowChange]) -> NewExecutions:
+    """Where changes of settings would keep new executions from being placed; of a limited number of scopes."""
+    real = [change for change in changes if change.is_attribute and change.is_real and change.kind in KINDS]
+    if not real:
+        return NewExecutions()
+    affected = find_affected(context, connection, [change.scope for change in real])
+    fleets = current_fleet(context, connection), fleet_after(context, connection, changes)
+    return find_new_obstacles(
+        context, connection, affected.scopes, fleets, changes=real, is_complete=affected.is_complete
+    )
+
+
+def find_new_obstacles(
+    context: Context,
+    connection: Connection,
+    scopes: Sequence[Scope],
+    fleets: tuple[Fleet, Fleet],
+    *,
+    changes: Sequence[RowChange] = (),
+    is_complete: bool,
+) -> NewExecutions:
+    """Those of some scopes where new executions are refused, or wait, by the fleet and the settings after changes.
+
+    `fleets` are those before and after.
+    """
+    places = [scope for scope in scopes if scope.project and scope.domain]  # where executions can be
+    before = _rows_at(connection, places)
+    after: RowsByKind = {
+        kind: rows_after(before[kind].values(), [change for change in changes if change.kind == kind]) for kind in KINDS
+    }
+    definitions = plan_settings(connection, places)
+    now, then = (Obstacles(context.settings.rules, fleet) for fleet in fleets)
+    kept: dict[tuple[ConsequenceCode, str], list[Scope]] = defaultdict(list)
+    consequences: dict[tuple[ConsequenceCode, str], Consequence] = {}
+    for scope in places:
+        definition = definitions.get(scope, {})
+        consequence = then.at(scope, after, definition)
+        if consequence is None:
+            continue
+        previous = now.at(scope, before, definition)
+        if previous is not None and previous.code is consequence.code:
+            continue  # so it is already
+        key = consequence.code, _reason(consequence)
+        consequences[key] = consequence
+        kept[key].append(scope)
+    sizes = sorted(kept, key=lambda key: -len(kept[key]))
+    return NewExecutions(
+        refused=sum(len(found) for (code, _), found in kept.items() if code is ConsequenceCode.REFUSES),
+        waiting=sum(len(found) for (code, _), found in kept.items() if code is ConsequenceCode.WAITS),
+        reasons=[
+            ScopesKept(outcome=key[0], message=_explained(context, connection, consequences[key]), scopes=kept[key])
+            for key in sizes[:_MOST_REASONS]
+        ],
+        is_complete=is_complete,
+    )
+
+
+def _rows_at(connection: Connection, scopes: Sequence[Scope]) -> dict[str, dict[Scope, Row]]:
+    """The rows of pools, labels and queues that apply at some scopes."""
+    chains = {place for scope in scopes for place in scope.chain()}
+    rows: dict[str, dict[Scope, Row]] = {kind: {} for kind in KINDS}
+    for row in attributes.exactly(connection, [(kind, place) for kind in KINDS for place in chains]):
+        rows[row.kind][row.scope] = row
+    return rows
+
+
+def _reason(consequence: Consequence) -> str:
+    return consequence.message if consequence.refusal is None else consequence.refusal.problems[0].reason
+
+
+def _explained(context: Context, connection: Connection, consequence: Consequence) -> str:
+    """The reason, with who set what refuses."""
+    if consequence.refusal is None:
+        return consequence.message
+    [refusal] = explain_refusals(context, connection, [consequence.refusal])
+    return refusal.problems[0].reason
