@@ -250,7 +250,12 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             free=usable[cluster.name],
             silence=why_unreachable(cluster, has_token=cluster.name in with_token),
             summary=describe_cluster(
-                cluster, usable[cluster.name], provenance[cluster.name], now, is_unused=cluster.name not in used
+                cluster,
+                usable[cluster.name],
+                provenance[cluster.name],
+                now,
+                waiting=counts.get((cluster.name, "QUEUED"), 0),
+                is_unused=cluster.name not in used,
             ),
             provenance=provenance[cluster.name],
         )

@@ -318,6 +318,11 @@ def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskCl
     assert (ready["takes_work"], ready["free"], ready["reported_free"]) == (True, {"cpu": "3"}, {"cpu": "3"})
     assert ready["summary"] == "Cluster 'fir' takes work; free are 3 of 4 cpu."
     assert get(api, "pools/one")["summary"].endswith("its one member takes work; free are 3 of 4 cpu.")
+    report(api, "fir", free={"cpu": "0"})
+    created(api, "waits", **pool("one"))
+    full = get(api, "clusters/fir")
+    assert (full["summary"], full["waiting"]) == ("Cluster 'fir' is full (4 of 4 cpu taken), 1 waits.", 1)
+    report(api, "fir", free={"cpu": "3"})
     switch(api, "fir", "drain", reason="new disks", claimed_by="otto")
     draining = get(api, "clusters/fir")
     assert (draining["takes_none_because"], draining["free"]) == (["draining"], {"cpu": "0"})

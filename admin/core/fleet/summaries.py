@@ -40,24 +40,27 @@ def describe_cluster(
     provenance: Mapping[str, Provenance],
     now: datetime,
     *,
+    waiting: int = 0,
     is_unused: bool = False,
 ) -> str:
-    """Whether a cluster takes work; if so what is free, else why not, since when and by whom.
+    """Whether a cluster takes work; if so what is free and how many wait, else why not, since when and by whom.
 
     One that `is_unused` is in no pool or label, and has no execution.
     """
     # A setting may name it all the same.
     unused = " Nothing runs or waits there, and no pool or label has it." if is_unused else ""
-    return f"{_describe_state(cluster, free, provenance, now)}{unused}"
+    return f"{_describe_state(cluster, free, provenance, now, waiting)}{unused}"
 
 
-def _describe_state(cluster: Cluster, free: Amounts | None, provenance: Mapping[str, Provenance], now: datetime) -> str:
+def _describe_state(
+    cluster: Cluster, free: Amounts | None, provenance: Mapping[str, Provenance], now: datetime, waiting: int
+) -> str:
     name = f"Cluster '{cluster.name}'"
     words = off_because(cluster)
     deleted_by = provenance.get("deleted")
     deleted = f" It was deleted by {deleted_by.describe(now)}; pools or labels still name it." if deleted_by else ""
     if not words:
-        return f"{name} takes work{describe_free(cluster.capacity, free)}.{deleted}"
+        return f"{name} {_describe_room(cluster.capacity, free, waiting)}.{deleted}"
     if words == ["expected"]:
         return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run.{deleted}"
     if "draining" in words and provenance.get("cordoned", provenance.get("draining")) != provenance.get("draining"):
@@ -77,6 +80,20 @@ def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], n
     if word == "draining" and deadline is not None:
         until = f" until {show_time(deadline)}" if deadline > now else f"; its deadline was at {show_time(deadline)}"
     return f"{reason}{until}{f' ({made_by.describe(now)})' if made_by else ''}"
+
+
+def _describe_room(total: Amounts | None, free: Amounts | None, waiting: int) -> str:
+    """`is full (2 of 2 executions taken), 9 wait; free are 900m of 2 cpu`, or that it takes work."""
+    wait = f"{waiting} {'waits' if waiting == 1 else 'wait'}" if waiting else ""
+    full = [
+        f"{format_amount(name, amount)} of {format_amount(name, amount)} {name}"
+        for name, amount in (total or {}).items()
+        if name != "nodes" and amount > 0 and free is not None and free.get(name) == 0
+    ]
+    if not full:
+        return f"takes work{describe_free(total, free)}{f'; {wait}' if wait else ''}"
+    left = {name: amount for name, amount in (free or {}).items() if amount > 0 or name == "nodes"}
+    return f"is full ({', '.join(full)} taken){f', {wait}' if wait else ''}{describe_free(total, left)}"
 
 
 def describe_free(total: Amounts | None, free: Amounts | None) -> str:

@@ -54,6 +54,36 @@ def test_a_cluster_takes_work_or_says_why_not_and_by_whom(state: dict[str, Any],
     assert described(**state) == expected
 
 
+@pytest.mark.parametrize(
+    ("free", "waiting", "expected"),
+    [
+        (
+            {"cpu": "900m", "executions": 0},
+            9,
+            "Cluster 'fir' is full (2 of 2 executions taken), 9 wait; free are 900m of 2 cpu.",
+        ),
+        (
+            {"cpu": 0, "executions": 1},
+            1,
+            "Cluster 'fir' is full (2 of 2 cpu taken), 1 waits; free are 1 of 2 executions.",
+        ),
+        ({"cpu": 0, "executions": 0}, 0, "Cluster 'fir' is full (2 of 2 cpu, 2 of 2 executions taken)."),
+        (
+            {"cpu": 1, "executions": 1},
+            3,
+            "Cluster 'fir' takes work; free are 1 of 2 cpu, 1 of 2 executions; 3 wait.",
+        ),
+    ],
+)
+def test_a_cluster_without_room_is_full_and_says_how_many_wait(
+    free: dict[str, Any], waiting: int, expected: str
+) -> None:
+    report = {"capacity": {"cpu": "2", "executions": 2}, "free": free}
+    fleet = small_fleet(clusters={"fir": {}}, states={"fir": {**READY, "report": report}})
+    cluster = fleet.clusters["fir"]
+    assert describe_cluster(cluster, usable_amounts(cluster, {}), {}, NOW, waiting=waiting) == expected
+
+
 def test_a_cluster_that_was_never_seen_is_expected_and_has_reported_nothing() -> None:
     cluster = small_fleet(clusters={"fir": {"capacity": {"cpu": "4"}}}).clusters["fir"]
     assert off_because(cluster) == ["expected"]
