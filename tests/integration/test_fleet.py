@@ -332,7 +332,14 @@ def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskCl
     assert draining["summary"].endswith(" ago, 'new disks').")
     [listed] = [cluster for cluster in get(api, "clusters")["clusters"] if cluster["name"] == "fir"]
     assert listed["summary"][:60] == draining["summary"][:60]
-    assert "fir (draining) does not" in get(api, "pools/one")["summary"]
+    one = get(api, "pools/one")
+    event = one["switched_off"]["fir"]["draining"]
+    assert (event["claimed_by"], event["message"]) == ("otto", "new disks")
+    assert (
+        f"no member takes work now, so that what is placed by it waits: fir (draining: event {event['event']}, "
+        in (one["summary"])
+    )
+    assert one["summary"].endswith("'new disks') does not.")
     metrics = api.get("/metrics").get_data(as_text=True)
     assert 'rainbow_cluster_free{cluster="fir",resource="cpu"} 0.0' in metrics
 

@@ -112,8 +112,18 @@ def _free(name: str, amount: int, total: Amounts | None) -> str:
     return f"{format_amount(name, amount)}{of} {name}"
 
 
-def describe_group(group: Group, clusters: Mapping[str, Cluster], total: Amounts, free: Amounts) -> str:
-    """Which members of a pool or label take work, what is free there, and why the others do not."""
+def describe_group(
+    group: Group,
+    clusters: Mapping[str, Cluster],
+    total: Amounts,
+    free: Amounts,
+    provenance: Mapping[str, Mapping[str, Provenance]],
+    now: datetime,
+) -> str:
+    """Which members of a pool or label take work, what is free there, and why the others do not, and by whom.
+
+    `provenance` has by cluster what set its states.
+    """
     kind = group.definition.kind
     strategy = f" ({group.strategy})" if kind is FleetKind.POOL else ""
     off = {
@@ -121,23 +131,34 @@ def describe_group(group: Group, clusters: Mapping[str, Cluster], total: Amounts
         for name, weight in group.members
         if not weight > 0 or off_because(clusters[name])
     }
+    made_by = {name: provenance.get(name, {}) for name in off}
     number, able = len(group.members), len(group.members) - len(off)
     start = f"{kind.noun.capitalize()} '{group.name}'{strategy}:"
     members = "its one member" if number == 1 else f"{able or 'none'} of {number} members"
     if not off:
         members = members if number == 1 else f"all {number} members"
         return f"{start} {members} {'takes' if number == 1 else 'take'} work{describe_free(total, free)}."
-    not_able = "; ".join(_not_able(off))
+    not_able = "; ".join(_not_able(off, made_by, now))
     if not able:
         return f"{start} no member takes work now, so that what is placed by it waits: {not_able}."
     return f"{start} {members} {'takes' if able == 1 else 'take'} work{describe_free(total, free)}; {not_able}."
 
 
-def _not_able(off: Mapping[str, list[str]]) -> Iterator[str]:
+def _not_able(
+    off: Mapping[str, list[str]], made_by: Mapping[str, Mapping[str, Provenance]], now: datetime
+) -> Iterator[str]:
     """The members that take no work and why, then those that get what no member that was seen could run."""
     expected = [name for name, words in off.items() if words == ["expected"]]
-    named = [f"{name} ({', '.join(words)})" for name, words in off.items() if name not in expected]
+    named = [
+        f"{name} ({'; '.join(_word(word, made_by[name].get(word), now) for word in words)})"
+        for name, words in off.items()
+        if name not in expected
+    ]
     if named:
         yield f"{list_first(named, _MOST_NAMED)} {'does' if len(named) == 1 else 'do'} not"
     if expected:
         yield f"{list_first(expected, _MOST_NAMED)} (expected: no agent has been seen)"
+
+
+def _word(word: str, made_by: Provenance | None, now: datetime) -> str:
+    return word if made_by is None else f"{word}: {made_by.describe(now)}"

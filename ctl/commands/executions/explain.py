@@ -324,9 +324,9 @@ def _drop(printer: Printer, entry: Document) -> str:
     reason, provenance = str(entry.get("reason", "")), entry.get("provenance")
     if not provenance:
         return reason
-    if provenance.get("message") and provenance["message"] in reason:
-        provenance = {**provenance, "message": None}
-    return f"{reason}, {describe_provenance(printer, provenance)}"
+    # The message of the event says it already.
+    without = reason.removesuffix(f" ({provenance.get('message')})")
+    return f"{without}, {describe_provenance(printer, provenance)}"
 
 
 def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[str], as_of: str | None) -> list[str]:

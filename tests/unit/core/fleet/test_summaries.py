@@ -113,13 +113,13 @@ def test_a_pool_says_which_members_take_work_and_why_others_do_not() -> None:
     def summary(name: str, *, is_label: bool = False) -> str:
         chosen = fleet.labels[name] if is_label else fleet.pools[name]
         capacity = group_capacity(chosen, fleet.clusters, {})
-        return describe_group(chosen, fleet.clusters, capacity.total, capacity.free)
+        return describe_group(chosen, fleet.clusters, capacity.total, capacity.free, {"b": {"cordoned": BY_OTTO}}, NOW)
 
     assert summary("gpu") == (
-        "Pool 'gpu' (weighted): 1 of 4 members takes work; free are 1 of 8 cpu; b (cordoned), c (lost), d (weight 0) "
-        "do not."
+        "Pool 'gpu' (weighted): 1 of 4 members takes work; free are 1 of 8 cpu; b (cordoned: event 7, "
+        "anonymous (says otto), 3 d ago, 'new disks'), c (lost), d (weight 0) do not."
     )
-    assert summary("some").endswith("; b (cordoned) does not; d (expected: no agent has been seen).")
+    assert summary("some").endswith(" 'new disks') does not; d (expected: no agent has been seen).")
     assert summary("one") == "Pool 'one' (weighted): its one member takes work; free are 1 of 2 cpu."
     assert summary("none").startswith("Pool 'none' (weighted): no member takes work now, so that what is placed by it")
     assert summary("l", is_label=True).startswith("Label 'l': its one member takes work")

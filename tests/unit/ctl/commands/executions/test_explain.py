@@ -29,7 +29,7 @@ CANDIDATE: dict[str, Any] = {
     "cluster": "elm",
     "weight": 1,
     "chosen": False,
-    "why_not": "is cordoned (new disks), event 7, ana, 3 d ago",
+    "why_not": "is cordoned, event 7, ana, 3 d ago, 'new disks'",
     "verdicts": [{"filter": "cordoned", "passed": False, "reason": "is cordoned (new disks)", "provenance": EVENT}],
 }
 
@@ -47,7 +47,7 @@ def test_wide_output_has_times_where_a_cluster_was_no_candidate(capsys: pytest.C
 
 def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
     show_candidates(Printer(format="wide"), [CANDIDATE])
-    assert "is cordoned (new disks), event 7, ana, 2026-03-04 12:00:00Z\n" in capsys.readouterr().out
+    assert "is cordoned, event 7, ana, 2026-03-04 12:00:00Z, 'new disks'\n" in capsys.readouterr().out
     show_candidates(Printer(), [CANDIDATE])
     assert CANDIDATE["why_not"] in capsys.readouterr().out
 
