@@ -22,6 +22,7 @@ from admin.services.field_provenance import FieldProvenance, find_field_provenan
 from admin.services.nearest import find_nearest
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_domain, check_existed, check_readable
+from admin.services.unknown_names import UnknownName, find_unknown_scope
 from admin.store import attributes, history, revisions, row_changes
 
 
@@ -35,6 +36,7 @@ class Effective:
     nearest: Mapping[str, Row] | None = None  #: of the kinds that no row sets, by their names; None if not asked
     deleted_by: Mapping[str, Provenance] | None = None  #: of rows that stood at the scope, by kind; None if not asked
     consequences: Mapping[str, ShownConsequence] | None = None  #: of values by their kinds; None if not asked
+    unknown_names: Sequence[UnknownName] = ()  #: of the scope; empty if not asked
 
 
 def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> bytes | None:
@@ -85,14 +87,15 @@ def effective_attributes(
 
     `at` reads the rows as they were at a revision, `proposed` as they would be after a change. `with_provenance` looks
     up which revisions set the fields, who made them, which deleted a row that stood at the scope, and what happens with
-    values that executions of today do not follow, `with_nearest` which row of today one scope over could serve where no
-    row applies.
+    values that executions of today do not follow, and whether anything has the names of the scope, `with_nearest` which
+    row of today one scope over could serve where no row applies.
     """
     with context.database.reading() as connection:
         changes = None if proposed is None else planned_changes(context, connection, proposed)
         effective = effective_in(context, connection, scope, kinds, at=at, changes=changes)
         nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
         set_by = consequences = deleted_by = None
+        unknown: Sequence[UnknownName] = ()
         if with_provenance:
             deleted_by = _deleted_by(connection, scope, effective)
             rows = {
@@ -106,7 +109,16 @@ def effective_attributes(
             if at is None:
                 consequences, provenance = find_consequences(context, connection, effective.values, changes)
                 set_by = replace(set_by, provenance={**set_by.provenance, **provenance})
-    return replace(effective, set_by=set_by, nearest=nearest, deleted_by=deleted_by, consequences=consequences)
+                assumed = [change.scope for change in changes or () if change.is_attribute]
+                unknown = find_unknown_scope(context, connection, scope, assumed)
+    return replace(
+        effective,
+        set_by=set_by,
+        nearest=nearest,
+        deleted_by=deleted_by,
+        consequences=consequences,
+        unknown_names=unknown,
+    )
 
 
 def effective_in(
