@@ -389,7 +389,9 @@ def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, cont
     text = message(agent, "alone")
     assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
     current = status(agent, "alone")
-    assert re.fullmatch(r"It is judged at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"])
+    assert re.fullmatch(
+        r"Whether it is lost is decided at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"]
+    )
     assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]
 
 
@@ -457,7 +459,7 @@ def test_at_a_silent_cluster_a_drain_that_is_over_first_is_what_comes_next(
     end_drained(context)
     standing = status(agent, "runs")
     assert standing["message"].startswith(f"ABORTING on {agent.cluster} for ")
-    assert standing["next"].startswith("It is judged at ")
+    assert standing["next"].startswith("Whether it is lost is decided at ")
     clock.advance(200)
     judge_health(context)
     evict_from_lost(context, 100)

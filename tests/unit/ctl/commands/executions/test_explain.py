@@ -55,7 +55,7 @@ def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest
 def test_ages_of_candidates_are_counted_from_the_decision(capsys: pytest.CaptureFixture[str]) -> None:
     silent = {**CANDIDATE, "why_not": "is lost (silent since 2026-03-04T12:00:00Z)"}
     show_candidates(Printer(), [silent], as_of="2026-03-04T12:00:11Z")
-    assert "is lost (silent since 11 s ago)" in capsys.readouterr().out
+    assert "is lost (silent, last heard 11 s ago)" in capsys.readouterr().out
     show_candidates(Printer(format="wide"), [{**silent, "verdicts": []}], as_of="2026-03-04T12:00:11Z")
     assert "is lost (silent since 2026-03-04 12:00:00Z)" in capsys.readouterr().out
 
