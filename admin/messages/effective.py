@@ -26,6 +26,7 @@ from admin.messages.shared import (
     described_as,
     one_of,
 )
+from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.consequences import ShownConsequence
 from admin.services.effective import Effective
 
@@ -129,6 +130,8 @@ class EffectiveAnswer(Answer):
         Meta(description="By the kinds whose values executions do not follow now; in answers with provenance."),
     ] = None
 
+    unknown_names: UnknownNames = None
+
     @classmethod
     def from_effective(cls, effective: Effective) -> EffectiveAnswer:
         set_by, nearest, consequences = effective.set_by, effective.nearest, effective.consequences
@@ -152,4 +155,5 @@ class EffectiveAnswer(Answer):
             consequences={name: ConsequenceAnswer.from_consequence(entry) for name, entry in consequences.items()}
             if consequences
             else None,
+            unknown_names=UnknownNameAnswer.from_unknown(effective.unknown_names),
         )

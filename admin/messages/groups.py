@@ -53,6 +53,10 @@ class GroupAnswer(Answer):
     version: int | None = None
     provenance: StatesProvenance = None
     version_pruned: VersionPruned = None
+    switched_off: Annotated[
+        dict[str, dict[str, ProvenanceAnswer]] | None,
+        Meta(description="Of members that operators keep from getting work: what set each state, by member and state."),
+    ] = None
 
     @classmethod
     def from_view(cls, view: GroupView) -> GroupAnswer:
@@ -76,6 +80,12 @@ class GroupAnswer(Answer):
             version=definition.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
             version_pruned=bool(definition.version and view.provenance is None) or None,
+            switched_off={
+                member.cluster: states
+                for member in group.members
+                if (states := ProvenanceAnswer.by_state(view.switched_off.get(member.cluster, {})))
+            }
+            or None,
         )
 
 

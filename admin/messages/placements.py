@@ -123,7 +123,10 @@ class SimulationAnswer(Answer):
     executions: list[MoveAnswer]
     by_cluster: Annotated[
         dict[str, dict[str, int]],
-        Meta(description='How many go to each cluster, `before` and `after`; "" are those that wait or are refused.'),
+        Meta(
+            description="How many go to each cluster: `before` by what is decided today without the changes, which is "
+            'not where they ran, and `after` with them; "" are those that wait or are refused.'
+        ),
     ]
     by_refusal: Annotated[
         dict[str, dict[str, int]],

@@ -220,7 +220,11 @@ class Number(Whole):
     """The number of a revision."""
 
     def __init__(self, *, least: int = 0, **kwargs: Any) -> None:
-        super().__init__(validate=validate.Range(min=least, max=2**62), **kwargs)
+        bounds = [
+            validate.Range(min=least, error=f"Must be {least} or more."),
+            validate.Range(max=2**62, error="Is too large."),  # for a column of a database
+        ]
+        super().__init__(validate=bounds, **kwargs)
 
 
 class Duration(fields.Field[timedelta]):

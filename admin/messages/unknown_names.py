@@ -1,4 +1,4 @@
-"""Unknown names: those of a question about executions that nothing has."""
+"""Unknown names: those of a question that nothing has."""
 
 from __future__ import annotations
 
@@ -25,5 +25,6 @@ class UnknownNameAnswer(Answer):
 
 
 UnknownNames = Annotated[
-    list[UnknownNameAnswer] | None, Meta(description="Of an empty answer: names that nothing has, and similar ones.")
+    list[UnknownNameAnswer] | None,
+    Meta(description="Names that were asked for and that nothing has, and similar ones."),
 ]

@@ -8,8 +8,8 @@ What is run         creations → run_requests, launches, preparations, decision
 What agents do      agents (tokens); syncs → exchanges, exchange_batches → reports, leases, successions, reconciliations
 What loops do       redecisions → deciders, redecision_rounds; evictions (silent clusters), abandonments (executions
                     that are given up), queueing_budgets, retention
-What is explained   explanations → statuses, obstacles, attempts, non_candidates; consequences, refusals,
-                    field_provenance, cluster_provenance; timeline; shares
+What is explained   explanations → statuses, obstacles, attempts, non_candidates; consequences → unable_clusters;
+                    refusals, field_provenance, cluster_provenance; timeline; shares
 What is previewed   previews, affected_scopes, switches; uses → use_search, use_reach; reach
 What is wrong       warnings → row_warnings, no_effect, refused_workflows, deletions; silences, clocks, state;
                     unknown_names

@@ -136,7 +136,7 @@ def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
         others = sum(use.count for use in shown[_MOST_NAMED:])
         more = f" And {others} more." if others else ""
         raise InUse(
-            f"In use: {named}{more} Change them first, or use --force (force=true).",
+            f"In use: {named}{more} Change them first, or use --force.",
             details=[use.as_detail() for use in shown],
         )
 

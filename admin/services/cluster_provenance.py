@@ -13,6 +13,9 @@ from admin.services.context import Context
 from admin.services.deletions import deleted_clusters
 from admin.store import cluster_events, revisions
 
+#: The states by which operators keep work from a cluster.
+SWITCHED_STATES = ("disabled", "cordoned", "draining")
+
 
 def defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
     """The revisions of definitions, by number."""

@@ -10,7 +10,9 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
 from admin.core.executions.consequences import KINDS, ROUTE_KINDS, Consequence, ConsequenceCode, consequence_of
+from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
+from admin.core.placement.candidates import Workload
 from admin.core.placement.routes import Rung
 from admin.core.provenance import Provenance
 from admin.core.registrations import settings_of
@@ -22,6 +24,7 @@ from admin.services.context import Context
 from admin.services.definitions import fleet_after
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.refusals import explain_refusals
+from admin.services.unable_clusters import explain_unable
 from admin.store import active_plans, attributes
 
 
@@ -67,7 +70,7 @@ def find_consequences(
             [entry], revisions = show_outranking(context, connection, [consequence.rung])
             provenance.update(revisions)
         else:
-            message = _message(context, connection, consequence, are_rows_stored=changes is None)
+            message = _message(context, connection, consequence, fleet, are_rows_stored=changes is None)
             entry = ShownConsequence(outcome=consequence.code, message=message)
         shown[value.kind.name] = entry
     return shown, provenance
@@ -107,8 +110,12 @@ def _outranking(rung: Rung, made_by: FieldProvenance, now: datetime) -> ShownCon
     )
 
 
-def _message(context: Context, connection: Connection, consequence: Consequence, *, are_rows_stored: bool) -> str:
+def _message(
+    context: Context, connection: Connection, consequence: Consequence, fleet: Fleet, *, are_rows_stored: bool
+) -> str:
     if consequence.refusal is None:
-        return f"Executions that follow it wait. {consequence.message}"
+        route = consequence.route
+        why = None if route is None else explain_unable(context, connection, route, fleet, Workload(key=""), {})
+        return f"Executions that follow it wait. {consequence.message if why is None else why.message}"
     [refusal] = explain_refusals(context, connection, [consequence.refusal], are_rows_stored=are_rows_stored)
     return f"Executions that follow it are refused. {refusal.problems[0].reason}"

@@ -42,3 +42,8 @@ def deleted_clusters(connection: Connection, clusters: Iterable[Cluster]) -> dic
     """The revisions that deleted clusters which pools or labels still name."""
     undeclared = [cluster.name for cluster in clusters if cluster.definition.source is Source.NAMED]
     return row_changes.deleted_by(connection, FleetKind.CLUSTER.value, undeclared[:_MOST_NAMES])
+
+
+def deleted_cluster(connection: Connection, name: str) -> Provenance | None:
+    """The revision by which a cluster was deleted; None where it was not, or that is not known."""
+    return row_changes.deleted_by(connection, FleetKind.CLUSTER.value, [name]).get(name)

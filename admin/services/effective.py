@@ -25,6 +25,7 @@ from admin.services.field_provenance import FieldProvenance, find_field_provenan
 from admin.services.nearest import find_nearest
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_domain, check_existed, check_readable
+from admin.services.unknown_names import UnknownName, find_unknown_scope
 from admin.store import attributes, decision_basis, history, revisions, row_changes
 
 
@@ -39,6 +40,7 @@ class Effective:
     nearest_warnings: Mapping[str, str] = field(default_factory=dict)  #: of those that name what is unknown, by kind
     deleted_by: Mapping[str, Provenance] | None = None  #: of rows that stood at the scope, by kind; None if not asked
     consequences: Mapping[str, ShownConsequence] | None = None  #: of values by their kinds; None if not asked
+    unknown_names: Sequence[UnknownName] = ()  #: of the scope; empty if not asked
 
 
 def effective_text(context: Context, scope: Scope, only: Kind | None = None) -> bytes | None:
@@ -89,8 +91,8 @@ def effective_attributes(
 
     `at` reads the rows as they were at a revision, `proposed` as they would be after a change. `with_provenance` looks
     up which revisions set the fields, who made them, which deleted a row that stood at the scope, and what happens with
-    values that executions of today do not follow, `with_nearest` which row of today one scope over could serve where no
-    row applies.
+    values that executions of today do not follow, and whether anything has the names of the scope, `with_nearest` which
+    row of today one scope over could serve where no row applies.
     """
     with context.database.reading() as connection:
         changes = None if proposed is None else planned_changes(context, connection, proposed)
@@ -98,6 +100,7 @@ def effective_attributes(
         nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
         nearest_warnings = _unknown_in(context, connection, nearest) if nearest else {}
         set_by = consequences = deleted_by = None
+        unknown: Sequence[UnknownName] = ()
         if with_provenance:
             deleted_by = _deleted_by(connection, scope, effective)
             rows = {
@@ -111,6 +114,8 @@ def effective_attributes(
             if at is None:
                 consequences, provenance = find_consequences(context, connection, effective.values, changes)
                 set_by = replace(set_by, provenance={**set_by.provenance, **provenance})
+                assumed = [change.scope for change in changes or () if change.is_attribute]
+                unknown = find_unknown_scope(context, connection, scope, assumed)
     return replace(
         effective,
         set_by=set_by,
@@ -118,6 +123,7 @@ def effective_attributes(
         nearest_warnings=nearest_warnings,
         deleted_by=deleted_by,
         consequences=consequences,
+        unknown_names=unknown,
     )
 
 

@@ -22,7 +22,7 @@ from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
-from admin.services.cluster_provenance import cluster_provenance, defined_by
+from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.store import cluster_events, execution_queue, executions, fleet, row_changes, tokens
@@ -80,13 +80,14 @@ class GroupView:
     capacity: GroupCapacity
     summary: str  #: which members take work, and why others do not
     provenance: Provenance | None  #: None for one of configuration, and where the revision is no longer kept
+    switched_off: Mapping[str, Mapping[str, Provenance]]  #: what set the states that keep work from some members
 
 
 def list_groups(context: Context, kind: FleetKind) -> list[GroupView]:
     """Every pool, or every label, by name."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        return _group_views(connection, current, _groups(current, kind).values())
+        return _group_views(context, connection, current, _groups(current, kind).values())
 
 
 def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
@@ -95,23 +96,36 @@ def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
         part = fleet_of(context, connection, fleet.get_definitions(connection, [(kind, name)]))
         if name not in _groups(part, kind):
             raise not_found(context, connection, kind, name)
-        return _group_views(connection, part, [_groups(part, kind)[name]])[0]
+        return _group_views(context, connection, part, [_groups(part, kind)[name]])[0]
 
 
-def _group_views(connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
+def _group_views(context: Context, connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
     shown = list(groups)
     defined = defined_by(connection, (group.definition for group in shown))
     clusters, capacities = _capacities(connection, current, shown)
+    switched_off = _switched_off(context, connection, clusters.values())
     return [
         GroupView(
             group=group,
             fleet=current,
             capacity=capacity,
-            summary=describe_group(group, clusters, capacity.total, capacity.free),
+            summary=describe_group(group, clusters, capacity.total, capacity.free, switched_off, context.clock()),
             provenance=defined.get(group.definition.version or 0),
+            switched_off=switched_off,
         )
         for group, capacity in zip(shown, capacities, strict=True)
     ]
+
+
+def _switched_off(
+    context: Context, connection: Connection, clusters: Iterable[Cluster]
+) -> dict[str, dict[str, Provenance]]:
+    """What set the states by which operators keep work from clusters, by cluster and state."""
+    off = [cluster for cluster in clusters if not cluster.enabled or cluster.state.cordoned]
+    return {
+        name: {state: made_by for state, made_by in states.items() if state in SWITCHED_STATES}
+        for name, states in cluster_provenance(context, connection, off).items()
+    }
 
 
 def _capacities(
@@ -250,7 +264,12 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
             free=usable[cluster.name],
             silence=why_unreachable(cluster, has_token=cluster.name in with_token),
             summary=describe_cluster(
-                cluster, usable[cluster.name], provenance[cluster.name], now, is_unused=cluster.name not in used
+                cluster,
+                usable[cluster.name],
+                provenance[cluster.name],
+                now,
+                waiting=counts.get((cluster.name, "QUEUED"), 0),
+                is_unused=cluster.name not in used,
             ),
             provenance=provenance[cluster.name],
         )

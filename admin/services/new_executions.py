@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
-from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCode, Obstacles
+from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCode, PlacementObstacles
 from admin.core.fleet.fleet import Fleet
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
@@ -74,7 +74,7 @@ def find_new_obstacles(
         kind: rows_after(before[kind].values(), [change for change in changes if change.kind == kind]) for kind in KINDS
     }
     definitions = plan_settings(connection, places)
-    now, then = (Obstacles(context.settings.rules, fleet) for fleet in fleets)
+    now, then = (PlacementObstacles(context.settings.rules, fleet) for fleet in fleets)
     kept: dict[tuple[ConsequenceCode, str], list[Scope]] = defaultdict(list)
     consequences: dict[tuple[ConsequenceCode, str], Consequence] = {}
     for scope in places:

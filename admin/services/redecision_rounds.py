@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from admin.core.changes import ANONYMOUS
-from admin.core.fleet.clusters import PRUNED, REDECIDED
+from admin.core.fleet.clusters import PRUNED, REDECIDED, REPORTED
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.problems import list_first, shorten
 from admin.core.provenance import Provenance, show_name, split_name
@@ -226,7 +226,23 @@ def _describe_cause(
 
 def _describe_event(event: ClusterEvent) -> str:
     by = f" by {_who(event.provenance)}" if event.author else f": {shorten(event.reason, 200)}" if event.reason else ""
-    return f"event {event.number}, cluster '{event.cluster}' {event.type}{by.rstrip('.')}"
+    return f"event {event.number}, cluster '{event.cluster}' {_words(event)}{by.rstrip('.')}"
+
+
+def _words(event: ClusterEvent) -> str:
+    """What happened to a cluster, in words: `was drained`, `is ready`."""
+    return _HAPPENED.get(event.type) or f"is {event.type.lower().replace('_', ' ')}"
+
+
+#: What operators do to clusters, by the types of events; the others name the state that a cluster came to.
+_HAPPENED = {
+    "DRAINING": "was drained",
+    REPORTED: "reported",
+    **{
+        type_: f"was {type_.lower()}"
+        for type_ in ("UNDRAINED", "CORDONED", "UNCORDONED", "DISABLED", "ENABLED", "ADMITTED", "REGISTERED", "DELETED")
+    },
+}
 
 
 def _who(made_by: Provenance) -> str:

@@ -61,13 +61,27 @@ def prune(
         _note_round(context, pruned, claimed_by)
 
 
+#: The words for one row and for several of each table; the tables that are left out have parts of such rows.
+_WORDS = {
+    "executions": ("execution", "executions"),
+    "decisions": ("decision", "decisions"),
+    "execution_logs": ("piece of a log", "pieces of logs"),
+    "execution_outputs": ("output", "outputs"),
+    "execution_events": ("event of an execution", "events of executions"),
+    "cluster_events": ("event of a cluster", "events of clusters"),
+    "revisions": ("revision", "revisions"),
+    "revision_changes": ("change of a revision", "changes of revisions"),
+    "trails": ("stored explanation", "stored explanations"),
+}
+
+
 def _note_round(context: Context, pruned: Mapping[str, int], claimed_by: str | None) -> None:
     """Store one event for all that a run has deleted."""
-    counts = ", ".join(f"{table}: {count}" for table, count in pruned.items() if count)
+    counts = [f"{count} {_WORDS[table][count != 1]}" for table, count in pruned.items() if count and table in _WORDS]
     with context.database.writing() as connection:
         cluster_events.add_event(
             connection,
-            ClusterEvent(at=context.clock(), type=PRUNED, reason=f"rows deleted: {counts}", claimed_by=claimed_by),
+            ClusterEvent(at=context.clock(), type=PRUNED, reason=f"deleted {', '.join(counts)}", claimed_by=claimed_by),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -32,6 +32,7 @@ from admin.services.definitions import current_fleet
 from admin.services.fleet import not_found
 from admin.services.retention import not_counted
 from admin.store import cluster_events, retention, row_changes, shares
+from admin.store.cluster_events import ClusterEvent
 from admin.store.shares import PlacedExecution, Window
 
 #: Clusters that a summary names.
@@ -134,7 +135,8 @@ class PoolShares:
 
     @property
     def _placed_summary(self) -> str:
-        start = f"Pool '{self.group.name}' ({self.group.strategy}) placed {self.placed} executions"
+        noun = "execution" if self.placed == 1 else "executions"
+        start = f"Pool '{self.group.name}' ({self.group.strategy}) placed {self.placed} {noun}"
         if not self.placed:
             return f"{start} in this window."
         uneven = [share for share in self.clusters if share.is_uneven][:_MOST_NAMED]
@@ -231,6 +233,7 @@ class _Placement:
     placed: Counter[str]
     passed_over: Mapping[str, Counter[PassedOver]]  #: by the cluster that was chosen instead
     switched_by: Mapping[PassedOver, Sequence[Provenance]]
+    drained: Collection[PassedOver]  #: of those, which were cordoned by drains alone
     weightings: Sequence[Weighting]
 
 
@@ -248,19 +251,25 @@ def _placement(
             if other is not None:
                 passed_over.setdefault(execution.cluster, Counter())[other] += 1
                 times.setdefault(other, []).append(execution.decided_at)
+    switched_by = _switched_by(connection, times)
     return _Placement(
         placed=placed,
         passed_over=passed_over,
-        switched_by=_switched_by(connection, times),
+        switched_by={other: [event.provenance for event in events] for other, events in switched_by.items()},
+        drained=[
+            other
+            for other, events in switched_by.items()
+            if events and all(event.type == "DRAINING" for event in events)
+        ],
         weightings=weightings_of((placings[digest], number) for digest, number in decided.items()),
     )
 
 
 def _switched_by(
     connection: Connection, times: Mapping[PassedOver, Sequence[datetime]]
-) -> Mapping[PassedOver, Sequence[Provenance]]:
+) -> Mapping[PassedOver, Sequence[ClusterEvent]]:
     """The events by which operators kept clusters from work at the times of decisions, newest first."""
-    switched: dict[PassedOver, Sequence[Provenance]] = {}
+    switched: dict[PassedOver, Sequence[ClusterEvent]] = {}
     for state, begins in STATE_EVENTS.items():
         others = [other for other in times if other.reason == state]
         if not others:
@@ -271,7 +280,7 @@ def _switched_by(
             of_cluster = [event for event in events if event.cluster == other.cluster]
             last = (next((event for event in of_cluster if event.at <= time), None) for time in times[other])
             by_number = {event.number: event for event in last if event is not None and event.type in begins}
-            switched[other] = [by_number[number].provenance for number in sorted(by_number, reverse=True)]
+            switched[other] = [by_number[number] for number in sorted(by_number, reverse=True)]
     return switched
 
 
@@ -304,6 +313,7 @@ def _clusters(
             lost=lost_there if expected else {},
             gained=gained,
             switched_by=placement.switched_by,
+            drained=placement.drained,
         )
         shares_of_clusters.append(
             ClusterShare(

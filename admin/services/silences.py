@@ -16,7 +16,7 @@ from admin.core.executions.silences import Drain, Silence, describe_silence
 from admin.core.fleet.clusters import SILENT, Health
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.services.obstacles import deleted_cluster
+from admin.services.deletions import deleted_cluster
 from admin.store import clock_checks, cluster_events, execution_events, fleet, reconciliations
 from admin.store.executions import Execution, ListedExecution
 from admin.store.fleet import HeardCluster

@@ -1,4 +1,4 @@
-"""Unknown names: why a list of executions is empty, where nothing has a name that was asked for."""
+"""Unknown names: those of a question that nothing has, each with the closest ones that something has."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from admin.core.executions.selectors import Condition, equals
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import show_name
 from admin.core.settings.kinds import NameList
+from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
 from admin.store import decision_basis, derived_fields, execution_lists
 from admin.store.executions import ListedExecution
+from admin.store.scopes import below
 
 #: The newest executions that are looked at, the most names that a wrong one is compared with, and the most of those.
 _NEWEST, _MOST_COMPARED, _MOST_ASKED = 1000, 5000, 10
@@ -64,6 +66,34 @@ def _unknown(connection: Connection, field: str, value: str, names: Collection[s
     if field in _VERBS:
         start = f"None of the newest {_NEWEST:,} executions {_VERBS[field]}"
     return UnknownName(field, value, f"{start} '{shorten(value)}'.{did_you_mean(near)}", near)
+
+
+def find_unknown_scope(
+    context: Context, connection: Connection, scope: Scope, assumed: Collection[Scope] = ()
+) -> list[UnknownName]:
+    """The workflow or launch plan of a scope, if none is registered under that name and nothing is set for it.
+
+    `assumed` are scopes for which something would be set.
+    """
+    if not scope.workflow:
+        return []
+    names = names_known_at(context, connection, decision_basis.read(connection))
+    of_workflow = below(connection, scope.domain, [scope.project], _MOST_COMPARED, workflow=scope.workflow)
+    places = [*of_workflow, *(place for place in assumed if place.workflow == scope.workflow)]
+    if not places and scope.workflow not in names[NameList.WORKFLOW]:
+        others = below(connection, scope.domain, [scope.project], _MOST_COMPARED)
+        known = {place.workflow for place in others} or names[NameList.WORKFLOW]
+        return [_nothing_of("workflow", scope.workflow, known)]
+    plans = {place.launch_plan for place in places if place.launch_plan}
+    if scope.launch_plan and scope.launch_plan not in {*plans, *names[NameList.LAUNCH_PLAN]}:
+        return [_nothing_of("launch_plan", scope.launch_plan, plans)]
+    return []
+
+
+def _nothing_of(field: str, name: str, known: Collection[str]) -> UnknownName:
+    near = closest(name, islice(_alike_first(name, known), _MOST_COMPARED))
+    message = f"No {field.replace('_', ' ')} '{shorten(name)}' is registered, and nothing is set for one."
+    return UnknownName(field, name, f"{message}{did_you_mean(near)}", near)
 
 
 def _known(context: Context, connection: Connection, field: str) -> Collection[str]:

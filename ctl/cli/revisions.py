@@ -45,13 +45,19 @@ def revision_or_time(ctx: click.Context, param: click.Parameter, value: str | No
         return revision_number(ctx, param, value)
     from datetime import UTC, datetime
 
-    from ctl.client.times import parse_time
+    from ctl.client.times import is_duration, parse_time, parse_timestamp
 
+    flag, now = param.opts[0], datetime.now(UTC)
     try:
-        return RevisionTime(param.opts[0], parse_time(value, param.opts[0], now=datetime.now(UTC), is_end=True))
-    except InvalidInput:
+        moment, begins_at = parse_time(value, flag, now=now, is_end=True), parse_time(value, flag, now=now)
+    except InvalidInput as error:
+        if is_duration(value):
+            raise
         reason = (
             f"{value!r} is neither the number of a revision, as `rainbowctl history` shows them, nor a time such as "
             "2h, 7d, 2026-03-01 or 2026-03-01T12:00; `rainbowctl history --until TIME` begins with the one of a time."
         )
-        raise click.BadParameter(reason, ctx, param) from None
+        raise click.BadParameter(reason, ctx, param) from error
+    if (parse_timestamp(begins_at) or now) > now:  # a day is over at its end, and may be today
+        raise InvalidInput(f"{flag} {value} lies in the future: give a time until now, or leave it out.")
+    return RevisionTime(flag, moment)

@@ -10,7 +10,8 @@ from ctl.client.times import distance, to_second
 
 #: A time within a sentence of the admin, with the word before it that says how to read it.
 _TIME = re.compile(
-    r"(?<![-\w])(?P<word>at|since|from|until) (?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.[0-9]+)?Z)(?: on\b)?"
+    r"(?<![-\w])(?P<word>at|(?:has been|is) silent since|[Ss]ilent since|since|from|until|before) "
+    r"(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(?:\.[0-9]+)?Z)(?: on\b)?"
 )
 #: What is copied as a whole: a command, in backquotes or up to the end of its line.
 _COMMAND = re.compile(r"`[^`\n]*`|\brainbowctl [^`\n]*$", re.MULTILINE)
@@ -31,7 +32,14 @@ def _absolute(match: re.Match[str]) -> str:
 
 def _relative(match: re.Match[str], now: datetime | None) -> str:
     away = distance(match["time"], now)
-    if match["word"] == "since":
+    is_past = not away.startswith("in ")
+    if match["word"].endswith(" silent since") and is_past:
+        return f"has been silent for {away.removesuffix(' ago')}"
+    if match["word"].lower() == "silent since" and is_past:
+        return f"{match['word'].removesuffix(' since')}, last heard {away}"
+    if match["word"] == "before":
+        return f"more than {away}" if is_past else match[0]
+    if match["word"].endswith("since"):
         # Not how long it has lasted: a sentence of the past tells of what may be over.
         return match[0] if away.startswith("in ") else f"since {away}"
     if match["word"] == "until":

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ctl.client.errors import InvalidInput
 
-_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdwy])")
+_PART = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,9})?)(ms|[smhdwy])")
 #: Of units that people type; a year has 365 days.
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 #: Units of what is shown.

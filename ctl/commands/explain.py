@@ -27,7 +27,8 @@ a default, the nearest row of another scope is shown, with the command that sets
 queue tag that executions do not follow now is marked: what outranks it, or why they are refused or wait.
 
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision or a time,
-with the platform's current configuration.
+with the platform's current configuration. A workflow or launch plan that nothing is known of is noted, with the closest
+name that there is.
 
 --reach shows which scopes below the row that is set at this scope follow it, which say otherwise, and which say the
 same again: workflows and launch plans that are registered or have settings, and projects in their domains.
@@ -80,6 +81,8 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
         return
     document = _document(session, scope, chosen, flags)
     if not session.printer.machine_output(_names(session, scope, chosen, document["values"]), document):
+        for unknown in document.get("unknown_names") or []:
+            session.printer.note(str(unknown["message"]))
         session.printer.sentence(opening(session, scope, chosen, document, is_assumed=bool(flags["files"])))
         session.printer.line()
         show_values(

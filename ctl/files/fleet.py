@@ -44,8 +44,8 @@ _AGENT_KEYS = (
 _EVERY = ("summary", "source", "provenance", "version_pruned")
 _READ_ONLY = {
     "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", *_EVERY),
-    "pool": ("total", *_EVERY),
-    "label": ("total", *_EVERY),
+    "pool": ("total", "switched_off", *_EVERY),
+    "label": ("total", "switched_off", *_EVERY),
 }
 
 

@@ -70,6 +70,8 @@ def test_the_fleet_is_applied_with_settings_as_one_revision_and_undone(shell: Sh
     assert (again.out, head(shell)) == ("", 1)
 
     shown = shell.ok("rainbowctl history 1")
+    assert shown.startswith("5 rows were changed by revision 1, anonymous")
+    assert " ago, 'a fleet'.\nrevision 1\n" in shown
     assert "create     pool gpu\n" in shown
     assert "+strategy: spill\n" in shown
     assert "create cluster east: " in shell.ok("rainbowctl history")  # each of the five rows has a line

@@ -221,12 +221,17 @@ def test_an_execution_is_archived_and_brought_back(shell: Shell, here: str) -> N
 def test_executions_are_ended_by_name_and_finished_ones_are_said_to_be(shell: Shell, here: str) -> None:
     project = here.split()[1]
     make(shell, here, "a", "b")
+    assert "What has not ended is sorted as if" in shell.run(f"rainbowctl get execution {here} --sortBy duration").err
     dry = shell.run(f"rainbowctl delete execution a b {here} --dryRun")
     assert dry.err.count("would be ended") == 2
     done = shell.run(f"rainbowctl delete execution a {here} --cause 'wrong inputs'")
     assert (done.status, done.err) == (0, f"Ended execution {project}/development/a: it is ABORTED.\n")
     execution = shell.rest("GET", f"executions/{project}/development/a")
     assert execution["closure"]["abort_metadata"]["cause"] == "wrong inputs"
+    for choice in ("--cause cancelled", "--filter.fieldSelector abort_principal!=nobody,phase=ABORTED"):
+        header, row = shell.ok(f"rainbowctl get execution {here} {choice}").splitlines()
+        assert re.search(r"  ABORTED BY +ABORT REQUESTED +ABORT CAUSE$", header.rstrip())
+        assert re.search(r"  anonymous \(says [^)]+\) +[\w ]+ ago +wrong inputs$", row.rstrip())
     header, row = shell.ok(f"rainbowctl get execution {here} --cause cancelled -o wide").splitlines()
     requested_at = execution["closure"]["abort_metadata"]["requested_at"]
     shown = row[header.index("ABORT REQUESTED") :].split("  ")[0]

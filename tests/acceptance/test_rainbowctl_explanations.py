@@ -75,6 +75,7 @@ def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(sh
     assert [word for word in sections if word in order] == order
     tables = re.findall(r"\n\n(?:As (?:of decision|the fleet is now)[^\n]+\n)?((?:[A-Z]+ )*[A-Z]+) {2}", plain)
     assert tables == ["RUNG", "CLUSTER", "NOT A CANDIDATE", "JOB GETS", "SETTING"]
+    assert "\nworkflow-execution-config" in plain
     status, [attempt] = answer["status"], answer["attempts"]
     assert re.fullmatch(
         r"QUEUED: in back-off after exit 3 \(attempt 1 of 3\), next attempt in [\w ]+\.", status["message"]
@@ -110,7 +111,7 @@ def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(sh
     }
     assert received["environment.LEVEL"]["origin"]["project"] == "flytesnacks"
     assert re.search(r"\nenvironment.MODE +own +workflow own v1, over envs.values.MODE\n", plain)
-    assert re.search(r"\nenvs.values.MODE +settings +project .*; the job itself overrides it\n", plain)
+    assert re.search(r"\n  envs.values.MODE +settings +project .*; the job itself overrides it\n", plain)
     assert not re.search(r"\bhere\b", plain + wide)
     [listed] = shell.rest("GET", "executions/flytesnacks/development?limit=10")["executions"]
     assert listed["last_failure"] == status["last_failure"]
@@ -132,6 +133,6 @@ def test_what_a_launch_plan_gives_is_said_with_its_name_and_version(shell: Shell
     for text in (plain, wide):
         assert re.search(r"\nenvironment.A +own +workflow given v3\n", text)
         assert re.search(r"\nenvironment.B +plan +launch plan nightly v7\n", text)
-    assert re.search(r"\nenvs.values.B +plan +launch plan nightly v7\n", plain)
+    assert re.search(r"\n  envs.values.B +plan +launch plan nightly v7\n", plain)
     place = shell.ok(f"rainbowctl place other {HERE} --launchplan nightly -o json")
     assert {entry["field"]: entry.get("source") for entry in json.loads(place)["received"]} == sources

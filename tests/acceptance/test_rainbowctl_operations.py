@@ -157,7 +157,7 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
     folded = shell.ok(f"rainbowctl explain execution e {HERE}")
     assert all(len(line) <= 100 for line in folded.partition("\n\n")[0].splitlines())
-    assert "Cluster 'local' has been silent since " in folded
+    assert "Cluster 'local' has been silent for " in folded
     wide = shell.ok(f"rainbowctl explain execution e {HERE} -o wide")
     sentence, *_ = wide.partition("\nexecution flytesnacks/development/e\n")
     sentence = sentence.replace("\n", " ")
@@ -172,7 +172,7 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     done = shell.run("rainbowctl drain local --deadline 1h")
     assert re.match(
         r"Draining cluster local: 1 execution may finish there, and what is left is ended when its agent is heard "
-        r"again, in 59 min \d+ s at the earliest\.\n.*Cluster 'local' is unreachable: its agent is silent since ",
+        r"again, in 59 min \d+ s at the earliest\.\n.*Cluster 'local' is unreachable: its agent has been silent for ",
         done.err,
     )
 
@@ -187,15 +187,15 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     agent.report(later, "RUNNING", native_id="n2")
     assert "it is ABORTING until that confirms.\n" in shell.run(f"rainbowctl delete execution e {HERE}").err
     change_database(tmp_path, "UPDATE cluster_states SET health = 'unreachable'")
-    unconfirmed = "Nobody has confirmed that its job has ended. Cluster 'local' has been silent since "
+    unconfirmed = "Nobody has confirmed that its job has ended. Cluster 'local' has been silent "
     told = " is ABORTING: its agent is silent, and will be told to end it when it is heard again. "
     assert f"{told}{unconfirmed}" in shell.run(f"rainbowctl delete execution later {HERE}").err
     assert (
-        f"is ABORTING already: nothing was done. {unconfirmed}"
+        f"is ABORTING already: nothing was done. {unconfirmed}for "
         in shell.run(f"rainbowctl delete execution e {HERE}").err
     )
     [answer] = json.loads(shell.ok(f"rainbowctl delete execution e {HERE} -o json"))
-    assert answer["message"].startswith(unconfirmed)
+    assert answer["message"].startswith(f"{unconfirmed}since ")
     dry = shell.run(f"rainbowctl delete execution e {HERE} --dryRun -o json")
     [answer] = json.loads(dry.out)
     assert shell.rest("DELETE", "executions/flytesnacks/development/e?dry_run=true") == answer
@@ -204,7 +204,7 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     assert remedy in answer["message"]
     dry = shell.run(f"rainbowctl delete execution e {HERE} --dryRun")
     assert f"it is being ended already. {unconfirmed}" in dry.err
-    assert f" ago. Wait, or give it up: {remedy}" in dry.err
+    assert f" s. Wait, or give it up: {remedy}" in dry.err
     message = shell.ok(f"rainbowctl get execution {HERE} -o wide")
     assert message.count(unconfirmed) == 2  # once for each of the two
     assert f". {unconfirmed}" in message
@@ -241,7 +241,7 @@ def test_a_cluster_is_shown_with_the_same_facts_as_text_as_json_and_by_rest(shel
     }
     assert shown["state"] == stored["state"] == "unreachable"
     assert shown["heard from"] == seconds["last_sync_at"]
-    assert shown["silent since"] == seconds["unreachable_since"]
+    assert shown["silent"] == f"since {seconds['unreachable_since']}"
     assert shown["agent"] == f"version {stored['agent_version']}, since {seconds['agent_since']}"
     assert (shown["runs"], shown["waits"]) == ("1, leases 1", "1")
     assert (stored["running"], stored["leases"], stored["waiting"]) == (1, 1, 1)
@@ -278,7 +278,7 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
     text = shell.ok(f"rainbowctl get pool both --shares --since 36500d --until {until}")
     assert text.startswith("Pool 'both' (weighted) placed 6 executions; ")
     assert "placed    6\n" in text
-    _, table, why = text.split("\n\n")
+    opening, table = text.split("\n\n")
     header, *rows = cells(table)
     assert header == [
         *("CLUSTER", "WEIGHT", "PROMISED", "PLACED", "EXPECTED", "SHARE", "BY STRATEGY", "INSTEAD OF"),
@@ -295,9 +295,10 @@ def test_shares_of_a_pool_are_the_same_as_text_as_json_and_by_rest(shell: Shell)
             "named: 1",
         ],
     ]
-    assert [line.partition(":")[0] for line in why.splitlines()[:2]] == ["east", "local"]
+    opened = " ".join(opening.split())
+    assert ("; east got 0: " in opened, "; local got 6: " in opened) == (True, True)
     by = rf"\(event {cordon['event']}, anonymous[^,]*, \d+ m?s ago\)"
-    assert re.search(rf"{instead['count']} of them went elsewhere since it was cordoned {by}", " ".join(why.split()))
+    assert re.search(rf"{instead['count']} of them went elsewhere since it was cordoned {by}", opened)
     shell.ok("rainbowctl update pool both --addMember new --removeMember east -m 'east is sold'", LOGNAME="ana")
     changed = json.loads(shell.ok("rainbowctl get pool both --shares -o json"))
     assert [(cluster["cluster"], "joined" in cluster, "left" in cluster) for cluster in changed["clusters"]] == [

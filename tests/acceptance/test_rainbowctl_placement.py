@@ -95,7 +95,7 @@ def test_a_cluster_that_drops_out_is_explained_and_so_are_earlier_decisions(shel
     assert "CORDONED" not in header
     assert row[header.index("STATE")] == "cordoned"
     by = rf"event [0-9]+, anonymous \(says otto\), {AGE}"
-    assert re.fullmatch(rf"is cordoned \(new disks\), {by}", " ".join([row[-1], *(line[-1] for line in folded)]))
+    assert re.fullmatch(rf"is cordoned, {by}, 'new disks'", " ".join([row[-1], *(line[-1] for line in folded)]))
     first = json.loads(shell.ok(f"rainbowctl explain execution moved {here} --decision 1 -o json"))
     assert first["cluster"] == "lonely"
     assert "decisions; give 1 to" in shell.refused(2, f"rainbowctl explain execution moved {here} --decision 99")
@@ -194,9 +194,10 @@ def test_a_simulation_shows_what_would_have_gone_elsewhere(shell: Shell, project
     assert ["north", "2", "0", "-2"] in [line.split() for line in sums.splitlines()]
     assert ["east", "1", "3", "+2"] in [line.split() for line in sums.splitlines()]
     assert summary.startswith("Compared 3 executions since ")
-    compared, assumed = summary.splitlines()
+    compared, assumed, meaning = summary.splitlines()
+    assert meaning.startswith("BEFORE is what would be decided today without the documents, AFTER with them; ")
     assert compared.endswith(f" of project {project}, domain development: 2 would go elsewhere.")
-    assert assumed.startswith("Assumed the fleet of generation ")
+    assert assumed.startswith("Assumed the fleet as it is now (revision ")
     answer = json.loads(shell.ok(f"{simulate} -o json"))
     assert (answer["compared"], answer["moved"]) == (3, 2)
     assert shell.rest("GET", f"executions/{project}/development/a")["cluster"] == "north"

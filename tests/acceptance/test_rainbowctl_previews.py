@@ -239,10 +239,13 @@ def test_simulate_says_which_fleet_it_assumed(shell: Shell) -> None:
     wait_until(lambda: all("cluster" in execution for execution in shell.rest("GET", listed)["executions"]))
     before = state(shell)
     text = shell.ok(simulate, stdin=document)
-    assert "Assumed the fleet of generation " in text
+    assert "Assumed the fleet as it is now (revision " in text
     assert "off: none." in text
     recorded = shell.ok(f"{simulate} --fleet recorded", stdin=document)
-    assert "Assumed the states of clusters that each decision recorded, and otherwise the fleet of " in recorded
+    assert (
+        "Assumed the states of clusters that each decision recorded, and otherwise the fleet as it is now (revision "
+        in recorded
+    )
     changes = [{"pool_definition": {"name": "first", "strategy": "spill", "members": [{"id": "north", "weight": 1}]}}]
     for fleet in ("current", "recorded"):
         posted = shell.rest("POST", "simulations", {"changes": changes, "since": "24h", "fleet": fleet})

@@ -31,6 +31,19 @@ def new_shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
     return Shell(admin, tmp_path)
 
 
+def test_a_mistyped_workflow_is_noted_with_the_closest_known_one(new_shell: Shell) -> None:
+    new_shell.project("typed")
+    update = "rainbowctl update execution-cluster-label -p typed -d staging --set value=mycluster"
+    new_shell.ok(f"{update} fitted")
+    answer = new_shell.run("rainbowctl explain execution-cluster-label -p typed -d staging fited")
+    assert answer.status == 0
+    assert "No workflow 'fited' is registered, and nothing is set for one. Did you mean 'fitted'?" in answer.err
+    document = json.loads(new_shell.ok("rainbowctl explain execution-cluster-label -p typed -d staging fited -o json"))
+    assert document["unknown_names"][0]["closest"] == ["fitted"]
+    future = new_shell.refused(2, "rainbowctl explain all -p typed -d staging --at 9000-01-01")
+    assert future == "error: --at 9000-01-01 lies in the future: give a time until now, or leave it out.\n"
+
+
 def test_all_rows_are_listed_across_pages_and_names_lead_back_to_them(shell: Shell) -> None:
     shell.project("many")
     names = [f"wf{number:04}" for number in range(ROWS)]

@@ -233,6 +233,12 @@ def test_a_revision_is_undone_and_that_undone_again(api: FlaskClient) -> None:
     assert bare(rows(api)) == bare(after)
 
 
+@pytest.mark.parametrize(("number", "reason"), [(0, "Must be 1 or more."), (2**63, "Is too large.")])
+def test_a_number_that_no_revision_has_is_refused_in_plain_words(api: FlaskClient, number: int, reason: str) -> None:
+    answer = api.post(f"{API}/rollbacks", json={"revision": number})
+    assert (answer.status_code, answer.get_json()["details"]) == (400, [{"field": "revision", "reason": reason}])
+
+
 def test_a_revision_whose_rows_have_moved_on_is_not_undone(api: FlaskClient) -> None:
     change(api, label("a", domain="staging"))
     change(api, label("b", domain="staging"))

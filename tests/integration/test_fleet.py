@@ -318,6 +318,11 @@ def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskCl
     assert (ready["takes_work"], ready["free"], ready["reported_free"]) == (True, {"cpu": "3"}, {"cpu": "3"})
     assert ready["summary"] == "Cluster 'fir' takes work; free are 3 of 4 cpu."
     assert get(api, "pools/one")["summary"].endswith("its one member takes work; free are 3 of 4 cpu.")
+    report(api, "fir", free={"cpu": "0"})
+    created(api, "waits", **pool("one"))
+    full = get(api, "clusters/fir")
+    assert (full["summary"], full["waiting"]) == ("Cluster 'fir' is full (4 of 4 cpu taken), 1 waits.", 1)
+    report(api, "fir", free={"cpu": "3"})
     switch(api, "fir", "drain", reason="new disks", claimed_by="otto")
     draining = get(api, "clusters/fir")
     assert (draining["takes_none_because"], draining["free"]) == (["draining"], {"cpu": "0"})
@@ -327,7 +332,14 @@ def test_a_cluster_that_takes_no_work_has_nothing_free_and_says_why(api: FlaskCl
     assert draining["summary"].endswith(" ago, 'new disks').")
     [listed] = [cluster for cluster in get(api, "clusters")["clusters"] if cluster["name"] == "fir"]
     assert listed["summary"][:60] == draining["summary"][:60]
-    assert "fir (draining) does not" in get(api, "pools/one")["summary"]
+    one = get(api, "pools/one")
+    event = one["switched_off"]["fir"]["draining"]
+    assert (event["claimed_by"], event["message"]) == ("otto", "new disks")
+    assert (
+        f"no member takes work now, so that what is placed by it waits: fir (draining: event {event['event']}, "
+        in (one["summary"])
+    )
+    assert one["summary"].endswith("'new disks') does not.")
     metrics = api.get("/metrics").get_data(as_text=True)
     assert 'rainbow_cluster_free{cluster="fir",resource="cpu"} 0.0' in metrics
 

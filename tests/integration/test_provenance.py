@@ -26,6 +26,7 @@ from tests.support.placing import (
     ok,
     put_pool,
     refused,
+    register_workflow,
     report,
     switch,
 )
@@ -315,16 +316,50 @@ def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided
         [candidate] = answer["candidates"]
         [failed] = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]
         event = failed["provenance"]
-        assert candidate["why_not"].startswith(f"{failed['reason']}, event {event['event']}, anonymous (says ")
+        assert candidate["why_not"].startswith(f"is cordoned, event {event['event']}, anonymous (says ")
+        assert candidate["why_not"].endswith(f", '{event['message']}'")
         return event["event"], event["claimed_by"], failed["reason"]
 
     first = (cordons[1]["number"], "otto", "is cordoned (new disks)")
     earlier = explanation(api, "waits", "?decision=1")
     assert verdict(earlier) == first
-    assert earlier["candidates"][0]["why_not"].endswith(", 0 s ago")  # counted from the decision
+    assert earlier["candidates"][0]["why_not"].endswith(", 0 s ago, 'new disks'")  # counted from the decision
     body = asked("next", cluster_assignment={"cluster_pool_name": "gpu"})
     placed = ok(api.post(f"{API}/placements", json=body))
     assert verdict(placed) == (cordons[0]["number"], "ana", "is cordoned (old disks)")
+
+
+def test_a_pool_that_no_cluster_serves_says_who_switched_them_off(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["local"])
+    put(api, f"domain_attributes/{DOMAIN}", "cluster_assignment", {"cluster_pool_name": "gpu"})
+    switch(api, "local", "drain", reason="fans", claimed_by="cleo")
+    event = get(api, "clusters/local/events")["events"][0]["number"]
+    answer = get(api, f"{EFFECTIVE}&resource_type=CLUSTER_ASSIGNMENT&provenance=true")
+    consequence = answer["consequences"]["CLUSTER_ASSIGNMENT"]
+    assert consequence["outcome"] == "waits"
+    start = "Executions that follow it wait. No cluster of pool 'gpu' is able: 'local' is draining, "
+    assert consequence["message"].startswith(f"{start}event {event}, anonymous (says cleo), ")
+    assert consequence["message"].endswith(" ago, 'fans'.")
+
+
+def test_a_workflow_that_nothing_is_known_of_is_noted_with_the_closest_name(api: FlaskClient) -> None:
+    put(api, f"workflow_attributes/{PROJECT}/{DOMAIN}/fit", "execution_cluster_label", {"value": "gpu"})
+    ok(register_workflow(api, "train"))
+
+    def unknown(scope: str) -> Any:
+        return get(api, f"{EFFECTIVE}&{scope}&provenance=true").get("unknown_names")
+
+    assert unknown("workflow=fti") == [
+        {
+            "field": "workflow",
+            "value": "fti",
+            "message": "No workflow 'fti' is registered, and nothing is set for one. Did you mean 'fit'?",
+            "closest": ["fit"],
+        }
+    ]
+    assert unknown("workflow=trian")[0]["closest"] == ["train"]
+    assert unknown("workflow=fit&launch_plan=nightly")[0]["field"] == "launch_plan"
+    assert (unknown("workflow=fit"), unknown("workflow=train"), unknown("at=1&workflow=fti")) == (None, None, None)
 
 
 def test_a_refusal_names_the_revision_of_the_setting_that_refuses(api: FlaskClient) -> None:

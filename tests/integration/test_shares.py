@@ -63,9 +63,10 @@ def test_a_weighted_pool_says_which_cluster_was_passed_over_and_why(api: FlaskCl
     east = by_cluster(answer)["east"]
     assert east["drawn"] == east["placed"] + instead["count"]
     assert east["expected"]["low"] <= east["drawn"] <= east["expected"]["high"]
-    assert f"{instead['count']} of them went elsewhere since it was cordoned" in east["why"]
-    assert f"{instead['count']} came since east was cordoned" in west["why"]
+    assert f"{instead['count']} of them went elsewhere since it was drained" in east["why"]
+    assert f"{instead['count']} came since east was drained" in west["why"]
     assert "east got" in answer["summary"]
+    assert get(api, "pools/west/shares")["summary"].startswith("Pool 'west' (weighted) placed 1 execution, and each")
     assert answer["not_counted"] == []
 
 

@@ -175,12 +175,12 @@ def test_what_keeps_it_from_being_taken_is_named(agent: PlayedAgent, context: Co
     assert ": birch is full (2 of 2 executions taken); cluster" in message(agent, "waits")
     switch(agent.client, agent.cluster, "cordon", reason="repair", claimed_by="otto")
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
-    cordoned = f"birch is cordoned (repair), event {event}, anonymous (says otto), 0 s ago"
+    cordoned = f"birch is cordoned, event {event}, anonymous (says otto), 0 s ago, 'repair'"
     assert f": {cordoned}; cluster" in message(agent, "waits")
     assert status(agent, "waits")["next"] == "It is decided again any moment now."
     decide_waiting(context)
-    by = f"event {event}, anonymous (says otto), 0 s ago"
-    assert message(agent, "waits") == f"QUEUED for 0 s: Cluster 'birch' is cordoned (repair), {by}."
+    by = f"event {event}, anonymous (says otto), 0 s ago, 'repair'"
+    assert message(agent, "waits") == f"QUEUED for 0 s: Cluster 'birch' is cordoned, {by}."
     assert next_step(agent, "waits") == (
         "It is decided again when 'birch' is uncordoned, or the fleet changes otherwise."
     )
@@ -268,7 +268,7 @@ def test_a_run_whose_clusters_are_unable_for_several_reasons_says_who_is_behind_
     assert closure["reason"]["code"] == "CLUSTERS_UNABLE"
     assert message(agent, "unplaced") == (
         "QUEUED for 0 s: No cluster of pool 'mixed-p' is able: 'birch' is full (1 of 1 executions taken); "
-        f"'oak-p' is cordoned (new disks), event {events[cordoned]}, anonymous (says otto), 0 s ago; "
+        f"'oak-p' is cordoned, event {events[cordoned]}, anonymous (says otto), 0 s ago, 'new disks'; "
         f"'elm-p' is disabled, event {events[off]}, anonymous (says ana), 0 s ago."
     )
     read = get(agent.client, f"executions/{agent.project}/{DOMAIN}/unplaced?with_status=true")
@@ -389,7 +389,9 @@ def test_a_silent_cluster_is_what_the_sentence_is_about(agent: PlayedAgent, cont
     text = message(agent, "alone")
     assert text.startswith("RUNNING on birch for 20 s: Cluster 'birch' has been silent since ")
     current = status(agent, "alone")
-    assert re.fullmatch(r"It is judged at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"])
+    assert re.fullmatch(
+        r"Whether it is lost is decided at 2[0-9T:-]+Z if the agent that has it stays away\.", current["next"]
+    )
     assert current["next_at"] == explanation(agent.client, "alone", project=agent.project)["silence"]["next_at"]
 
 
@@ -403,8 +405,8 @@ def test_back_off_says_that_no_cluster_would_take_the_next_attempt(agent: Played
     switch(agent.client, agent.cluster, "drain", reason="new disks", claimed_by="otto", deadline="60s")
     event = get(agent.client, f"clusters/{agent.cluster}/events")["events"][0]["number"]
     nowhere = (
-        "next attempt in 1 h. No cluster of pool 'std-p' would take the next attempt: 'birch' is draining (new disks), "
-        f"event {event}, anonymous (says otto), 0 s ago."
+        "next attempt in 1 h. No cluster of pool 'std-p' would take the next attempt: 'birch' is draining, "
+        f"event {event}, anonymous (says otto), 0 s ago, 'new disks'."
     )
     assert message(agent, "again").endswith(nowhere)
     decide_waiting(context)
@@ -457,7 +459,7 @@ def test_at_a_silent_cluster_a_drain_that_is_over_first_is_what_comes_next(
     end_drained(context)
     standing = status(agent, "runs")
     assert standing["message"].startswith(f"ABORTING on {agent.cluster} for ")
-    assert standing["next"].startswith("It is judged at ")
+    assert standing["next"].startswith("Whether it is lost is decided at ")
     clock.advance(200)
     judge_health(context)
     evict_from_lost(context, 100)

@@ -48,6 +48,7 @@ class Consequence:
     rung: Rung | None = None
     refusal: Refused | None = None
     message: str = ""  #: why executions wait
+    route: Route | None = None  #: where they would go
 
 
 def consequence_of(
@@ -107,10 +108,10 @@ def _of_place(route: Route, fleet: Fleet) -> Consequence | None:
     # A job that asks for nothing: whether a cluster is large enough is each job's own matter.
     evaluation = evaluate(route, fleet, Workload(key=""), {})
     check_feasible(evaluation)
-    return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message)
+    return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message, route=route)
 
 
-class Obstacles:
+class PlacementObstacles:
     """Finds what keeps new executions, which ask for nothing themselves, from being placed on a fleet.
 
     Every cluster of a route is looked at once, at however many scopes it is taken.

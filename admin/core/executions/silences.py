@@ -93,7 +93,7 @@ class Silence:
         if drain is not None:
             then = "another attempt follows after that" if self.is_retried else "it ends ABORTED after that"
             return f"It is ABORTING when {drain.describe_end(now)}; {then}, unless it has succeeded."
-        return f"It is judged {show_due(self.next_at, now)} if the agent that has it stays away."
+        return f"Whether it is lost is decided {show_due(self.next_at, now)} if the agent that has it stays away."
 
     def _redecided(self, now: datetime) -> str:
         """When it is decided again, which had not started.

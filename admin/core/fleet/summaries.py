@@ -41,24 +41,27 @@ def describe_cluster(
     provenance: Mapping[str, Provenance],
     now: datetime,
     *,
+    waiting: int = 0,
     is_unused: bool = False,
 ) -> str:
-    """Whether a cluster takes work; if so what is free, else why not, since when and by whom.
+    """Whether a cluster takes work; if so what is free and how many wait, else why not, since when and by whom.
 
     One that `is_unused` is in no pool or label, and has no execution.
     """
     # A setting may name it all the same.
     unused = " Nothing runs or waits there, and no pool or label has it." if is_unused else ""
-    return f"{_describe_state(cluster, free, provenance, now)}{unused}"
+    return f"{_describe_state(cluster, free, provenance, now, waiting)}{unused}"
 
 
-def _describe_state(cluster: Cluster, free: Amounts | None, provenance: Mapping[str, Provenance], now: datetime) -> str:
+def _describe_state(
+    cluster: Cluster, free: Amounts | None, provenance: Mapping[str, Provenance], now: datetime, waiting: int
+) -> str:
     name = f"Cluster '{cluster.name}'"
     words = off_because(cluster)
     deleted_by = provenance.get("deleted")
     deleted = f" It was deleted by {deleted_by.describe(now)}; pools or labels still name it." if deleted_by else ""
     if not words:
-        return f"{name} takes work{describe_free(cluster.capacity, free)}.{deleted}"
+        return f"{name} {_describe_room(cluster.capacity, free, waiting)}.{deleted}"
     if words == ["expected"]:
         return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run.{deleted}"
     if "draining" in words and provenance.get("cordoned", provenance.get("draining")) != provenance.get("draining"):
@@ -82,6 +85,20 @@ def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], n
     return f"{reason}{until}{f' ({made_by.describe(now)})' if made_by else ''}"
 
 
+def _describe_room(total: Amounts | None, free: Amounts | None, waiting: int) -> str:
+    """`is full (2 of 2 executions taken), 9 wait; free are 900m of 2 cpu`, or that it takes work."""
+    wait = f"{waiting} {'waits' if waiting == 1 else 'wait'}" if waiting else ""
+    full = [
+        f"{format_amount(name, amount)} of {format_amount(name, amount)} {name}"
+        for name, amount in (total or {}).items()
+        if name != "nodes" and amount > 0 and free is not None and free.get(name) == 0
+    ]
+    if not full:
+        return f"takes work{describe_free(total, free)}{f'; {wait}' if wait else ''}"
+    left = {name: amount for name, amount in (free or {}).items() if amount > 0 or name == "nodes"}
+    return f"is full ({', '.join(full)} taken){f', {wait}' if wait else ''}{describe_free(total, left)}"
+
+
 def describe_free(total: Amounts | None, free: Amounts | None) -> str:
     """What is free of what there is: `; free are 3 of 4 cpu`. Nodes are shared, so idle nodes are counted apart."""
     if free is None:
@@ -98,8 +115,18 @@ def _free(name: str, amount: int, total: Amounts | None) -> str:
     return f"{format_amount(name, amount)}{of} {name}"
 
 
-def describe_group(group: Group, clusters: Mapping[str, Cluster], total: Amounts, free: Amounts) -> str:
-    """Which members of a pool or label take work, what is free there, and why the others do not."""
+def describe_group(
+    group: Group,
+    clusters: Mapping[str, Cluster],
+    total: Amounts,
+    free: Amounts,
+    provenance: Mapping[str, Mapping[str, Provenance]],
+    now: datetime,
+) -> str:
+    """Which members of a pool or label take work, what is free there, and why the others do not, and by whom.
+
+    `provenance` has by cluster what set its states.
+    """
     kind = group.definition.kind
     strategy = f" ({group.strategy})" if kind is FleetKind.POOL else ""
     off = {
@@ -107,23 +134,34 @@ def describe_group(group: Group, clusters: Mapping[str, Cluster], total: Amounts
         for name, weight in group.members
         if not weight > 0 or off_because(clusters[name])
     }
+    made_by = {name: provenance.get(name, {}) for name in off}
     number, able = len(group.members), len(group.members) - len(off)
     start = f"{kind.noun.capitalize()} '{group.name}'{strategy}:"
     members = "its one member" if number == 1 else f"{able or 'none'} of {number} members"
     if not off:
         members = members if number == 1 else f"all {number} members"
         return f"{start} {members} {'takes' if number == 1 else 'take'} work{describe_free(total, free)}."
-    not_able = "; ".join(_not_able(off))
+    not_able = "; ".join(_not_able(off, made_by, now))
     if not able:
         return f"{start} no member takes work now, so that what is placed by it waits: {not_able}."
     return f"{start} {members} {'takes' if able == 1 else 'take'} work{describe_free(total, free)}; {not_able}."
 
 
-def _not_able(off: Mapping[str, list[str]]) -> Iterator[str]:
+def _not_able(
+    off: Mapping[str, list[str]], made_by: Mapping[str, Mapping[str, Provenance]], now: datetime
+) -> Iterator[str]:
     """The members that take no work and why, then those that get what no member that was seen could run."""
     expected = [name for name, words in off.items() if words == ["expected"]]
-    named = [f"{name} ({', '.join(words)})" for name, words in off.items() if name not in expected]
+    named = [
+        f"{name} ({'; '.join(_word(word, made_by[name].get(word), now) for word in words)})"
+        for name, words in off.items()
+        if name not in expected
+    ]
     if named:
         yield f"{list_first(named, _MOST_NAMED)} {'does' if len(named) == 1 else 'do'} not"
     if expected:
         yield f"{list_first(expected, _MOST_NAMED)} (expected: no agent has been seen)"
+
+
+def _word(word: str, made_by: Provenance | None, now: datetime) -> str:
+    return word if made_by is None else f"{word}: {made_by.describe(now)}"

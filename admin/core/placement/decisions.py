@@ -433,12 +433,11 @@ def _why_not(
 
 
 def describe_drop(reason: str, event: Provenance | None, now: datetime) -> str:
-    """Why a filter drops a cluster, and the event by which that is so: `is disabled, event 7, ana, 3 d 4 h ago`."""
+    """Why a filter drops a cluster, and the event by which that is so: `is cordoned, event 7, ana, 3 d ago, 'x'`."""
     if event is None:
         return reason
-    if event.message and event.message in reason:
-        event = replace(event, message=None)
-    return f"{reason}, {event.describe(now)}"
+    # The message of the event says it already.
+    return f"{reason.removesuffix(f' ({event.message})')}, {event.describe(now)}"
 
 
 def _shown(number: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -168,11 +168,13 @@ def explain_share(
     lost: Mapping[PassedOver, int],
     gained: Mapping[PassedOver, int],
     switched_by: Mapping[PassedOver, Sequence[Provenance]],
+    drained: Collection[PassedOver] = (),
 ) -> str:
     """Why a cluster got so many executions: by chance, or because it or others were passed over.
 
     `drawn` are those that would have come with all clusters able, and `lost` those of them that went past it; both are
-    known only of strategies that promise a share. `switched_by` are the events by which clusters were switched off.
+    known only of strategies that promise a share. `switched_by` are the events by which clusters were switched off,
+    and `drained` those that were cordoned by drains alone.
     """
     parts = []
     if drawn is not None and expected is not None:
@@ -181,17 +183,21 @@ def explain_share(
         else:
             parts.append(f"drew {drawn}, where {expected} were expected: more than chance explains")
     parts += [
-        f"{count} of them went elsewhere since it was {other.reason}{_by(other, switched_by)}"
+        f"{count} of them went elsewhere since it was {_off(other, drained)}{_by(other, switched_by)}"
         for other, count in lost.items()
     ]
     by_cluster = sorted(gained.items(), key=lambda pair: (-pair[1], pair[0]))
     parts += [
-        f"{count} came since {other.cluster} was {other.reason}{_by(other, switched_by)}"
+        f"{count} came since {other.cluster} was {_off(other, drained)}{_by(other, switched_by)}"
         for other, count in by_cluster[:_MOST_NAMED]
     ]
     if len(by_cluster) > _MOST_NAMED:
         parts.append(f"{sum(count for _, count in by_cluster[_MOST_NAMED:])} came for others")
     return "; ".join(parts) or (f"{placed} by the strategy alone" if placed else "nothing came there")
+
+
+def _off(other: PassedOver, drained: Collection[PassedOver]) -> str:
+    return "drained" if other in drained else other.reason
 
 
 def _by(other: PassedOver, switched_by: Mapping[PassedOver, Sequence[Provenance]]) -> str:

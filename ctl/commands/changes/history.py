@@ -299,6 +299,9 @@ def _show_one(session: Session, revision: Document) -> None:
     if printer.machine_output([f"revision/{revision['number']}"], revision):
         return
     changes = [RowChange.from_document(change) for change in revision["changes"]]
+    made_by = {**revision, "revision": revision["number"], "at": _time(revision)}
+    changed = f"{count(len(changes), 'row')} {'was' if len(changes) == 1 else 'were'} changed"
+    printer.sentence(f"{changed} by {describe_provenance(printer, made_by)}.")
     printer.line(f"revision {revision['number']}")
     printer.line(f"when  {printer.when(_time(revision))}")
     printer.line(f"who   {show_author(revision)}")

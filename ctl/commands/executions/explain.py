@@ -336,9 +336,9 @@ def _drop(printer: Printer, entry: Document) -> str:
     reason, provenance = str(entry.get("reason", "")), entry.get("provenance")
     if not provenance:
         return reason
-    if provenance.get("message") and provenance["message"] in reason:
-        provenance = {**provenance, "message": None}
-    return f"{reason}, {describe_provenance(printer, provenance)}"
+    # The message of the event says it already.
+    without = reason.removesuffix(f" ({provenance.get('message')})")
+    return f"{without}, {describe_provenance(printer, provenance)}"
 
 
 def _candidate_cells(printer: Printer, candidate: Document, filters: Sequence[str], as_of: str | None) -> list[str]:
@@ -418,10 +418,12 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
     rows = []
     for value in [] if printer.is_wide else settings:
         kind = kinds_of(session, None, [value])[value["resource_type"]]
-        for path, leaf in leaf_values(kind.schema, value.get("value") or {}):
+        leaves = list(leaf_values(kind.schema, value.get("value") or {}))
+        rows += [[kind.noun, "", ""]] if leaves else []
+        for path, leaf in leaves:
             place = _place(printer, (value.get("origins") or {}).get(path, {}), explanation)
             is_overridden = path in overridden and kind.name in OVERRIDABLE_KINDS
-            rows.append([path, show(leaf), f"{place}; the job itself overrides it" if is_overridden else place])
+            rows.append([f"  {path}", show(leaf), f"{place}; the job itself overrides it" if is_overridden else place])
     if rows:
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)

@@ -228,8 +228,11 @@ def _find_executions(
 
 def _asks_for_limits(flags: Mapping[str, Any]) -> bool:
     """Whether executions are selected that a limit ended."""
-    causes = (parse_cause(word.strip(), "--cause") for word in (flags["cause"] or "").split(",") if word.strip())
-    return bool(flags["limit_scope"]) or "LIMIT" in causes
+    return bool(flags["limit_scope"]) or "LIMIT" in _causes(flags)
+
+
+def _causes(flags: Mapping[str, Any]) -> list[str]:
+    return [parse_cause(word.strip(), "--cause") for word in (flags["cause"] or "").split(",") if word.strip()]
 
 
 def _list(session: Session, flags: Mapping[str, Any]) -> None:
@@ -237,7 +240,9 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
     executions, has_more = _find_executions(session, flags, where)
     if executions and session.printer.is_table:
         session.printer.note(_opening(executions, where, flags, has_more=has_more))
-    _print(session, executions, where, with_limit_scope=_asks_for_limits(flags))
+    _print(session, executions, where, flags)
+    if session.printer.is_table:
+        _note_more(session, executions, flags)
     if has_more:
         session.printer.note(more_note(flags["page"] or 1, flags["limit"] or PAGE))
     elif not executions:
@@ -271,14 +276,41 @@ def _explain_absence(session: Session, flags: Mapping[str, Any], where: Mapping[
             session.printer.note(str(name["message"]))
 
 
+def _note_more(session: Session, executions: Sequence[Execution], flags: Mapping[str, Any]) -> None:
+    """What a list cannot tell, and the command that does."""
+    if executions and "decisions" in _selected_by(flags):
+        session.printer.note("`rainbowctl explain execution NAME` says from where to where each went, and why.")
+    if flags["sort_by"] == "duration" and not all(execution.is_finished for execution in executions):
+        session.printer.note(
+            "What has not ended is sorted as if it had taken no time; `--filter.sortBy started_at --filter.asc` shows "
+            "first what has run longest."
+        )
+
+
+def _selected_by(flags: Mapping[str, Any]) -> list[str]:
+    """The fields that the selector names; the cause of what was cancelled counts as who did it."""
+    selector = flags["selector"]
+    terms = parse_selector(selector, "--filter.fieldSelector", now=datetime.now(UTC)) if selector else []
+    causes = [value for term in terms if term.field == "cause" for value in term.values]
+    is_cancelled = "CANCELLED" in (*causes, *_causes(flags))
+    return [*(term.field for term in terms), *(["abort_principal"] if is_cancelled else [])]
+
+
 def _print(
-    session: Session, executions: Sequence[Execution], where: Mapping[str, str], *, with_limit_scope: bool
+    session: Session, executions: Sequence[Execution], where: Mapping[str, str], flags: Mapping[str, Any]
 ) -> None:
     names = (execution.id.resource for execution in executions)
     is_done = session.printer.machine_output(names, [execution.document for execution in executions])
     if executions and not is_done:
         with_place = len(where) < 2
-        show_executions(session, executions, with_place=with_place, with_origin=True, with_limit_scope=with_limit_scope)
+        show_executions(
+            session,
+            executions,
+            with_place=with_place,
+            with_origin=True,
+            with_limit_scope=_asks_for_limits(flags),
+            selected_by=_selected_by(flags),
+        )
 
 
 def _count(session: Session, flags: Mapping[str, Any]) -> None:
@@ -296,8 +328,7 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
     """Print the list, and then each execution that is new or has changed."""
     where = selected_scope(session, flags)
     seen = {execution.id: execution for execution in _find_executions(session, flags, where)[0]}
-    with_limit_scope = _asks_for_limits(flags)
-    _print(session, list(seen.values()), where, with_limit_scope=with_limit_scope)
+    _print(session, list(seen.values()), where, flags)
     has_headers, backoff = bool(seen), Backoff(session)
     while True:
         sys.stdout.flush()
@@ -316,7 +347,8 @@ def _watch(session: Session, flags: Mapping[str, Any]) -> None:
                     [execution],
                     with_place=len(where) < 2,
                     with_origin=True,
-                    with_limit_scope=with_limit_scope,
+                    with_limit_scope=_asks_for_limits(flags),
+                    selected_by=_selected_by(flags),
                     has_headers=not has_headers,
                 )
             has_headers = True

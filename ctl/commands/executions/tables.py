@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 
@@ -147,6 +147,26 @@ _ORIGIN: Columns = {"ORIGIN": _origin}
 _LIMIT_SCOPE: Columns = {"LIMIT SCOPE": _field("limit_scope")}
 
 
+def _abort_cause(execution: Execution) -> str | None:
+    abort = (execution.document.get("closure") or {}).get("abort_metadata") or {}
+    return abort.get("cause")
+
+
+_ABORT: Columns = {
+    "ABORTED BY": _aborted_by,
+    "ABORT REQUESTED": Time(_abort_requested_at),
+    "ABORT CAUSE": Sentence(_abort_cause),
+}
+#: The columns that a list has if it is selected by these fields, since each answers more than the field asks.
+_SELECTED: Mapping[str, Columns] = {
+    "silent": {"SILENCE": Sentence(_field("silence"))},
+    "abort_principal": _ABORT,
+    "unconfirmed": _ABORT,
+    "decisions": {"DECISIONS": _field("decisions"), "MESSAGE": Sentence(attrgetter("message"))},
+    "decided_at": {"DECISIONS": _field("decisions"), "MESSAGE": Sentence(attrgetter("message"))},
+}
+
+
 def _event_message(event: Document) -> str | None:
     return event.get("message") or (event.get("reason") or {}).get("message")
 
@@ -178,13 +198,19 @@ def show_executions(
     with_place: bool,
     with_origin: bool = False,
     with_limit_scope: bool = False,
+    selected_by: Collection[str] = (),
     has_headers: bool = True,
     is_folded: bool = False,
 ) -> None:
-    """A table of executions; `with_place` where they may be of several projects and domains."""
+    """A table of executions; `with_place` where they may be of several projects and domains.
+
+    `selected_by` are the fields by which they were selected.
+    """
     printer = session.printer if has_headers else session.printer.without_headers()
     printer = printer.folded() if is_folded else printer
     columns = {**(_PLACE if with_place else {}), **_COLUMNS, **(_LIMIT_SCOPE if with_limit_scope else {})}
+    for field in selected_by:
+        columns |= _SELECTED.get(field, {})
     wide = {**(_ORIGIN if with_origin else {}), **(_LIMIT_SCOPE if with_origin else {}), **_WIDE}
     printer.rows(executions, columns, wide)
 

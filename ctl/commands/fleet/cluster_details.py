@@ -60,12 +60,19 @@ def _phase(execution: Document) -> str:
     return f"{execution['phase']} ({back_off})" if back_off else str(execution["phase"])
 
 
+def _silence(printer: Printer, since: str | None) -> str:
+    """`for 54 s`; in wide output since when."""
+    if not since:
+        return ""
+    return f"since {printer.when(since)}" if printer.is_wide else f"for {printer.when(since).removesuffix(' ago')}"
+
+
 def _lines(
     printer: Printer, cluster: Document, state: str, switched_by: str, defined_by: str
 ) -> Iterator[tuple[str, str]]:
     when = printer.when
     yield "state", state
-    yield "silent since", when(cluster.get("unreachable_since"))
+    yield "silent", _silence(printer, cluster.get("unreachable_since"))
     yield "", str(cluster.get("unreachable_reason") or "")
     yield "heard from", when(cluster.get("last_sync_at")) or "never"
     if cluster.get("agent"):

@@ -155,7 +155,7 @@ def summary(clusters: Sequence[Document]) -> str:
         if cluster["name"] not in expected
     ]
     able = len(clusters) - len(off)
-    parts = [f"{able} of {count(len(clusters), 'cluster')} {'takes' if able == 1 else 'take'} work"]
+    parts = [f"{able} of {count(len(clusters), 'cluster')} {'takes' if 1 in (able, len(clusters)) else 'take'} work"]
     parts += [f"{_first(named)} {'does' if len(named) == 1 else 'do'} not"] if named else []
     parts += [f"{_first(expected)} (expected: no agent has been seen)"] if expected else []
     return f"{'; '.join(parts)}."

@@ -36,9 +36,11 @@ def show_shares(session: Session, name: str, since: str | None, until: str | Non
         printer.line(f"          since {printer.when(shares['examined_since'])}")
     printer.line()
     printer.rows(shares["clusters"], _COLUMNS)
-    if any(cluster.get("why") for cluster in shares["clusters"]):
+    # The first sentence has said it of some already.
+    told = [cluster for cluster in shares["clusters"] if f": {cluster.get('why')}" not in str(shares.get("summary"))]
+    if any(cluster.get("why") for cluster in told):
         printer.line()
-        for cluster in shares["clusters"]:
+        for cluster in told:
             printer.sentence(f"{cluster['cluster']}: {cluster.get('why')}.", indent="  ")
     for sentence in shares.get("not_counted") or []:
         printer.sentence(sentence)

@@ -27,10 +27,15 @@ _HELP = f"""Show which past executions would have gone elsewhere if documents ha
 
 Nothing is written and nothing moves. {DOCUMENTS}
 
-Says which state of the fleet it assumed, and which clusters got no work then. With --fleet recorded, the clusters that
-the last decision of an execution considered are taken to be enabled, cordoned or lost as that decision found them; the
-definitions, other clusters and the load are those of now.
+BEFORE is what would be decided today without the documents, not where an execution ran, and AFTER what would be with
+them. Says which state of the fleet it assumed, and which clusters got no work then. With --fleet recorded, the
+clusters that the last decision of an execution considered are taken to be enabled, cordoned or lost as that decision
+found them; the definitions, other clusters and the load are those of now.
 """
+_COMPARED = (
+    "BEFORE is what would be decided today without the documents, AFTER with them; where executions really ran is in "
+    "`rainbowctl get execution`."
+)
 #: Clusters without work that the text names.
 _MOST_OFF = 10
 
@@ -81,6 +86,7 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     printer.sentence(_summary(session.printer, answer, since, where))
     if answer.get("fleet"):
         printer.sentence(_assumed(printer, answer["fleet"]))
+        printer.sentence(_COMPARED)
     if executions:
         printer.line()
         columns = ["PROJECT", "DOMAIN", "NAME", "BEFORE", "BEFORE BY", "AFTER", "AFTER BY", "REASON"]
@@ -146,7 +152,7 @@ def _assumed(printer: Printer, fleet: Document) -> str:
     names = [f"{name} ({reason})" for name, reason in list(off.items())[:_MOST_OFF]]
     more = f" and {len(off) - _MOST_OFF} more" if len(off) > _MOST_OFF else ""
     clusters = f"{count(int(fleet['clusters']), 'cluster')}, off: {', '.join(names) or 'none'}{more}"
-    where = f"generation {fleet['generation']}, revision {fleet['revision']}, {at}: {clusters}"
+    fleet_now = f"the fleet as it is now (revision {fleet['revision']}, {at}): {clusters}"
     if fleet["state"] == "recorded":
-        return f"Assumed the states of clusters that each decision recorded, and otherwise the fleet of {where}."
-    return f"Assumed the fleet of {where}."
+        return f"Assumed the states of clusters that each decision recorded, and otherwise {fleet_now}."
+    return f"Assumed {fleet_now}."

@@ -101,7 +101,9 @@ def test_what_silence_means_goes_by_the_policy(silence: Silence, next_at: dateti
 
 
 def test_what_decides_next_is_said_as_a_sentence_of_its_own() -> None:
-    assert WAITS.next_step(NOW) == "It is judged at 2026-03-02T12:00:00Z if the agent that has it stays away."
+    assert WAITS.next_step(NOW) == (
+        "Whether it is lost is decided at 2026-03-02T12:00:00Z if the agent that has it stays away."
+    )
     waiting = replace(WAITS, has_started=False, lease_expires_at=None)
     assert waiting.next_step(NOW) == "It is decided again at 2026-03-01T12:05:00Z, when a counts as lost."
     assert replace(waiting, is_lost=True).next_step(NOW) == "It is decided again any moment now."

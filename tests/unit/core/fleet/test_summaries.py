@@ -54,6 +54,36 @@ def test_a_cluster_takes_work_or_says_why_not_and_by_whom(state: dict[str, Any],
     assert described(**state) == expected
 
 
+@pytest.mark.parametrize(
+    ("free", "waiting", "expected"),
+    [
+        (
+            {"cpu": "900m", "executions": 0},
+            9,
+            "Cluster 'fir' is full (2 of 2 executions taken), 9 wait; free are 900m of 2 cpu.",
+        ),
+        (
+            {"cpu": 0, "executions": 1},
+            1,
+            "Cluster 'fir' is full (2 of 2 cpu taken), 1 waits; free are 1 of 2 executions.",
+        ),
+        ({"cpu": 0, "executions": 0}, 0, "Cluster 'fir' is full (2 of 2 cpu, 2 of 2 executions taken)."),
+        (
+            {"cpu": 1, "executions": 1},
+            3,
+            "Cluster 'fir' takes work; free are 1 of 2 cpu, 1 of 2 executions; 3 wait.",
+        ),
+    ],
+)
+def test_a_cluster_without_room_is_full_and_says_how_many_wait(
+    free: dict[str, Any], waiting: int, expected: str
+) -> None:
+    report = {"capacity": {"cpu": "2", "executions": 2}, "free": free}
+    fleet = small_fleet(clusters={"fir": {}}, states={"fir": {**READY, "report": report}})
+    cluster = fleet.clusters["fir"]
+    assert describe_cluster(cluster, usable_amounts(cluster, {}), {}, NOW, waiting=waiting) == expected
+
+
 def test_a_cluster_that_was_never_seen_is_expected_and_has_reported_nothing() -> None:
     cluster = small_fleet(clusters={"fir": {"capacity": {"cpu": "4"}}}).clusters["fir"]
     assert off_because(cluster) == ["expected"]
@@ -83,13 +113,13 @@ def test_a_pool_says_which_members_take_work_and_why_others_do_not() -> None:
     def summary(name: str, *, is_label: bool = False) -> str:
         chosen = fleet.labels[name] if is_label else fleet.pools[name]
         capacity = group_capacity(chosen, fleet.clusters, {})
-        return describe_group(chosen, fleet.clusters, capacity.total, capacity.free)
+        return describe_group(chosen, fleet.clusters, capacity.total, capacity.free, {"b": {"cordoned": BY_OTTO}}, NOW)
 
     assert summary("gpu") == (
-        "Pool 'gpu' (weighted): 1 of 4 members takes work; free are 1 of 8 cpu; b (cordoned), c (lost), d (weight 0) "
-        "do not."
+        "Pool 'gpu' (weighted): 1 of 4 members takes work; free are 1 of 8 cpu; b (cordoned: event 7, "
+        "anonymous (says otto), 3 d ago, 'new disks'), c (lost), d (weight 0) do not."
     )
-    assert summary("some").endswith("; b (cordoned) does not; d (expected: no agent has been seen).")
+    assert summary("some").endswith(" 'new disks') does not; d (expected: no agent has been seen).")
     assert summary("one") == "Pool 'one' (weighted): its one member takes work; free are 1 of 2 cpu."
     assert summary("none").startswith("Pool 'none' (weighted): no member takes work now, so that what is placed by it")
     assert summary("l", is_label=True).startswith("Label 'l': its one member takes work")

@@ -74,7 +74,7 @@ def test_who_switched_a_candidate_off_stands_beside_the_verdict() -> None:
     switched_by = {("a", "disabled"): event(6, "broken"), ("b", "cordoned"): event(7, "new disks")}
     disabled, cordoned, able = render_candidates(body, None, "p/d/e", "c", switched_by, NOW)
     assert disabled["why_not"] == "is disabled, event 6, anonymous (says otto), 3 d ago, 'broken'"
-    assert cordoned["why_not"] == "is cordoned (new disks), event 7, anonymous (says otto), 3 d ago"
+    assert cordoned["why_not"] == "is cordoned, event 7, anonymous (says otto), 3 d ago, 'new disks'"
     [verdict] = [verdict for verdict in cordoned["verdicts"] if not verdict["passed"]]
     assert (verdict["reason"], verdict["provenance"]["event"]) == ("is cordoned (new disks)", 7)
     assert all("provenance" not in verdict for verdict in able["verdicts"])

@@ -149,6 +149,8 @@ def test_a_share_is_explained_by_chance_by_what_went_past_and_by_what_came_inste
     ]
     by = "event 9, anonymous (says ana), at 2026-03-01T12:00:00Z; event 7, "
     assert f"3 came since a was cordoned ({by}" in explained(gained={cordon: 3}, switched_by={cordon: events})
+    drained = explained(gained={cordon: 3}, switched_by={cordon: events}, drained=[cordon])
+    assert f"3 came since a was drained ({by}" in drained
     lost = explained(drawn=9, expected=Range(5, 15), lost={cordon: 3}, switched_by={cordon: events})
     assert f"since it was cordoned ({by}" in lost
     assert lost.endswith("; 1 more before)")

@@ -300,7 +300,12 @@ def test_times_within_sentences_are_distances_and_in_wide_output_times() -> None
     )
     text = f"Silent since {past}, heard at {past}; ended at {future}, from {future} on; draining until {future}."
     assert Printer().in_words(text) == (
-        "Silent since 1 h 1 min ago, heard 1 h 1 min ago; ended in 3 d 2 h, in 3 d 2 h; draining for another 3 d 2 h."
+        "Silent, last heard 1 h 1 min ago, heard 1 h 1 min ago; ended in 3 d 2 h, in 3 d 2 h; draining for another "
+        "3 d 2 h."
+    )
+    assert Printer().in_words(f"Its agent is silent since {past}.") == "Its agent has been silent for 1 h 1 min."
+    assert Printer().in_words(f"Executions that ended before {past} are pruned.") == (
+        "Executions that ended more than 1 h 1 min ago are pruned."
     )
     assert Printer().in_words(f"until {past}") == "until 1 h 1 min ago"
     assert Printer().in_words(f"since {future}") == f"since {future}"

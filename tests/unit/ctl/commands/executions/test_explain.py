@@ -30,7 +30,7 @@ CANDIDATE: dict[str, Any] = {
     "cluster": "elm",
     "weight": 1,
     "chosen": False,
-    "why_not": "is cordoned (new disks), event 7, ana, 3 d ago",
+    "why_not": "is cordoned, event 7, ana, 3 d ago, 'new disks'",
     "verdicts": [{"filter": "cordoned", "passed": False, "reason": "is cordoned (new disks)", "provenance": EVENT}],
 }
 
@@ -57,7 +57,7 @@ def test_clusters_that_were_no_candidates_are_said_to_be_those_of_now(capsys: py
 
 def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
     show_candidates(Printer(format="wide"), [CANDIDATE])
-    assert "is cordoned (new disks), event 7, ana, 2026-03-04 12:00:00Z\n" in capsys.readouterr().out
+    assert "is cordoned, event 7, ana, 2026-03-04 12:00:00Z, 'new disks'\n" in capsys.readouterr().out
     show_candidates(Printer(), [CANDIDATE])
     assert CANDIDATE["why_not"] in capsys.readouterr().out
 
@@ -65,7 +65,7 @@ def test_wide_output_has_times_where_a_candidate_was_switched_off(capsys: pytest
 def test_ages_of_candidates_are_counted_from_the_decision(capsys: pytest.CaptureFixture[str]) -> None:
     silent = {**CANDIDATE, "why_not": "is lost (silent since 2026-03-04T12:00:00Z)"}
     show_candidates(Printer(), [silent], as_of="2026-03-04T12:00:11Z")
-    assert "is lost (silent since 11 s ago)" in capsys.readouterr().out
+    assert "is lost (silent, last heard 11 s ago)" in capsys.readouterr().out
     show_candidates(Printer(format="wide"), [{**silent, "verdicts": []}], as_of="2026-03-04T12:00:11Z")
     assert "is lost (silent since 2026-03-04 12:00:00Z)" in capsys.readouterr().out
 

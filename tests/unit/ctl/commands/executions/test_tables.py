@@ -46,3 +46,22 @@ def test_the_scope_of_a_limit_is_shown_once_where_it_is_asked_for(
     show_executions(session, [execution], with_place=False, with_origin=True, with_limit_scope=is_asked)
     output = capsys.readouterr().out
     assert (output.count("LIMIT SCOPE"), output.count("domain production")) == ((1, 1) if is_shown else (0, 0))
+
+
+def test_a_list_that_was_selected_by_a_field_shows_what_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    document = {
+        "id": {"project": "p", "domain": "d", "name": "e"},
+        "closure": {"phase": "RUNNING", "created_at": "2026-03-01T12:00:00Z"},
+        "silence": "Cluster 'oak' is silent; it is given up tomorrow.",
+        "decisions": 3,
+    }
+    execution = Execution.from_document(document)
+    session: Any = SimpleNamespace(printer=Printer())
+    show_executions(session, [execution], with_place=False)
+    assert "given up tomorrow" not in capsys.readouterr().out
+    show_executions(session, [execution], with_place=False, selected_by=["silent", "phase"])
+    shown = capsys.readouterr().out
+    assert ("  SILENCE" in shown, "Cluster 'oak' is silent; it is given up tomorrow." in shown) == (True, True)
+    show_executions(session, [execution], with_place=False, selected_by=["decisions"])
+    header, row = capsys.readouterr().out.splitlines()
+    assert row[header.index("DECISIONS") :].startswith("3 ")

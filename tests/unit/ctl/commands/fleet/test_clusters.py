@@ -60,6 +60,7 @@ def listed(name: str, *because: str) -> dict[str, Any]:
     ("clusters", "expected"),
     [
         ([listed("a")], "1 of 1 cluster takes work."),
+        ([listed("a", "lost")], "0 of 1 cluster takes work; a (lost) does not."),
         ([listed("a"), listed("b", "draining")], "1 of 2 clusters takes work; b (draining) does not."),
         (
             [listed("a", "lost"), listed("b", "disabled", "lost")],

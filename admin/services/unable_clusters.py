@@ -1,0 +1,76 @@
+"""Unable clusters: why no cluster of a route would take something, with who is behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from admin.core.fleet.clusters import Cluster
+from admin.core.fleet.definitions import Source
+from admin.core.fleet.fleet import Fleet
+from admin.core.placement.candidates import Workload
+from admin.core.placement.decisions import (
+    MOST_NAMED,
+    describe_decline,
+    describe_drop,
+    describe_triggers,
+    describe_unable,
+    find_failures,
+    switched_state,
+)
+from admin.core.placement.filters import DECLINED, WAS_DELETED, Verdict
+from admin.core.placement.routes import Route
+from admin.core.resources import Amounts
+from admin.services.context import Context
+from admin.services.deletions import deleted_cluster
+from admin.store import cluster_events, revisions
+
+
+class Obstacles(NamedTuple):
+    """Why no cluster would take an execution."""
+
+    message: str
+    triggers: str  #: when it is decided again
+
+
+def explain_unable(
+    context: Context,
+    connection: Connection,
+    route: Route,
+    fleet: Fleet,
+    workload: Workload,
+    waiting: Mapping[str, Amounts] | None,
+    declines: Mapping[str, str] | None = None,
+) -> Obstacles | None:
+    """Why no cluster of a route in a fleet would take a workload, with who is behind it; None where one would.
+
+    `waiting` is as `find_failures` takes it.
+    """
+    failures, why_declined = find_failures(route, fleet, workload, waiting), declines or {}
+    if not failures:
+        return None
+    named = {name: failures[name][0] for name in list(failures)[:MOST_NAMED]}
+    reasons = {name: failed[0].reason for name, failed in failures.items()}
+    for name, verdict in named.items():
+        reason = with_provenance(context, connection, fleet.clusters[name], verdict).reason
+        reasons[name] = describe_decline(reason, why_declined.get(name)) if verdict.filter == DECLINED.name else reason
+    return Obstacles(describe_unable(route, reasons), describe_triggers(failures))
+
+
+def with_provenance(context: Context, connection: Connection, cluster: Cluster, obstacle: Verdict) -> Verdict:
+    """Why a cluster does not pass a filter, with the event or revision by which that is so."""
+    now, name, switched = context.clock(), cluster.name, switched_state(obstacle)
+    if switched is not None:
+        by = cluster_events.switched_by(connection, {switched: [name]}, now).get((name, switched))
+        if by is None and switched == "disabled" and cluster.definition.version:
+            version = cluster.definition.version
+            by = revisions.provenance_of(connection, [version]).get(version)
+        return replace(obstacle, reason=describe_drop(obstacle.reason, by, now))
+    deleted = deleted_cluster(connection, name) if cluster.definition.source is Source.NAMED else None
+    if deleted is None:
+        return obstacle
+    reason = WAS_DELETED if obstacle.reason == WAS_DELETED else f"{obstacle.reason}, deleted"
+    return replace(obstacle, reason=f"{reason} by {deleted.describe(now)}")
