@@ -55,7 +55,7 @@ Effects = Annotated[
 EffectCounts = Annotated[dict[str, int], Meta(description="How many executions each outcome has.")]
 Notes = Annotated[
     list[str] | None,
-    Meta(description="Of clusters that are silent: since when, and what that means; and what else a switch ends."),
+    Meta(description="Of silent clusters: since when, and what that means; what else a switch ends; what goes on."),
 ]
 IsComplete = Annotated[bool, Meta(description="Whether every execution was looked at.")]
 NotExamined = Annotated[

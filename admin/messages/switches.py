@@ -9,7 +9,16 @@ from msgspec import Meta
 
 from admin.core.fleet.switches import BY_WORD
 from admin.messages.clusters import ClusterAnswer
-from admin.messages.previews import EffectCounts, Effects, IsComplete, Notes, NotExamined, PreviewAnswer
+from admin.messages.previews import (
+    EffectCounts,
+    Effects,
+    IsComplete,
+    NewExecutionsAnswer,
+    NewExecutionsField,
+    Notes,
+    NotExamined,
+    PreviewAnswer,
+)
 from admin.messages.requests import NAME, PRINTABLE_LINES, Duration, Fields, OneOf, RequestSchema
 from admin.messages.shared import Answer, ProvenanceAnswer
 from admin.services.switches import Switched, SwitchedCluster
@@ -75,6 +84,7 @@ class SwitchAnswer(Answer):
     complete: IsComplete | None = None
     not_examined: NotExamined = None
     notes: Notes = None
+    new_executions: NewExecutionsField = None
 
     @classmethod
     def with_preview(cls, switched: Switched, **fields: object) -> Self:
@@ -86,6 +96,9 @@ class SwitchAnswer(Answer):
             counts=None if preview is None else preview.counts,
             complete=None if preview is None else preview.complete,
             not_examined=None if preview is None else preview.not_examined,
+            new_executions=None
+            if switched.preview is None
+            else NewExecutionsAnswer.of(switched.preview.new_executions),
             notes=[*switched.notes, *((preview and preview.notes) or [])] or None,
             **fields,
         )

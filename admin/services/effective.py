@@ -169,11 +169,17 @@ def _nearest(context: Context, connection: Connection, scope: Scope, values: Ite
 
 
 def _unknown_in(context: Context, connection: Connection, rows: Mapping[str, Row]) -> dict[str, str]:
-    """By kind, that a row names a pool, label or queue tag that there is not; the first such name counts."""
+    """By kind, that a row names a pool, a label or only queue tags that there are not; the first such name counts."""
     names = names_known_at(context, connection, decision_basis.read(connection))
-    unknown = [next(iter(unknown_names(context.settings.kinds[name], row, names)), None) for name, row in rows.items()]
-    warnings = explain_deletions(context, connection, [warning for warning in unknown if warning is not None])
-    return {warning.kind: warning.message for warning in warnings}
+    warnings = []
+    for name, row in rows.items():
+        kind = context.settings.kinds[name]
+        unknown, leaves = list(unknown_names(kind, row, names)), kind.leaves(row.payload)
+        named = [leaf for path in kind.refers_to if (leaf := leaves.get(path))]
+        # One tag that a queue serves is enough.
+        if unknown and len(unknown) == sum(len(leaf) if isinstance(leaf, list) else 1 for leaf in named):
+            warnings.append(unknown[0])
+    return {warning.kind: warning.message for warning in explain_deletions(context, connection, warnings)}
 
 
 def _deleted_by(connection: Connection, scope: Scope, effective: Effective) -> dict[str, Provenance]:

@@ -27,18 +27,23 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
+from admin.core.settings.scopes import Scope
 from admin.services.affected_scopes import changed_among
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
+from admin.services.new_executions import NewExecutions, find_new_obstacles
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
 from admin.services.simulators import KeyedRequest, Simulator
-from admin.store import execution_queue, executions, fleet
+from admin.services.use_search import CHUNK, UseSearch, ask_name
+from admin.store import cluster_events, execution_queue, executions, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
 #: Executions that are read at once.
 _CHUNK = 500
+#: Clusters that are switched of which the scopes are looked at, and switched ones of which is told by whom.
+_MOST_SWITCHED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +62,8 @@ class ExecutionPreview:
 
     effects: Sequence[ExecutionEffect] = ()
     not_examined: int = 0  #: executions that the change may affect and that were not looked at, since they are too many
-    notes: Sequence[str] = ()  #: sentences about clusters that are silent
+    notes: Sequence[str] = ()  #: sentences about clusters that are silent, and what goes on at those that are switched
+    new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of switches: where they are kept out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +94,8 @@ class _Rule:
 def preview_switches(context: Context, connection: Connection, states: Sequence[ClusterState]) -> ExecutionPreview:
     """What becomes of executions if clusters have these states, all at once; nothing is changed."""
     most = context.list_limits.previewed
-    fleet_now = _fleet_now(context, connection)
+    fleet_now = _with_switches(context, connection, _fleet_now(context, connection))
+    fleet_then = fleet_now.with_states({state.name: state for state in states})
     draining = {state.name: state.drain_deadline for state in states if state.draining}
     silent = [cluster for state in states if (cluster := fleet_now.clusters[state.name]).is_silent]
     agents = {
@@ -99,7 +106,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     preview = _preview(
         connection,
         fleet_now,
-        fleet_now.with_states({state.name: state for state in states}),
+        fleet_then,
         waiting[:most],
         leased[:most],
         _Rule(agents=agents, deadlines=draining),
@@ -107,7 +114,47 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     )
     beyond = _count_beyond(connection, waiting, leased, most, clusters=draining)
     preview = replace(preview, not_examined=preview.not_examined + beyond)
-    return replace(preview, notes=notes_of_silent_clusters(silent))
+    closed = [state.name for state in states if not fleet_then.clusters[state.name].is_able]
+    going_on = _notes_of_running(connection, [name for name in closed if name not in draining])
+    notes = [*notes_of_silent_clusters(silent), *going_on]
+    return replace(preview, notes=notes, new_executions=_kept_out(context, connection, fleet_now, fleet_then, closed))
+
+
+def _with_switches(context: Context, connection: Connection, present: Fleet) -> Fleet:
+    """The fleet with who cordoned or drained clusters, and when, in the reasons of that, as messages tell them."""
+    cordoned = [name for name, cluster in present.clusters.items() if cluster.state.cordoned][:_MOST_SWITCHED]
+    if not cordoned:
+        return present
+    now = context.clock()
+    events = cluster_events.switched_by(connection, {"cordoned": cordoned}, now)
+    reasons = {name: event.describe(now) for (name, _), event in events.items()}
+    states = {name: replace(present.clusters[name].state, cordon_reason=reason) for name, reason in reasons.items()}
+    return present.with_states(states)
+
+
+def _notes_of_running(connection: Connection, clusters: Iterable[str]) -> Iterator[str]:
+    """A sentence about each cluster that gets no new work and has executions, which go on there."""
+    leases = executions.leases_by_cluster(connection)
+    for name in clusters:
+        number = leases.get(name, 0)
+        if number:
+            kept = "1 execution" if number == 1 else f"{number} executions"
+            yield f"Cluster '{name}' keeps the {kept} that its agent has."
+
+
+def _kept_out(
+    context: Context, connection: Connection, fleet_now: Fleet, fleet_then: Fleet, clusters: Sequence[str]
+) -> NewExecutions:
+    """Where new executions are left without a cluster once some clusters get no new work, of a limited number."""
+    places: set[Scope] = set()
+    is_complete = len(clusters) <= _MOST_SWITCHED
+    for name in clusters[:_MOST_SWITCHED]:
+        question = ask_name(context, connection, "cluster", name)
+        _, found, last = UseSearch(context, connection, question).page(None, CHUNK)
+        places.update(scope for _, scope in found)
+        is_complete = is_complete and last is None
+    scopes = sorted(places, key=lambda scope: scope.sort_key)
+    return find_new_obstacles(context, connection, scopes, (fleet_now, fleet_then), is_complete=is_complete)
 
 
 def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:

@@ -109,14 +109,7 @@ def place_of(entry: dict[str, str]) -> str:
 @pytest.mark.parametrize(
     ("noun", "number", "key", "payload", "shown"),
     [
-        ("execution-cluster-label", 3, LABEL, {"value": "far"}, "value=far"),
-        (
-            "execution-queue-attribute",
-            2,
-            "execution_queue_attributes",
-            {"tags": ["default", "gpu"]},
-            "tags=default, gpu",
-        ),
+        ("quality-of-service", 4, "quality_of_service", {"tier": "HIGH"}, "tier=HIGH"),
         (
             "plugin-override",
             5,
@@ -147,6 +140,33 @@ def test_the_nearest_row_and_a_command_that_sets_the_same_here(
     [value] = shell.rest("GET", f"effective_attributes?{query}")["values"]
     assert value["value"] == nearest["value"] == payload
     assert "Nearest" not in shell.ok(command)
+
+
+@pytest.mark.parametrize(
+    ("noun", "key", "payload", "shown", "missing"),
+    [
+        ("execution-cluster-label", LABEL, {"value": "far"}, "value=far", "No label is called 'far' yet."),
+        (
+            "execution-queue-attribute",
+            "execution_queue_attributes",
+            {"tags": ["no-tag", "nor-this"]},
+            "tags=no-tag, nor-this",
+            "'no-tag'",
+        ),
+    ],
+)
+def test_a_nearest_row_that_names_what_is_unknown_is_not_advised(
+    shell: Shell, noun: str, key: str, payload: object, shown: str, missing: str
+) -> None:
+    project = shell.project(f"unknown-{noun}")
+    shell.put(f"workflow_attributes/{project}/development/there", **{key: payload})
+    command = f"rainbowctl explain {noun} -p {project} -d development here"
+    [nearest] = json.loads(shell.ok(f"{command} -o json"))["nearest"].values()
+    done = shell.run(f"{command} -o wide")
+    assert missing in nearest["warning"]
+    assert nearest["warning"] in done.err
+    assert f"Nearest: {shown}" in done.out
+    assert "To set the same" not in done.out
 
 
 def test_settings_without_effect(shell: Shell) -> None:

@@ -477,8 +477,9 @@ def test_previews_of_a_silent_cluster_say_so_and_what_its_policies_make_of_it(
         drain, cordon = preview(api, "drain", deadline="10m"), preview(api, "cordon")
         removal = tried(api, "clusters/east", force="true")["executions"]
     for answer in (drain, cordon, removal):
-        [note] = answer["notes"]
+        note, *kept = answer["notes"]
         assert note.startswith(f"Cluster 'east' is unreachable: its agent is silent since {heard[:19]}")
+        assert kept == (["Cluster 'east' keeps the 4 executions that its agent has."] if answer is cordon else [])
     assert effects(drain) == {
         "goes-on": ("ENDS", "east"),
         "again": ("RUNS_AGAIN", "west"),
@@ -594,6 +595,30 @@ def test_a_rollback_of_a_pool_names_what_would_move(api: FlaskClient, context: C
     decide_waiting(context)
     plan = ok(api.post(f"{API}/rollbacks?dry_run=true", json={"revision": revision + 2}))
     assert effects(plan["executions"]) == {"moves": ("MOVES", "west")}
+
+
+@pytest.mark.parametrize("word", ["cordon", "disable", "drain"])
+def test_the_preview_of_a_switch_counts_what_goes_on_and_the_scopes_that_are_left_without_a_cluster(
+    api: FlaskClient, context: Context, east: PlayedAgent, west: PlayedAgent, word: str
+) -> None:
+    add(api, "both", "runs")
+    assert east.start(1) == ["runs"]
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    assert "new_executions" not in preview(api, word)
+    ok(api.post(f"{API}/clusters/west/drain", json={"reason": "new disks", "claimed_by": "cleo"}))
+    with nothing_stored(context):
+        answer = preview(api, word)
+    goes_on = [] if word == "drain" else ["Cluster 'east' keeps the 1 execution that its agent has."]
+    assert answer.get("notes", []) == goes_on
+    new = answer["new_executions"]
+    assert (new["refused"], new["waiting"], new["complete"]) == (0, 2, True)  # the projects of the domain
+    [reason] = new["reasons"]
+    assert re.search(
+        r"'west' is draining \(event \d+, anonymous \(says cleo\), .* ago, 'new disks'\)", reason["message"]
+    )
+    ok(api.post(f"{API}/clusters/east/{word}", json={}))
+    assert created(api, "new").get("cluster") is None
+    assert "new_executions" not in preview(api, "uncordon", "west")
 
 
 def switch_all(api: FlaskClient, word: str, *clusters: str, dry_run: bool = False, **body: Any) -> Any:

@@ -10,11 +10,12 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.options import Argument, Option, definition_completer, dry_run_option, text_option
+from ctl.cli.provenance import describe_provenance
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.words import count, listed
-from ctl.commands.previews import show_effects, show_notes, summary
+from ctl.commands.previews import show_effects, show_new_executions, show_notes, summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +119,17 @@ def _note_cluster(session: Session, verb: str, answer: Document, *, is_dry_run: 
     """What was done to one cluster, or that there is nothing to do."""
     name, switch = answer["cluster"]["name"], _SWITCHES[verb]
     if not answer["changed"]:
-        session.printer.note(f"No changes: cluster {name} is {switch.state} already.")
+        session.printer.note(f"No changes: cluster {name} is {_present_state(session, switch, answer['cluster'])}.")
     elif not is_dry_run:
         session.printer.note(f"{switch.done} cluster {name}{_remaining_work(session, verb, answer)}.")
+
+
+def _present_state(session: Session, switch: _Switch, cluster: Document) -> str:
+    """`cordoned already`, or `draining already` of one that is cordoned by a drain; with who did it, and when."""
+    made_by = cluster.get("provenance") or {}
+    state = "draining" if switch.state == "cordoned" and cluster.get("draining") else switch.state
+    by = f" ({describe_provenance(session.printer, made_by[state])})" if state in made_by else ""
+    return f"{state} already{by}"
 
 
 def _show_preview(session: Session, verb: str, names: Sequence[str], answer: Document) -> None:
@@ -131,6 +140,7 @@ def _show_preview(session: Session, verb: str, names: Sequence[str], answer: Doc
     effects = summary(session, answer)
     session.printer.note(f"Would {verb} {noun} {listed(names)}: {effects} Dry run: nothing was changed.")
     show_notes(session, answer)
+    show_new_executions(session, answer)
     show_effects(session, answer)
 
 
