@@ -514,7 +514,10 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     assert state(shell, "quiet")[1].startswith("ready,draining for another 59 min")
     assert "new disks" in shell.ok("rainbowctl get cluster quiet -o wide")
     assert agent.sync()["state"]["draining"] is True
-    assert shell.run("rainbowctl drain quiet").err == "No changes: cluster quiet is draining already.\n"
+    for verb in ("drain", "cordon"):  # a drain is a cordon too
+        already = shell.run(f"rainbowctl {verb} quiet").err
+        assert already.startswith("No changes: cluster quiet is draining already (event ")
+        assert already.endswith(", 'new disks').\n")
     assert "deadline" in shell.refused(2, "rainbowctl drain quiet --deadline soon")
     shell.ok(f"rainbowctl create execution after {HERE} --cluster quiet -- true")
     assert agent.sync(want=1)["leases"] == []
