@@ -88,13 +88,14 @@ def find_new_obstacles(
         key = consequence.code, _reason(consequence)
         consequences[key] = consequence
         kept[key].append(scope)
-    sizes = sorted(kept, key=lambda key: -len(kept[key]))
+    told = sorted(kept, key=lambda key: -len(kept[key]))[:_MOST_REASONS]
+    messages = _explained(context, connection, [consequences[key] for key in told])
     return NewExecutions(
-        refused=sum(len(found) for (code, _), found in kept.items() if code is ConsequenceCode.REFUSES),
-        waiting=sum(len(found) for (code, _), found in kept.items() if code is ConsequenceCode.WAITS),
+        refused=sum(len(scopes) for (code, _), scopes in kept.items() if code is ConsequenceCode.REFUSES),
+        waiting=sum(len(scopes) for (code, _), scopes in kept.items() if code is ConsequenceCode.WAITS),
         reasons=[
-            ScopesKept(outcome=key[0], message=_explained(context, connection, consequences[key]), scopes=kept[key])
-            for key in sizes[:_MOST_REASONS]
+            ScopesKept(outcome=key[0], message=message, scopes=kept[key])
+            for key, message in zip(told, messages, strict=True)
         ],
         is_complete=is_complete,
     )
@@ -113,9 +114,11 @@ def _reason(consequence: Consequence) -> str:
     return consequence.message if consequence.refusal is None else consequence.refusal.problems[0].reason
 
 
-def _explained(context: Context, connection: Connection, consequence: Consequence) -> str:
-    """The reason, with who set what refuses."""
-    if consequence.refusal is None:
-        return consequence.message
-    [refusal] = explain_refusals(context, connection, [consequence.refusal])
-    return refusal.problems[0].reason
+def _explained(context: Context, connection: Connection, consequences: Sequence[Consequence]) -> list[str]:
+    """The reasons, with who set what refuses."""
+    refusals = [consequence.refusal for consequence in consequences if consequence.refusal is not None]
+    explained = iter(explain_refusals(context, connection, refusals))
+    return [
+        consequence.message if consequence.refusal is None else next(explained).problems[0].reason
+        for consequence in consequences
+    ]

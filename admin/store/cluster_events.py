@@ -244,11 +244,11 @@ _later = cluster_events.alias("later").c
 _ENDS_OF_DRAINS = NumberedQuery(
     select(
         cluster_events.c.number,
-        select(func.min(_later.number + 0))  # by a sum, so that the index of types is read and not every later event
+        select(func.min(_later.number + 0))  # by sums, so that the index of types is read and not every later event
         .where(
             _later.cluster == cluster_events.c.cluster,
             _later.type.in_((*END_EVENTS["draining"], "DRAINING")),
-            _later.number > cluster_events.c.number,
+            _later.number + 0 > cluster_events.c.number,
         )
         .scalar_subquery()
         .label("ended_by"),
@@ -263,7 +263,7 @@ def _is_last(type_: str, ends: Sequence[str]) -> ColumnElement[bool]:
     is_later = (
         later.c.cluster == cluster_events.c.cluster,
         later.c.type.in_([type_, *ends]),
-        later.c.number > cluster_events.c.number,
+        later.c.number + 0 > cluster_events.c.number,  # a sum, for the same reason as above
     )
     return and_(cluster_events.c.type == type_, ~select(literal(1)).where(*is_later).exists())
 

@@ -135,7 +135,7 @@ def test_a_decision_that_changed_is_kept_beside_the_first(api: FlaskClient, cont
     assert [decision.cluster for decision in decide_waiting(context)] == ["b"]
     second = explanation(api, "e")
     number = get(api, "clusters/a/events")["events"][0]["number"]
-    because = f"from a: after event {number}, cluster 'a' CORDONED by anonymous, 'disks'"
+    because = f"from a: after event {number}, cluster 'a' was cordoned by anonymous, 'disks'"
     assert (second["cluster"], second["decision"], second["because"]) == ("b", 2, because)
     verdicts = {candidate["cluster"]: candidate["verdicts"] for candidate in second["candidates"]}
     [failed] = [verdict for verdict in verdicts["a"] if verdict["filter"] == "cordoned"]

@@ -27,7 +27,7 @@ def test_where_used_tells_names_from_groups_and_what_was_deleted(
     with running_admin() as url:
         monkeypatch.setenv("RAINBOW_ENDPOINT", url)
         rainbowctl(f"apply -f {pool}")
-        nothing = "no setting, launch plan, configuration or unfinished execution, as of revision"
+        nothing = "no setting, active launch plan, configuration or unfinished execution, as of revision"
         shown = " ".join(rainbowctl("where-used cluster oak").split())
         assert shown == f"Nothing uses cluster 'oak' but the pools old that it is in: {nothing} 1."
         rainbowctl("create cluster elm")
