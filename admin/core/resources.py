@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from admin.core.fields.branches import Section
@@ -49,6 +50,7 @@ def parse_capacity(quantities: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
+@lru_cache(maxsize=4096, typed=True)  # every fleet that is built reads the quantities of all its clusters
 def _exact(resource: str, quantity: str | int) -> Fraction:
     return parse_quantity(str(quantity)) * _PER_UNIT.get(resource, 1)
 

@@ -90,6 +90,8 @@ def fleet_of(context: Context, connection: Connection, changed: ChangedDefinitio
     groups = [definition for definition in _present(changed) if definition.kind is not FleetKind.CLUSTER]
     groups += [definition for definition in context.settings.fleet if definition.kind is not FleetKind.CLUSTER]
     members = {member.cluster for definition in groups for member in build_group(definition).members}
+    # Configured clusters are as configured, whatever else is defined under their names.
+    members -= {definition.name for definition in context.settings.fleet if definition.kind is FleetKind.CLUSTER}
     managed = fleet.get_definitions(connection, [(FleetKind.CLUSTER, name) for name in members]) if members else {}
     return build_fleet(0, [*context.settings.fleet, *_present({**managed, **changed})], {})
 

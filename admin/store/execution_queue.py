@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import (
     Connection,
     Float,
+    bindparam,
     case,
     cast,
     false,
@@ -65,18 +66,24 @@ def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExec
 
 def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
     """What is taken of each of some clusters by what waits there."""
-    sums = [func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS]
-    query = (
-        select(_columns.cluster, _columns.exclusive, *sums, func.count())
-        .where(QUEUED, OPEN, func.coalesce(_columns.cluster, "").in_(list(clusters)))
-        .group_by(_columns.cluster, _columns.exclusive)
-    )
     taken: dict[str, dict[str, int]] = {}
-    for name, exclusive, *amounts in connection.execute(query):
+    for name, exclusive, *amounts in connection.execute(_TAKEN, {"clusters": list(clusters)}):
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
         taken[name] = add(taken.get(name, {}), occupies)
     return taken
+
+
+_TAKEN = (
+    select(
+        _columns.cluster,
+        _columns.exclusive,
+        *(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS),
+        func.count(),
+    )
+    .where(QUEUED, OPEN, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
+    .group_by(_columns.cluster, _columns.exclusive)
+)
 
 
 def full_routes(connection: Connection, reasons: Iterable[str]) -> list[WaitingExecution]:

@@ -86,28 +86,40 @@ def _definition(row: AnyRow) -> Definition:
 _SELECT_DEFINITIONS = KeyedQuery(select(fleet_definitions), [fleet_definitions.c.kind, fleet_definitions.c.name])
 
 
+_is_definition = (
+    fleet_definitions.c.kind == bindparam("of_kind"),
+    fleet_definitions.c.name == bindparam("of_name"),
+)
+_INSERT_DEFINITION = insert(fleet_definitions)
+_UPDATE_DEFINITION = (
+    update(fleet_definitions).where(*_is_definition).values(payload=bindparam("payload"), version=bindparam("version"))
+)
+_DELETE_DEFINITION = delete(fleet_definitions).where(*_is_definition)
+
+
 def write(connection: Connection, changes: list[RowChange], version: int) -> None:
     """Store changed definitions, and delete removed ones."""
     if changes:
         connection.execute(_LOCK_AND_BUMP)
     for change in changes:
-        is_definition = (fleet_definitions.c.kind == change.kind) & (fleet_definitions.c.name == change.name)
-        if change.after is None:
-            connection.execute(delete(fleet_definitions).where(is_definition))
-            continue
+        key = {"of_kind": change.kind, "of_name": change.name}
         values = {"payload": change.after, "version": version}
-        if change.before is None:
-            connection.execute(insert(fleet_definitions).values(kind=change.kind, name=change.name, **values))
+        if change.after is None:
+            connection.execute(_DELETE_DEFINITION, key)
+        elif change.before is None:
+            connection.execute(_INSERT_DEFINITION, {"kind": change.kind, "name": change.name, **values})
         else:
-            connection.execute(update(fleet_definitions).where(is_definition).values(**values))
+            connection.execute(_UPDATE_DEFINITION, {**key, **values})
 
 
 def states(connection: Connection, names: Iterable[str] | None = None) -> dict[str, ClusterState]:
     """The states of some clusters, or of all, that have one."""
-    query = select(cluster_states)
-    if names is not None:
-        query = query.where(cluster_states.c.name.in_(list(names)))
-    return {row.name: ClusterState(**row._mapping) for row in connection.execute(query)}
+    rows = connection.execute(_ALL_STATES) if names is None else connection.execute(_STATES, {"names": list(names)})
+    return {row.name: ClusterState(**row._mapping) for row in rows}
+
+
+_ALL_STATES = select(cluster_states)
+_STATES = _ALL_STATES.where(cluster_states.c.name.in_(bindparam("names", expanding=True)))
 
 
 def hold_state(connection: Connection, name: str) -> ClusterState:
