@@ -8,7 +8,8 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import ASSIGNED, Decision, Evaluation, choose, decide, evaluate, may_move, may_stay
+from admin.core.placement.decisions import ASSIGNED, Decision, Evaluation, choose, decide, evaluate
+from admin.core.placement.obstacles import may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
 from admin.core.resources import add, subtract

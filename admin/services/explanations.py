@@ -13,8 +13,9 @@ from admin.core.executions.received import received
 from admin.core.executions.spec import request_warnings
 from admin.core.executions.statuses import Status
 from admin.core.json_text import JsonObject
-from admin.core.placement import decisions as placement_decisions
+from admin.core.placement.decisions import CHOSEN, describe_choice
 from admin.core.placement.routes import describe_rungs, route_of, winner_of, with_sources
+from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
 from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
@@ -113,7 +114,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
         settings, provenance = with_field_provenance(context, connection, settings)
-        switched = placement_decisions.switched_candidates(trail)
+        switched = switched_candidates(trail)
         switched_by = cluster_events.switched_by(connection, switched, decision.decided_at)
         winner = winner_of(settings["rungs"])
         fleet_now = current_fleet(context, connection)
@@ -127,11 +128,11 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
             lease = view_lease(execution, heard, is_deleted=not fleet_now.has_cluster(execution.cluster or ""))
             status = view_status(context, connection, execution, settings, provenance, silence, attempts)
     message = decision.reason_message
-    is_chosen = decision.reason in placement_decisions.CHOSEN
+    is_chosen = decision.reason in CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
     has_left = decision is not history[-1] or not is_waiting_there or execution.not_before is not None
     if decision.cluster and is_chosen and has_left:
-        message = placement_decisions.describe_choice(decision.cluster, decision.reason, is_past=True)
+        message = describe_choice(decision.cluster, decision.reason, is_past=True)
     return Explanation(
         id=execution.key,
         cluster=decision.cluster,
@@ -142,8 +143,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         strategy=trail["strategy"],
         revision=decision.revision,
         rungs=with_sources(settings["rungs"], execution.launched.get("launch_plan")),
-        candidates=placement_decisions.render_candidates(
-            placement_decisions.with_declines(trail, attempts.declines),
+        candidates=render_candidates(
+            with_declines(trail, attempts.declines),
             decision.scores,
             str(key),
             decision.cluster,

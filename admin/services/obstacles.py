@@ -9,12 +9,8 @@ from sqlalchemy import Connection
 from admin.core.fleet.clusters import build_cluster
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.candidates import group_of
-from admin.core.placement.decisions import (
-    describe_gone,
-    may_move,
-    obstacle_at,
-)
 from admin.core.placement.filters import Verdict
+from admin.core.placement.obstacles import describe_gone, may_move, obstacle_at
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context

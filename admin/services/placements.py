@@ -13,8 +13,8 @@ from admin.core.changes import RowWrite
 from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.decisions import render_candidates, switched_candidates
 from admin.core.placement.routes import describe_rungs, with_sources
+from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes

@@ -21,11 +21,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.decisions import (
-    WAITS_FOR_ROOM,
-    Decision,
-    decide,
-)
+from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError

@@ -14,7 +14,8 @@ from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
-from admin.core.placement.decisions import Evaluation, choose, evaluate, recorded_states
+from admin.core.placement.decisions import Evaluation, choose, evaluate
+from admin.core.placement.stored_candidates import recorded_states
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails

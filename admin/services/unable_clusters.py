@@ -12,7 +12,8 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Source
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload
-from admin.core.placement.decisions import (
+from admin.core.placement.filters import DECLINED, WAS_DELETED, Verdict
+from admin.core.placement.obstacles import (
     MOST_NAMED,
     describe_decline,
     describe_drop,
@@ -21,7 +22,6 @@ from admin.core.placement.decisions import (
     find_failures,
     switched_state,
 )
-from admin.core.placement.filters import DECLINED, WAS_DELETED, Verdict
 from admin.core.placement.routes import Route
 from admin.core.resources import Amounts
 from admin.services.context import Context

@@ -207,3 +207,7 @@ class Chain:
                 for passed, reasons in zip(self.passed, drops, strict=True)
             )
         return verdicts
+
+
+CHAIN = Chain(FILTERS)
+CHAIN_WITH_ROOM = Chain(FILTERS_WITH_ROOM)

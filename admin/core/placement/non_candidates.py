@@ -10,8 +10,8 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import Candidate, Workload, group_of
-from admin.core.placement.decisions import describe_drop
 from admin.core.placement.filters import CORDONED, ENABLED
+from admin.core.placement.obstacles import describe_drop
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 

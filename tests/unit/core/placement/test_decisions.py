@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from admin.core.placement.candidates import Workload
-from admin.core.placement.decisions import may_stay, render_candidates, switched_candidates
+from admin.core.placement.obstacles import may_stay
 from admin.core.placement.scores import STRATEGIES
+from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.provenance import Provenance
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, small_fleet
 

@@ -1,0 +1,160 @@
+"""Obstacles: why clusters do not take an execution, whether it may stay where it waits, and what ends that."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from admin.core.fleet.clusters import Cluster, Health
+from admin.core.fleet.fleet import Fleet
+from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
+from admin.core.placement.filters import (
+    CHAIN,
+    CHAIN_WITH_ROOM,
+    CORDONED,
+    ENABLED,
+    EXPECTED,
+    FILTERS,
+    FILTERS_WITH_ROOM,
+    NEVER_SEEN,
+    REACHABLE,
+    ROOM,
+    Verdict,
+)
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.placement.scores import strategy_of
+from admin.core.problems import list_first
+from admin.core.provenance import Provenance
+from admin.core.resources import Amounts
+
+#: Clusters that a message names before it only counts them.
+MOST_NAMED = 5
+
+
+def find_failures(
+    route: Route, fleet: Fleet, workload: Workload, waiting: Mapping[str, Amounts] | None = None
+) -> dict[str, list[Verdict]] | None:
+    """The filters that each cluster of a route fails; None where some cluster passes them all.
+
+    A full cluster passes, unless `waiting` says what is taken of each by what waits there and the strategy needs room.
+    """
+    group = group_of(route, fleet)
+    if group is None:
+        return {}
+    needs_room = waiting is not None and strategy_of(group).needs_room
+    chain = CHAIN_WITH_ROOM if needs_room else CHAIN
+    candidates = candidates_of(group, fleet, waiting if needs_room else None)
+    verdicts = chain.verdicts(candidates, workload)
+    if any(passed is chain.passed for passed in verdicts):
+        return None
+    return {
+        candidate.cluster.name: [verdict for verdict in answers if not verdict.passed]
+        for candidate, answers in zip(candidates, verdicts, strict=True)
+    }
+
+
+def obstacle_at(cluster: Cluster, workload: Workload) -> Verdict | None:
+    """The first filter by which a cluster would not take what waits there now; None where it would."""
+    if cluster.is_expected:
+        return Verdict(EXPECTED.name, False, NEVER_SEEN)
+    candidate = Candidate(cluster, 1, 0, cluster.unused)
+    drops = ((filter_, filter_.drop((candidate,), workload).get(0)) for filter_ in FILTERS_WITH_ROOM)
+    return next((Verdict(filter_.name, False, reason) for filter_, reason in drops if reason is not None), None)
+
+
+def may_stay(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bool:
+    """Whether an execution that waits at a cluster may go on waiting there; it counts in the cluster's room already.
+
+    An unreachable cluster gets nothing new, and keeps what waits there until it is lost.
+    """
+    group = group_of(route, fleet)
+    member = next((member for member in group.members if member.cluster == cluster), None) if group else None
+    if member is None:
+        return False
+    candidate = Candidate(fleet.clusters[cluster], member.weight, 0, None)
+    failed = [filter_ for filter_ in FILTERS if filter_.drop((candidate,), workload)]
+    if failed == [REACHABLE]:
+        return candidate.cluster.health is Health.UNREACHABLE and candidate.cluster.state.admitted
+    return not failed
+
+
+def may_move(cluster: str, route: Route, fleet: Fleet) -> bool:
+    """Whether an execution that waits at a cluster may leave it for another: an expected one for one that was seen."""
+    present = fleet.clusters.get(cluster)
+    group = group_of(route, fleet) if present is not None and present.is_expected else None
+    return group is not None and any(not fleet.clusters[member.cluster].is_expected for member in group.members)
+
+
+def describe_unable(route: Route, reasons: Mapping[str, str]) -> str:
+    """That no cluster of a route is able, with the reason of each, as many as a message names."""
+    named = [f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED)]
+    separator = "; " if any(", " in reason for reason in named) else ", "
+    listed = list_first(named, MOST_NAMED, count=len(reasons), separator=separator)
+    return f"Cluster {listed}." if route.kind is RouteKind.CLUSTER else f"No cluster of {route} is able: {listed}."
+
+
+def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datetime | None = None) -> str:
+    """That the fleet does not have what a route names, and by which revision it was deleted where that is known."""
+    deleted = f", deleted by {deleted_by.describe(now)}" if deleted_by is not None and now is not None else ""
+    return f"The {route} is gone from the fleet{deleted}."
+
+
+def describe_triggers(obstacles: Mapping[str, Sequence[Verdict]]) -> str:
+    """When an execution is decided again that no cluster takes: `when 'east' is uncordoned, or the fleet changes`.
+
+    `obstacles` are the filters that each cluster fails.
+    """
+    clusters: dict[str, list[str]] = {}
+    for cluster, failed in obstacles.items():
+        steps = dict.fromkeys(_TRIGGERS[verdict.filter](verdict) for verdict in failed if verdict.filter in _TRIGGERS)
+        if steps and all(verdict.filter in _TRIGGERS for verdict in failed):
+            clusters.setdefault(" and ".join(steps), []).append(cluster)
+    triggers = [f"{_any_of(names)} {steps}" for steps, names in clusters.items()]
+    otherwise = "the fleet changes otherwise" if triggers else "the fleet changes"
+    return f"when {', '.join([*triggers, f'or {otherwise}' if triggers else otherwise])}"
+
+
+def _any_of(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"one of {len(names)} clusters"
+    quoted = [f"'{name}'" for name in names]
+    return " or ".join(part for part in (", ".join(quoted[:-1]), quoted[-1]) if part)
+
+
+def _until_cordon_ends(verdict: Verdict) -> str:
+    return "is undrained" if verdict.reason.startswith("is draining") else "is uncordoned"
+
+
+def _until_reachable(verdict: Verdict) -> str:
+    return "is admitted" if verdict.reason.startswith("waits to be admitted") else "is heard again"
+
+
+#: What must happen to a cluster that fails a filter, of those filters that something other than a definition ends.
+_TRIGGERS: Mapping[str, Callable[[Verdict], str]] = {
+    ENABLED.name: lambda _: "is enabled",
+    CORDONED.name: _until_cordon_ends,
+    REACHABLE.name: _until_reachable,
+    EXPECTED.name: lambda _: "is seen",
+    ROOM.name: lambda _: "has room because something ends there",
+}
+#: The states of clusters that operators switch, by the filters that ask for them.
+SWITCHED_STATES = {ENABLED.name: "disabled", CORDONED.name: "cordoned"}
+
+
+def switched_state(verdict: Verdict) -> str | None:
+    """The state that a cluster does not pass a filter for; None where operators have no part in it."""
+    return None if verdict.passed else SWITCHED_STATES.get(verdict.filter)
+
+
+def describe_drop(reason: str, event: Provenance | None, now: datetime) -> str:
+    """Why a filter drops a cluster, and the event by which that is so: `is cordoned, event 7, ana, 3 d ago, 'x'`."""
+    if event is None:
+        return reason
+    # The message of the event says it already.
+    return f"{reason.removesuffix(f' ({event.message})')}, {event.describe(now)}"
+
+
+def describe_decline(reason: str, why: str | None) -> str:
+    """That a cluster declined an execution, and why, where that is known: `declined it at …: it has no gpu`."""
+    return f"{reason} {why}" if why else reason
