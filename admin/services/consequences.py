@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +21,7 @@ from admin.core.settings.field_revisions import RowVersion, with_revision
 from admin.core.settings.resolution import Resolved
 from admin.core.settings.scopes import Scope
 from admin.services.context import Context
-from admin.services.definitions import fleet_after
+from admin.services.definitions import current_fleet, fleet_after
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.refusals import explain_refusals
 from admin.services.unable_clusters import explain_unable
@@ -59,6 +59,7 @@ def find_consequences(
         for kind in ROUTE_KINDS
     }
     fleet, rules = fleet_after(context, connection, changes or ()), context.settings.rules
+    assumed = fleet.clusters_unlike(current_fleet(context, connection)) if changes else ()
     definition = plan_settings(connection, [scope]).get(scope, {})
     shown: dict[str, ShownConsequence] = {}
     provenance: dict[int, Provenance] = {}
@@ -70,8 +71,11 @@ def find_consequences(
             [entry], revisions = show_outranking(context, connection, [consequence.rung])
             provenance.update(revisions)
         else:
-            message = _message(context, connection, consequence, fleet, are_rows_stored=changes is None)
-            entry = ShownConsequence(outcome=consequence.code, message=message)
+            [reason] = explain_reasons(
+                context, connection, [consequence], fleet, assumed=assumed, are_rows_stored=changes is None
+            )
+            verb = "wait" if consequence.refusal is None else "are refused"
+            entry = ShownConsequence(outcome=consequence.code, message=f"Executions that follow it {verb}. {reason}")
         shown[value.kind.name] = entry
     return shown, provenance
 
@@ -110,12 +114,27 @@ def _outranking(rung: Rung, made_by: FieldProvenance, now: datetime) -> ShownCon
     )
 
 
-def _message(
-    context: Context, connection: Connection, consequence: Consequence, fleet: Fleet, *, are_rows_stored: bool
-) -> str:
-    if consequence.refusal is None:
-        route = consequence.route
-        why = None if route is None else explain_unable(context, connection, route, fleet, Workload(key=""), {})
-        return f"Executions that follow it wait. {consequence.message if why is None else why.message}"
-    [refusal] = explain_refusals(context, connection, [consequence.refusal], are_rows_stored=are_rows_stored)
-    return f"Executions that follow it are refused. {refusal.problems[0].reason}"
+def explain_reasons(
+    context: Context,
+    connection: Connection,
+    consequences: Sequence[Consequence],
+    fleet: Fleet,
+    *,
+    assumed: Collection[str] = (),
+    are_rows_stored: bool = True,
+) -> list[str]:
+    """Why executions are refused, or wait, with who is behind each reason.
+
+    Nobody is behind the states of clusters that are only `assumed`, nor behind rows that are not stored.
+    """
+    refusals = [consequence.refusal for consequence in consequences if consequence.refusal is not None]
+    explained = iter(explain_refusals(context, connection, refusals, are_rows_stored=are_rows_stored))
+    reasons = []
+    for consequence in consequences:
+        if consequence.refusal is not None:
+            reasons.append(next(explained).problems[0].reason)
+            continue
+        route, workload = consequence.route, Workload(key="")
+        why = route and explain_unable(context, connection, route, fleet, workload, {}, assumed=assumed)
+        reasons.append(why.message if why else consequence.message)
+    return reasons

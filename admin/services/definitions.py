@@ -65,9 +65,19 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     if not changed:
         return current_fleet(context, connection)
     managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
-    defined = [*context.settings.fleet, *_present({**managed, **changed})]
-    states = fleet.states(connection)
-    after = build_fleet(fleet.generation(connection), defined, states)
+    return _fleet_of(connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
+
+
+def fleet_without(context: Context, connection: Connection, kind: FleetKind, name: str) -> Fleet:
+    """The fleet without a definition, be it configured or managed; pools and labels go on naming a cluster."""
+    present = [*context.settings.fleet, *fleet.definitions(connection)]
+    left = [definition for definition in present if (definition.kind, definition.name) != (kind, name)]
+    return _fleet_of(connection, left, {(kind, name): None})
+
+
+def _fleet_of(connection: Connection, defined: list[Definition], changed: ChangedDefinitions) -> Fleet:
+    """The fleet of some definitions, of which some are changed."""
+    after = build_fleet(fleet.generation(connection), defined, fleet.states(connection))
     return after.with_states(_states_after(after, changed))
 
 

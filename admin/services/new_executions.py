@@ -11,13 +11,12 @@ from sqlalchemy import Connection
 from admin.core.changes import RowChange, rows_after
 from admin.core.executions.consequences import KINDS, Consequence, ConsequenceCode, PlacementObstacles
 from admin.core.fleet.fleet import Fleet
-from admin.core.settings.resolution import Row, RowsByKind
+from admin.core.settings.resolution import RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.services.affected_scopes import find_affected
-from admin.services.consequences import plan_settings
+from admin.services.consequences import explain_reasons, plan_settings
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
-from admin.services.refusals import explain_refusals
 from admin.store import attributes
 
 #: Reasons that an answer tells; the scopes of the others are counted.
@@ -69,7 +68,7 @@ def find_new_obstacles(
     `fleets` are those before and after.
     """
     places = [scope for scope in scopes if scope.project and scope.domain]  # where executions can be
-    before = _rows_at(connection, places)
+    before = attributes.at_scopes(connection, KINDS, places)
     after: RowsByKind = {
         kind: rows_after(before[kind].values(), [change for change in changes if change.kind == kind]) for kind in KINDS
     }
@@ -89,7 +88,9 @@ def find_new_obstacles(
         consequences[key] = consequence
         kept[key].append(scope)
     told = sorted(kept, key=lambda key: -len(kept[key]))[:_MOST_REASONS]
-    messages = _explained(context, connection, [consequences[key] for key in told])
+    fleet_now, fleet_then = fleets
+    assumed = fleet_then.clusters_unlike(fleet_now)
+    messages = explain_reasons(context, connection, [consequences[key] for key in told], fleet_then, assumed=assumed)
     return NewExecutions(
         refused=sum(len(scopes) for (code, _), scopes in kept.items() if code is ConsequenceCode.REFUSES),
         waiting=sum(len(scopes) for (code, _), scopes in kept.items() if code is ConsequenceCode.WAITS),
@@ -101,24 +102,5 @@ def find_new_obstacles(
     )
 
 
-def _rows_at(connection: Connection, scopes: Sequence[Scope]) -> dict[str, dict[Scope, Row]]:
-    """The rows of pools, labels and queues that apply at some scopes."""
-    chains = {place for scope in scopes for place in scope.chain()}
-    rows: dict[str, dict[Scope, Row]] = {kind: {} for kind in KINDS}
-    for row in attributes.exactly(connection, [(kind, place) for kind in KINDS for place in chains]):
-        rows[row.kind][row.scope] = row
-    return rows
-
-
 def _reason(consequence: Consequence) -> str:
     return consequence.message if consequence.refusal is None else consequence.refusal.problems[0].reason
-
-
-def _explained(context: Context, connection: Connection, consequences: Sequence[Consequence]) -> list[str]:
-    """The reasons, with who set what refuses."""
-    refusals = [consequence.refusal for consequence in consequences if consequence.refusal is not None]
-    explained = iter(explain_refusals(context, connection, refusals))
-    return [
-        consequence.message if consequence.refusal is None else next(explained).problems[0].reason
-        for consequence in consequences
-    ]

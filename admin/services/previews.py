@@ -35,7 +35,7 @@ from admin.services.new_executions import NewExecutions, find_new_obstacles
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
 from admin.services.simulators import KeyedRequest, Simulator
-from admin.services.use_search import CHUNK, UseSearch, ask_name
+from admin.services.use_reach import places_of
 from admin.store import cluster_events, execution_queue, executions, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
@@ -94,8 +94,9 @@ class _Rule:
 def preview_switches(context: Context, connection: Connection, states: Sequence[ClusterState]) -> ExecutionPreview:
     """What becomes of executions if clusters have these states, all at once; nothing is changed."""
     most = context.list_limits.previewed
-    fleet_now = _with_switches(context, connection, _fleet_now(context, connection))
-    fleet_then = fleet_now.with_states({state.name: state for state in states})
+    new_states = {state.name: state for state in states}
+    fleet_now = _fleet_now(context, connection)
+    fleet_then = fleet_now.with_states(new_states)
     draining = {state.name: state.drain_deadline for state in states if state.draining}
     silent = [cluster for state in states if (cluster := fleet_now.clusters[state.name]).is_silent]
     agents = {
@@ -103,10 +104,11 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     }
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False)
     leased = executions.leased_at(connection, draining, most + 1)
+    described = _with_switches(context, connection, fleet_now)
     preview = _preview(
         connection,
-        fleet_now,
-        fleet_then,
+        described,
+        described.with_states(new_states),
         waiting[:most],
         leased[:most],
         _Rule(agents=agents, deadlines=draining),
@@ -149,10 +151,9 @@ def _kept_out(
     places: set[Scope] = set()
     is_complete = len(clusters) <= _MOST_SWITCHED
     for name in clusters[:_MOST_SWITCHED]:
-        question = ask_name(context, connection, "cluster", name)
-        _, found, last = UseSearch(context, connection, question).page(None, CHUNK)
-        places.update(scope for _, scope in found)
-        is_complete = is_complete and last is None
+        _, uses, are_all = places_of(context, connection, "cluster", name)
+        places.update(scope for _, scope in uses)
+        is_complete = is_complete and are_all
     scopes = sorted(places, key=lambda scope: scope.sort_key)
     return find_new_obstacles(context, connection, scopes, (fleet_now, fleet_then), is_complete=is_complete)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -44,10 +44,12 @@ def explain_unable(
     workload: Workload,
     waiting: Mapping[str, Amounts] | None,
     declines: Mapping[str, str] | None = None,
+    *,
+    assumed: Collection[str] = (),
 ) -> Obstacles | None:
     """Why no cluster of a route in a fleet would take a workload, with who is behind it; None where one would.
 
-    `waiting` is as `find_failures` takes it.
+    `waiting` is as `find_failures` takes it. Nobody is behind the states of clusters that are only `assumed`.
     """
     failures, why_declined = find_failures(route, fleet, workload, waiting), declines or {}
     if not failures:
@@ -55,7 +57,9 @@ def explain_unable(
     named = {name: failures[name][0] for name in list(failures)[:MOST_NAMED]}
     reasons = {name: failed[0].reason for name, failed in failures.items()}
     for name, verdict in named.items():
-        reason = with_provenance(context, connection, fleet.clusters[name], verdict).reason
+        if name not in assumed:
+            verdict = with_provenance(context, connection, fleet.clusters[name], verdict)
+        reason = verdict.reason
         reasons[name] = describe_decline(reason, why_declined.get(name)) if verdict.filter == DECLINED.name else reason
     return Obstacles(describe_unable(route, reasons), describe_triggers(failures))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,18 +9,20 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
+from admin.core.executions.consequences import KINDS, ConsequenceCode, PlacementObstacles, route_at
 from admin.core.executions.effective_settings import payload_of
-from admin.core.executions.removals import Removal
+from admin.core.executions.removals import NOUNS, rules_without
+from admin.core.fleet.definitions import FleetKind
 from admin.core.json_text import JsonObject
-from admin.core.registrations import settings_of
-from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
+from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT
 from admin.core.settings.kinds import Merge
-from admin.core.settings.resolution import Row
+from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
+from admin.services.consequences import plan_settings
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, definitions_after
+from admin.services.definitions import current_fleet, definitions_after, fleet_without
 from admin.services.use_search import CHUNK, Question, Use, UseSearch, ask_name
-from admin.store import active_plans, attributes
+from admin.store import attributes
 
 #: Definitions whose removal a dry run tells what the scopes miss.
 _MOST_REMOVED = 20
@@ -56,44 +57,62 @@ def reach_of_removed(context: Context, connection: Connection, changes: Sequence
         return []
     removed = []
     for kind, name in list(definitions)[:_MOST_REMOVED]:
-        question = ask_name(context, connection, kind.noun, name)
-        _, places, last = UseSearch(context, connection, question).page(None, CHUNK)
+        question, places, is_complete = places_of(context, connection, kind.noun, name)
         reached = reached_scopes(context, connection, question, places)
-        removed.append(RemovedReach(noun=kind.noun, name=name, reached=reached, is_complete=last is None))
+        removed.append(RemovedReach(noun=kind.noun, name=name, reached=reached, is_complete=is_complete))
     return removed
+
+
+def places_of(
+    context: Context, connection: Connection, noun: str, name: str
+) -> tuple[Question, Sequence[tuple[Use, Scope]], bool]:
+    """The first uses of a name, each beside a scope where it may apply, and whether these are all."""
+    question = ask_name(context, connection, noun, name)
+    _, places, last = UseSearch(context, connection, question).page(None, CHUNK)
+    return question, places, last is None
 
 
 def reached_scopes(
     context: Context, connection: Connection, question: Question, places: Sequence[tuple[Use, Scope]]
 ) -> list[Reached]:
     """Those of some scopes that have it from the use beside them."""
-    kinds = {use.sought.kind.name for use, _ in places} | {CLUSTER_ASSIGNMENT.name, EXECUTION_CLUSTER_LABEL.name}
-    chains = {place for _, scope in places for place in scope.chain()}
-    rows: dict[str, dict[Scope, Row]] = defaultdict(dict)
-    for row in attributes.exactly(connection, [(kind, place) for kind in kinds for place in chains]):
-        rows[row.kind][row.scope] = row
-    keys = {(scope.project, scope.domain, scope.launch_plan) for _, scope in places if scope.launch_plan}
-    plans = active_plans.of_places(connection, keys)
-    removal = Removal(
-        noun=question.noun,
-        name=question.name,
-        fleet=current_fleet(context, connection),
-        rules=context.settings.rules,
-    )
+    scopes = [scope for _, scope in places]
+    rows = attributes.at_scopes(connection, {use.sought.kind.name for use, _ in places} | KINDS, scopes)
+    definitions = plan_settings(connection, scopes)
+    loss = _Loss(context, connection, question)
     reached = []
     for use, scope in places:
-        plan = plans.get((scope.project, scope.domain, scope.launch_plan)) if scope.launch_plan else None
-        definition = {} if plan is None else settings_of(plan.spec)
-        kind = use.sought.kind.name
+        definition, kind = definitions.get(scope, {}), use.sought.kind.name
         if not _is_reached(context, use, scope, rows[kind], definition):
             continue
-        if removal.noun == "cluster":  # which the pool or the label leads to, whichever of the two wins
-            route = removal.route(scope, rows, definition)
+        if question.noun == "cluster":  # which the pool or the label leads to, whichever of the two wins
+            route = route_at(scope, rows, definition, context.settings.rules.platform)
             if (route.pool if kind == CLUSTER_ASSIGNMENT.name else route.label) is None:
                 continue
-        is_refused = removal.refuses(scope, rows, definition)
-        reached.append(Reached(scope, kind, is_refused, removal.waits(scope, rows, definition)))
+        code = loss.at(scope, rows, definition)
+        is_refused, is_waiting = code is ConsequenceCode.REFUSES, code is ConsequenceCode.WAITS
+        reached.append(Reached(scope, kind, is_refused, is_waiting))
     return reached
+
+
+class _Loss:
+    """What new executions miss if a pool, label, cluster, queue or queue tag goes away; of other things, nothing."""
+
+    def __init__(self, context: Context, connection: Connection, question: Question) -> None:
+        self._is_felt = question.noun in NOUNS
+        rules, fleet = context.settings.rules, current_fleet(context, connection)
+        kind = next((kind for kind in FleetKind if kind.noun == question.noun), None)
+        left = fleet if kind is None else fleet_without(context, connection, kind, question.name)
+        self._now = PlacementObstacles(rules, fleet) if question.is_known else None
+        self._then = PlacementObstacles(rules_without(rules, question.noun, question.name), left)
+
+    def at(self, scope: Scope, rows: RowsByKind, definition: JsonObject) -> ConsequenceCode | None:
+        """Whether executions at a scope would be refused or wait, and do not now; or do, for want of it."""
+        then = self._then.at(scope, rows, definition) if self._is_felt else None
+        if then is None:
+            return None
+        now = None if self._now is None else self._now.at(scope, rows, definition)
+        return None if now is not None and now.code is then.code else then.code
 
 
 def _is_reached(context: Context, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: JsonObject) -> bool:

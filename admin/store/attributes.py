@@ -225,6 +225,15 @@ def exactly(connection: Connection, keys: Iterable[tuple[str, Scope]]) -> list[S
     return [_stored(row) for chunk in _chunks(places) for row in _EXACTLY.execute(connection, chunk)]
 
 
+def at_scopes(connection: Connection, kinds: Iterable[str], scopes: Iterable[Scope]) -> dict[str, dict[Scope, Row]]:
+    """The rows of some kinds that apply at some scopes, by kind and scope."""
+    chains = {place for scope in scopes for place in scope.chain()}
+    rows: dict[str, dict[Scope, Row]] = {kind: {} for kind in kinds}
+    for row in exactly(connection, [(kind, place) for kind in rows for place in chains]):
+        rows[row.kind][row.scope] = row
+    return rows
+
+
 def keys_below(connection: Connection, project: str) -> list[tuple[str, Scope]]:
     """The kind and scope of everything that is stored below a project."""
     rows = connection.execute(select(*_KEY).where(attributes.c.project == project))

@@ -613,9 +613,7 @@ def test_the_preview_of_a_switch_counts_what_goes_on_and_the_scopes_that_are_lef
     new = answer["new_executions"]
     assert (new["refused"], new["waiting"], new["complete"]) == (0, 2, True)  # the projects of the domain
     [reason] = new["reasons"]
-    assert re.search(
-        r"'west' is draining \(event \d+, anonymous \(says cleo\), .* ago, 'new disks'\)", reason["message"]
-    )
+    assert re.search(r"'west' is draining, event \d+, anonymous \(says cleo\), .* ago, 'new disks'", reason["message"])
     ok(api.post(f"{API}/clusters/east/{word}", json={}))
     assert created(api, "new").get("cluster") is None
     assert "new_executions" not in preview(api, "uncordon", "west")

@@ -14,6 +14,7 @@ from tests.support.placing import (
     API,
     DOMAIN,
     PROJECT,
+    create,
     created,
     get,
     label,
@@ -32,6 +33,7 @@ from tests.support.statements import transactions
 
 LABEL, POOL = "execution_cluster_label", "cluster_assignment"
 HERE = {"project": PROJECT, "domain": DOMAIN}
+NIGHTLY = {"name": "nightly"}
 
 
 def used(api: FlaskClient, query: str) -> Any:
@@ -110,6 +112,52 @@ def test_a_label_and_a_cluster(pooled: FlaskClient) -> None:
     unknown = used(pooled, "pool=gpuu")
     assert (unknown["known"], unknown["closest"], unknown["uses"]) == (False, ["gpu"], [])
     assert "deleted_by" not in unknown
+
+
+@pytest.mark.parametrize(
+    ("noun", "name", "settings", "definition", "is_refused"),
+    [
+        ("pool", "gpu", pool("gpu"), {}, True),
+        ("pool", "gpu", pool("gpu"), label("near"), False),
+        ("pool", "gpu", {}, pool("gpu"), True),
+        ("label", "near", label("near"), {}, True),
+        ("label", "near", label("near") | pool("gpu"), {}, False),
+        ("label", "west", label("west"), {}, False),  # the cluster's own name remains
+        ("cluster", "east", label("east"), {}, True),
+        ("cluster", "east", label("near"), {}, False),
+        ("cluster", "west", label("west"), {}, False),  # the label of that name remains
+    ],
+)
+def test_what_leads_to_it_would_be_refused_without_it(
+    api: FlaskClient, noun: str, name: str, settings: Any, definition: Any, is_refused: bool
+) -> None:
+    for cluster in ("east", "west"):
+        put_cluster(api, cluster)
+    put_pool(api, "gpu", ["east"])
+    put_label(api, "near", ["east"])
+    put_label(api, "west", ["east"])
+    ok(register_workflow(api, "fit"))
+    ok(register_plan(api, "nightly", "fit", **definition))
+    for kind, payload in settings.items():
+        put_attribute(api, "project-domain", kind, payload)
+    place = f"{P}/fit/nightly"
+    scopes = used(api, f"{noun}={name}&reach=true")["scopes"]
+    at_plan = [entry["refused"] for entry in scopes if places([entry]) == [place]]
+    assert at_plan in ([[True]] if is_refused else ([], [False]))
+    assert created(api, "before", launch_plan=NIGHTLY)["cluster"]
+    ok(api.delete(f"{API}/{noun}s/{name}?force=true"))
+    assert (create(api, "after", launch_plan=NIGHTLY).status_code == 400) is is_refused
+
+
+def test_executions_would_wait_where_the_other_clusters_take_none(pooled: FlaskClient) -> None:
+    put_pool(pooled, "gpu", ["east", "west"])
+    for cluster in ("east", "west"):
+        put_cluster(pooled, cluster)
+    waiting = used(pooled, "cluster=east")["reach"]["waiting"]
+    switch(pooled, "west", "cordon")
+    assert used(pooled, "cluster=east")["reach"]["waiting"] > waiting
+    switch(pooled, "east", "cordon")  # then they wait already
+    assert used(pooled, "cluster=east")["reach"]["waiting"] == 0
 
 
 def test_of_what_was_deleted_it_is_known_by_which_revision(pooled: FlaskClient) -> None:

@@ -76,11 +76,11 @@ def find_outranking(
     kind: Kind, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], platform: PlatformValues
 ) -> Rung | None:
     """The rung that executions go by at a scope that has a pool or label; None where they go by that one."""
-    route = _route_at(scope, rows, definition, platform)
+    route = route_at(scope, rows, definition, platform)
     return route.winner if _is_outranked(kind, route) else None
 
 
-def _route_at(scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], platform: PlatformValues) -> Route:
+def route_at(scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], platform: PlatformValues) -> Route:
     """The route at a scope of what asks for nothing itself."""
     target = target_of(definition)
     return find_route(request=Target(), definition=target, scope=scope, rows=rows, platform=platform)
@@ -96,7 +96,7 @@ def _of_route(
 ) -> Consequence | None:
     if not names_place(resolved.kind, resolved.value):
         return None
-    route = _route_at(resolved.scope, rows, definition, rules.platform)
+    route = route_at(resolved.scope, rows, definition, rules.platform)
     if _is_outranked(resolved.kind, route):
         return Consequence(code=ConsequenceCode.OUTRANKED, rung=route.winner)
     return _of_place(route, fleet)
@@ -134,7 +134,7 @@ class PlacementObstacles:
             )
         except Refused as refusal:
             return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)
-        route = _route_at(scope, rows, definition, platform)
+        route = route_at(scope, rows, definition, platform)
         winner = route.winner
         key = route.kind, route.name, winner.rung, winner.scope
         if key not in self._by_winner:

@@ -81,6 +81,10 @@ class Fleet:
         }
         return replace(self, clusters=clusters)
 
+    def clusters_unlike(self, other: Fleet) -> frozenset[str]:
+        """The names of the clusters that another fleet does not have, or not with the same definition and state."""
+        return frozenset(name for name, cluster in self.clusters.items() if cluster != other.clusters.get(name))
+
     def groups_of(self, cluster: str, groups: Mapping[str, Group]) -> list[str]:
         """The names of the pools, or of the labels, that a cluster is in."""
         return [name for name, group in groups.items() if any(member.cluster == cluster for member in group.members)]
