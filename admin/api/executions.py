@@ -15,14 +15,13 @@ from admin.messages.executions import ExecutionAnswer, ListedAnswer, StateBody, 
 from admin.messages.logs import LogsAnswer, LogsQuery, OutputAnswer, OutputPieceAnswer, OutputQuery, OutputsAnswer
 from admin.messages.pages import number_of, number_token
 from admin.messages.requests import Fields, PageQuery, WriteQuery
-from admin.messages.selectors import ManyBody, conditions_of, scope_of, time_of
+from admin.messages.selectors import MOST_SHOWN, ManyBody, conditions_of, scope_of, time_of
 from admin.messages.terminations import EndBody, EndedAnswer, EndManyBody, ManyEndedAnswer
 from admin.messages.unknown_names import UnknownNameAnswer
 from admin.services import abandonments, executions, redecisions, terminations
 from admin.services.comparisons import compare_execution, compare_executions
 from admin.services.explanations import explain, view_execution
 from admin.services.logs import LogRequest, read_log, read_output, read_outputs
-from admin.services.silences import find_silence
 
 operations = creations.operations  # of the same noun
 
@@ -173,7 +172,7 @@ def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
         return EndedAnswer.from_preview(preview)
     end = abandonments.give_up if body["give_up"] else executions.terminate
     execution, is_change = end(context(), execution_id(**key), body.get("cause"), body.get("claimed_by"))
-    return EndedAnswer.from_execution(execution, changed=is_change, silence=find_silence(context(), execution))
+    return EndedAnswer.from_execution(execution, terminations.silent_end(context(), execution), changed=is_change)
 
 
 @operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody)
@@ -188,7 +187,8 @@ def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
         scope=scope_of(body["selector"]),
         dry_run=query["dry_run"],
     )
-    return ManyEndedAnswer.from_ended(ended, dry_run=query["dry_run"])
+    silent = terminations.find_silent(context(), ended[:MOST_SHOWN])
+    return ManyEndedAnswer.from_ended(ended, silent, dry_run=query["dry_run"])
 
 
 @operations.add("POST", "/executions/redecide", query=WriteQuery, body=ManyBody)

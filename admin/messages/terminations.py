@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from marshmallow import fields
@@ -12,8 +12,7 @@ from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import Fields
 from admin.messages.selectors import MOST_SHOWN, CauseBody, ManyBody
 from admin.messages.shared import Answer, Time
-from admin.services.silences import SilenceView
-from admin.services.terminations import EndPreview
+from admin.services.terminations import EndPreview, SilentEnd
 from admin.store.executions import Execution, ListedExecution
 
 
@@ -48,14 +47,14 @@ class EndedAnswer(Answer):
 
     @classmethod
     def from_execution(
-        cls, execution: Execution | ListedExecution, *, changed: bool, silence: SilenceView | None = None
+        cls, execution: Execution | ListedExecution, silent: SilentEnd | None, *, changed: bool
     ) -> EndedAnswer:
         return cls(
             id=ExecutionIdAnswer.from_execution(execution),
             phase=execution.phase,
             changed=changed,
-            message=None if silence is None else silence.message,
-            silent_since=None if silence is None else silence.since,
+            message=None if silent is None else silent.message,
+            silent_since=None if silent is None else silent.since,
         )
 
     @classmethod
@@ -79,12 +78,18 @@ class ManyEndedAnswer(Answer):
     dry_run: bool
 
     @classmethod
-    def from_ended(cls, ended: Sequence[tuple[Execution | ListedExecution, bool]], *, dry_run: bool) -> ManyEndedAnswer:
+    def from_ended(
+        cls,
+        ended: Sequence[tuple[Execution | ListedExecution, bool]],
+        silent: Mapping[int, SilentEnd],
+        *,
+        dry_run: bool,
+    ) -> ManyEndedAnswer:
         return cls(
             matched=len(ended),
             terminated=0 if dry_run else sum(is_change for _, is_change in ended),
             executions=[
-                EndedAnswer.from_execution(execution, changed=is_change and not dry_run)
+                EndedAnswer.from_execution(execution, silent.get(execution.id), changed=is_change and not dry_run)
                 for execution, is_change in ended[:MOST_SHOWN]
             ],
             dry_run=dry_run,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from admin.core.executions.attempts import phase_when_ended
 from admin.core.executions.lifecycle import Phase
@@ -12,9 +14,9 @@ from admin.core.fleet.clusters import Health
 from admin.services.abandonments import phase_when_given_up
 from admin.services.context import Context
 from admin.services.executions import TERMINATED, find_execution
-from admin.services.silences import give_up_command, heard_last, note_silence
+from admin.services.silences import find_silence, give_up_command, heard_last, note_silence
 from admin.store import fleet
-from admin.store.executions import Execution, ExecutionId
+from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.fleet import HeardCluster
 
 
@@ -26,6 +28,36 @@ class EndPreview:
     phase_after: Phase | None  #: None where nothing would change
     note: str | None  #: since when its cluster is silent, and what can be done about that
     silent_since: datetime | None  #: when the agent that has it was last heard, if it is silent
+
+
+class SilentEnd(NamedTuple):
+    """Since when the agent is silent that is to end an execution, and that in words."""
+
+    since: datetime
+    message: str
+
+
+def find_silent(context: Context, ended: Sequence[tuple[Execution | ListedExecution, bool]]) -> dict[int, SilentEnd]:
+    """The silent agents that are to end some executions, by the row ids of these; the others are left out."""
+    # What waits in the queue is ended without an agent.
+    with_agents = [execution for execution, _ in ended if execution.cluster and execution.phase != Phase.QUEUED.value]
+    if not with_agents:
+        return {}
+    with context.database.reading() as connection:
+        heard = fleet.heard(connection, {execution.cluster or "" for execution in with_agents})
+    silent: dict[int, SilentEnd] = {}
+    for execution in with_agents:
+        at_cluster = heard.get(execution.cluster or "")
+        last, note = heard_last(execution, at_cluster), note_silence(execution, at_cluster)
+        if last is not None and note is not None:
+            silent[execution.id] = SilentEnd(last.since, note)
+    return silent
+
+
+def silent_end(context: Context, execution: Execution) -> SilentEnd | None:
+    """The silent agent that is to end an execution, with what happens next and what an operator can do."""
+    silence = find_silence(context, execution)
+    return None if silence is None else SilentEnd(silence.since, silence.message)
 
 
 def preview_end(context: Context, key: ExecutionId, *, give_up: bool) -> EndPreview:

@@ -20,7 +20,7 @@ from typing import Any
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import parse_cause, parse_origin, parse_phase, parse_state
 from ctl.client.facts import MOST_FILTER_LENGTH, MOST_TERMS, SELECTOR_ALIASES, SELECTOR_FIELDS
-from ctl.client.times import is_duration, parse_duration, parse_time
+from ctl.client.times import SPANS, is_duration, parse_duration, parse_time
 from ctl.client.words import did_you_mean, fold, listed
 
 #: Reads the value of a field; the place is for errors.
@@ -228,10 +228,10 @@ def _characters(text: str, place: str) -> Iterator[str]:
             yield piece
 
 
-def _read_time(value: str, place: str, now: datetime) -> str:
+def _read_time(value: str, place: str, now: datetime, spans: str = SPANS) -> str:
     """A time, or a span: of `+5m` the time in 5 minutes, of `-5m` or `5m` that of 5 minutes ago."""
     text = value[1:] if value.startswith("-") and is_duration(value[1:]) else value
-    return parse_time(text, place, now=now, is_ahead=value.startswith("+"))
+    return parse_time(text, place, now=now, is_ahead=value.startswith("+"), spans=spans)
 
 
 def _read_time_ahead(value: str, place: str, now: datetime) -> str:
@@ -240,7 +240,7 @@ def _read_time_ahead(value: str, place: str, now: datetime) -> str:
         raise InvalidInput(
             f"{place}: {value} may be ahead or past: write +{value} for in {value}, or -{value} for {value} ago."
         )
-    return _read_time(value, place, now)
+    return _read_time(value, place, now, spans="+30m or -7d")
 
 
 def _time_readers(types: Mapping[str, str]) -> dict[str, Reader]:

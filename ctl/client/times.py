@@ -15,12 +15,18 @@ _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y
 _UNITS = (("year", 31536000), ("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
-def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False, is_ahead: bool = False) -> str:
+#: Spans that an error gives as examples.
+SPANS = "30m, 24h or 7d"
+
+
+def parse_time(
+    text: str, flag: str, *, now: datetime, is_end: bool = False, is_ahead: bool = False, spans: str = SPANS
+) -> str:
     """
     A time in RFC 3339 for `24h`, `7d`, `1y`, `2026-03-01`, or `2026-03-01T12:00`.
 
     Without a time zone it is UTC, as all times that are shown. A day as an end includes that day. With `is_ahead` a
-    span lies ahead, and has a plus before it.
+    span lies ahead, and has a plus before it. An error gives `spans` as examples.
     """
     span = text.removeprefix("+") if is_ahead else text
     if is_duration(span):
@@ -36,8 +42,7 @@ def parse_time(text: str, flag: str, *, now: datetime, is_end: bool = False, is_
         return _written(moment + timedelta(days=1) if is_day and is_end else moment)
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"{flag} must be a span such as 30m, 24h or 7d, or a time such as 2026-03-01 or 2026-03-01T12:00, "
-            f"got {text!r}."
+            f"{flag} must be a span such as {spans}, or a time such as 2026-03-01 or 2026-03-01T12:00, got {text!r}."
         ) from None
 
 

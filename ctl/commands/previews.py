@@ -91,10 +91,10 @@ def show_new_executions(session: Session, answer: Document) -> None:
     more = "" if new["complete"] else "at least "
     parts = [
         f"{verb} at {more}{count(new[key], 'scope')}"
-        for key, verb in (("refused", "be refused"), ("waiting", "wait"))
+        for key, verb in (("refused", "are refused"), ("waiting", "wait"))
         if new[key]
     ]
-    session.printer.report(f"New executions would {' and '.join(parts)}:")
+    session.printer.report(f"With this, new executions {' and '.join(parts)}:")
     for reason in new["reasons"]:
         others = reason["scopes"] - 1
         and_others = f" and {count(others, 'other')}" if others else ""

@@ -79,6 +79,12 @@ def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     done = new_shell.run("rainbowctl delete pool gpu no-such --dryRun")
     assert (done.status, done.out) == (0, "Executions: no execution would move or be ended.\n")
     assert done.err == ("There is no pool no-such: there is nothing to delete.\nDry run: pool gpu was not deleted.\n")
+    done = new_shell.run("rainbowctl delete cluster north --force --dryRun")
+    assert (done.status, done.err) == (
+        0,
+        "Cluster north is not defined, only named by pool gpu: there is nothing to delete. Take it out of the members "
+        "there, and it is gone.\n",
+    )
     done = new_shell.run("rainbowctl delete pool gpu -m 'sold'")
     assert (done.status, done.out, done.err) == (0, "", "Deleted pool gpu.\n")
     number = new_shell.rest("GET", "revisions")["head"]

@@ -196,6 +196,10 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     )
     [answer] = json.loads(shell.ok(f"rainbowctl delete execution e {HERE} -o json"))
     assert answer["message"].startswith(f"{unconfirmed}since ")
+    both = f"rainbowctl delete execution {HERE} --selector cluster=local"
+    planned = shell.run(f"{both} --dryRun")
+    assert "2 unfinished executions match. Dry run: nothing was ended." in planned.err
+    assert planned.out.count("Cluster 'local' has been silent for ") == 2
     dry = shell.run(f"rainbowctl delete execution e {HERE} --dryRun -o json")
     [answer] = json.loads(dry.out)
     assert shell.rest("DELETE", "executions/flytesnacks/development/e?dry_run=true") == answer

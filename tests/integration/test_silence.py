@@ -404,9 +404,36 @@ def test_many_are_given_up_by_a_selector_and_others_left_alone(
     body = {"selector": {"project": project}, "give_up": True, "cause": "gone"}
     trial = ok(shared.post(f"{API}/executions/terminate?dry_run=true", json=body))
     assert (trial["matched"], sorted(names(trial["executions"]))) == (2, ["e0", "e1"])
+    assert all("has been silent since" in ended["message"] for ended in trial["executions"])
     answer = ok(shared.post(f"{API}/executions/terminate", json=body))
     assert (answer["matched"], answer["terminated"]) == (2, 2)
     assert [phase(silent, name)[0] for name in ("e0", "e1", "waits", "f")] == ["FAILED", "FAILED", "QUEUED", "RUNNING"]
+
+
+def test_many_that_are_ended_are_told_apart_by_whether_their_agents_are_silent(
+    shared: FlaskClient, context: Context, clock: Clock, project: str
+) -> None:
+    silent, other = (played_agent(shared, context, f"{word}-{project}", project=project) for word in "ab")
+    add(silent, "runs", "waits")
+    add(other, "f")
+    silent.start(1)
+    other.start()
+    since = seconds_after(silent, 0)
+    clock.advance(LOST - 2)
+    other.sync()
+    pass_time(context, clock, 3)
+    body = {"selector": {"project": project}, "cause": "gone"}
+    for query, phases in (
+        ("?dry_run=true", {"runs": "RUNNING", "waits": "QUEUED", "f": "RUNNING"}),
+        ("", {"runs": "ABORTING", "waits": "ABORTED", "f": "ABORTING"}),
+    ):
+        ended = ok(shared.post(f"{API}/executions/terminate{query}", json=body))["executions"]
+        by_name = {answer["id"]["name"]: answer for answer in ended}
+        assert {name: answer["phase"] for name, answer in by_name.items()} == phases
+        told = {name: answer["silent_since"] for name, answer in by_name.items() if "silent_since" in answer}
+        assert told == {"runs": since}
+        assert "has been silent since" in by_name["runs"]["message"]
+        assert "message" not in by_name["f"] | by_name["waits"]
 
 
 # Explaining

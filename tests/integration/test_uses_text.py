@@ -134,13 +134,18 @@ def test_the_dry_run_of_a_setting_says_where_new_executions_would_be_refused_and
         assert (reason["outcome"], reason["scopes"], reason["domain"]) == ("refuses", projects, "production")
         assert "No label is called 'nite', set by domain production." in reason["message"]
         shown = rainbowctl(delete)
-        assert f"New executions would be refused at {projects} scopes: project " in shown
+        assert f"With this, new executions are refused at {projects} scopes: project " in shown
         said = "and 1 other: No label is called 'nite', set by domain production. `rainbowctl get label`"
         assert said in shown
         assert "That was set by revision 5, anonymous (says eve), " in shown
         update = "update cluster-pool-attribute -d production --clusterPoolName"
-        assert f"New executions would wait at {projects} scopes: project " in rainbowctl(f"{update} off --dryRun")
-        assert "New executions" not in rainbowctl(f"update execution-cluster-label {here} --value oak --dryRun")
+        shown = rainbowctl(f"{update} off --dryRun")
+        assert f"With this, new executions wait at {projects} scopes: project " in shown
+        assert "No cluster of pool 'off' is able: 'elm' is cordoned, event " in shown
+        shown = rainbowctl("cordon oak --dryRun")
+        assert f"With this, new executions wait at {projects} scopes: project " in shown
+        assert "No cluster of pool 'std' is able: 'oak' is cordoned." in shown
+        assert "new executions" not in rainbowctl(f"update execution-cluster-label {here} --value oak --dryRun")
         nearest = rainbowctl("explain execution-cluster-label -p flytesnacks -d staging")
         assert "Nearest: " in nearest
         assert "nearest value: No label is called 'nite' yet." in nearest
@@ -155,7 +160,7 @@ def test_the_dry_run_of_a_setting_says_where_new_executions_would_be_refused_and
         plan = tmp_path / "plan.yaml"
         plan.write_text("kind: cluster-pool-attribute\ndomain: production\ncluster_pool_name: stt\n")
         shown = rainbowctl(f"apply -f {plan} --dryRun")
-        assert f"New executions would be refused at {projects} scopes: project " in shown
+        assert f"With this, new executions are refused at {projects} scopes: project " in shown
         assert "No pool is called 'stt', set by domain production. Did you mean 'std'?" in shown
         rainbowctl("delete cluster-pool-attribute -d production --force")
         refused = rainbowctl(f"create execution x-1 {here} -- true", status=2)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import dry_run_option, force_option, option, selector_option, text_option
+from ctl.cli.output import Sentence
 from ctl.cli.prompts import asks, confirm, confirm_many
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
@@ -139,13 +140,23 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     aborting = [ended for ended in outcome["executions"] if ended.get("changed") and ended.get("phase") == _ABORTING]
     rest = f" {len(aborting)} of them: ABORTING until their agents confirm." if aborting else ""
     session.printer.note(f"Ended {count(int(outcome.get('terminated') or 0), 'execution')}.{rest}")
+    silent = [ended for ended in aborting if ended.get("silent_since")]
+    for ended in silent[:_MOST_LISTED]:
+        session.printer.note(f"Execution {ExecutionId.from_document(ended['id'])}: {ended['message']}")
+    if silent:
+        them = "its agent is" if len(silent) == 1 else "their agents are"
+        session.printer.note(
+            f"{len(silent)} of them: {them} silent, and will be told when heard again; --giveUp ends such an execution "
+            "without its agent."
+        )
 
 
 def _list(session: Session, answer: Document) -> None:
     """Print the first executions of an answer."""
     executions = answer.get("executions") or []
     if executions and session.printer.is_table and not session.printer.is_quiet:
-        session.printer.rows(executions[:_MOST_LISTED], {**ID_COLUMNS, "PHASE": "phase"})
+        notes = {"NOTE": Sentence("message")} if any(execution.get("message") for execution in executions) else {}
+        session.printer.rows(executions[:_MOST_LISTED], {**ID_COLUMNS, "PHASE": "phase", **notes})
         if len(executions) > _MOST_LISTED:
             session.printer.note(f"These are the first {_MOST_LISTED}; `rainbowctl get execution` lists them all.")
 

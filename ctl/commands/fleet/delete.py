@@ -70,10 +70,17 @@ def delete_definition(noun: FleetNoun) -> Command:
 
 def _note_missing(session: Session, noun: FleetNoun, names: Sequence[str]) -> None:
     """Say which names there are not, each with the nearest that there is."""
-    existing = [str(definition["name"]) for definition in session.client.definitions(noun.name)] if names else []
+    existing = {str(row["name"]): row for row in session.client.definitions(noun.name)} if names else {}
     for name in names:
-        hint = did_you_mean(name, existing)
-        session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.{hint}")
+        if existing.get(name, {}).get("source") == "expected":
+            groups = [f"{group} {word}" for group in ("pool", "label") for word in existing[name][f"{group}s"]]
+            session.printer.note(
+                f"Cluster {name} is not defined, only named by {listed(groups)}: there is nothing to delete. "
+                "Take it out of the members there, and it is gone."
+            )
+        else:
+            hint = did_you_mean(name, existing)
+            session.printer.note(f"There is no {noun.name} {name}: there is nothing to delete.{hint}")
 
 
 def _delete(
