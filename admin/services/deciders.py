@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from sqlalchemy import Connection
 
+from admin.core.executions.attempts import is_backing_off
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import ASSIGNED, Decision, Evaluation, choose, decide, evaluate
 from admin.core.placement.obstacles import may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
-from admin.core.resources import add, subtract
+from admin.core.resources import Amounts, add, subtract
 from admin.services.decision_views import looks_at_load, workload_of
 from admin.store import execution_queue
 from admin.store.executions import Execution, WaitingExecution
@@ -21,8 +23,9 @@ from admin.store.executions import Execution, WaitingExecution
 class Decider:
     """Decides executions by one fleet; what is the same for executions that are alike is found out once."""
 
-    def __init__(self, fleet_now: Fleet) -> None:
+    def __init__(self, fleet_now: Fleet, now: datetime) -> None:
         self._fleet = fleet_now
+        self._now = now
         self._stays: dict[tuple[object, ...], bool] = {}
         self._moves: dict[tuple[str, str, bool], bool] = {}
         self._evaluations: dict[tuple[object, ...], Evaluation] = {}
@@ -68,21 +71,38 @@ class Decider:
         workload, before = workload_of(execution), waiting.get(execution.cluster or "")
         stays = self._may_stay(execution)
         if execution.cluster is not None and before is not None:
-            waiting[execution.cluster] = subtract(before, workload.takes_of(self._fleet.clusters[execution.cluster]))
+            waiting[execution.cluster] = subtract(before, self._takes_of(execution.cluster, execution, workload))
         decision = self._decide(execution, workload, waiting, needs_room=stays)
         if stays and decision.code != ASSIGNED:
             if execution.cluster is not None and before is not None:
                 waiting[execution.cluster] = before
             return None
-        _take(decision, workload, self._fleet, waiting)
+        self._take(decision, execution, workload, waiting)
         return decision
 
     def place(self, execution: Execution, waiting: dict[str, dict[str, int]]) -> Decision:
         """Decide where an execution goes that no longer belongs to a cluster, and add what it takes to `waiting`."""
         workload = workload_of(execution)
         decision = self._decide(execution, workload, waiting)
-        _take(decision, workload, self._fleet, waiting)
+        self._take(decision, execution, workload, waiting)
         return decision
+
+    def _take(
+        self,
+        decision: Decision,
+        execution: Execution | WaitingExecution,
+        workload: Workload,
+        waiting: dict[str, dict[str, int]],
+    ) -> None:
+        if decision.cluster is not None:
+            takes = self._takes_of(decision.cluster, execution, workload)
+            waiting[decision.cluster] = add(waiting.get(decision.cluster, {}), takes)
+
+    def _takes_of(self, cluster: str, execution: Execution | WaitingExecution, workload: Workload) -> Amounts:
+        """What an execution takes of a cluster at which it waits."""
+        if is_backing_off(execution.not_before, self._now):
+            return {}
+        return workload.takes_of(self._fleet.clusters[cluster])
 
     def _decide(
         self,
@@ -117,12 +137,6 @@ def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
     )
 
 
-def _take(decision: Decision, workload: Workload, fleet_now: Fleet, waiting: dict[str, dict[str, int]]) -> None:
-    if decision.cluster is not None:
-        taken = workload.takes_of(fleet_now.clusters[decision.cluster])
-        waiting[decision.cluster] = add(waiting.get(decision.cluster, {}), taken)
-
-
 def differs(execution: Execution | WaitingExecution, decision: Decision) -> bool:
     """Whether a decision is another one than what is stored of an execution."""
     stored = (execution.cluster, execution.reason, execution.reason_message)
@@ -146,9 +160,11 @@ def first_to_draw(
         yield execution
 
 
-def taken_of(connection: Connection, names: Iterable[str], fleet_now: Fleet) -> dict[str, dict[str, int]]:
+def taken_of(
+    connection: Connection, names: Iterable[str], fleet_now: Fleet, now: datetime
+) -> dict[str, dict[str, int]]:
     """What is taken of some clusters by what waits there."""
-    return execution_queue.taken_by_waiting(connection, {name: fleet_now.clusters[name] for name in names})
+    return execution_queue.taken_by_waiting(connection, {name: fleet_now.clusters[name] for name in names}, now)
 
 
 def route_of(execution: Execution | WaitingExecution) -> Route:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
+from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
@@ -150,14 +151,17 @@ class StoredView:
         return resolve_settings(launch, rows, self._context.settings.rules)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
+        now = self._context.clock()
         waiting: dict[str, dict[str, int]] = {}
         clusters = loaded_clusters(run_plan.route, self.fleet)
         if clusters:
             if self._hold:  # so that no other transaction counts on the same room
                 fleet.hold(self._connection, clusters)
-            waiting = execution_queue.taken_by_waiting(self._connection, clusters)
+            waiting = execution_queue.taken_by_waiting(self._connection, clusters, now)
         moves = [*self._moved, *([] if self._moving is None else [(self._moving, None)])]
         for execution, target in moves:
+            if is_backing_off(execution.not_before, now):
+                continue
             if execution.cluster is not None and execution.cluster in waiting:
                 taken = execution.takes_of(clusters[execution.cluster])
                 waiting[execution.cluster] = subtract(waiting[execution.cluster], taken)

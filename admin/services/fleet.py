@@ -102,7 +102,7 @@ def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
 def _group_views(context: Context, connection: Connection, current: Fleet, groups: Iterable[Group]) -> list[GroupView]:
     shown = list(groups)
     defined = defined_by(connection, (group.definition for group in shown))
-    clusters, capacities = _capacities(connection, current, shown)
+    clusters, capacities = _capacities(context, connection, current, shown)
     switched_off = _switched_off(context, connection, clusters.values())
     return [
         GroupView(
@@ -129,12 +129,12 @@ def _switched_off(
 
 
 def _capacities(
-    connection: Connection, current: Fleet, groups: Sequence[Group]
+    context: Context, connection: Connection, current: Fleet, groups: Sequence[Group]
 ) -> tuple[Mapping[str, Cluster], list[GroupCapacity]]:
     """The members of some groups by name, and what those of each group have together."""
     names = {member.cluster for group in groups for member in group.members}
     clusters = _with_states(connection, [current.clusters[name] for name in names])
-    waiting = execution_queue.taken_by_waiting(connection, clusters)
+    waiting = execution_queue.taken_by_waiting(connection, clusters, context.clock())
     return clusters, [group_capacity(group, clusters, waiting) for group in groups]
 
 
@@ -208,7 +208,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
             **vars(view),
             leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
             queue=execution_queue.next_at(connection, name, MOST_EXECUTIONS),
-            by_pool=dict(zip(view.pools, _capacities(connection, current, pools)[1], strict=True)),
+            by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
         )
 
@@ -238,7 +238,7 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
     leases = executions.leases_by_cluster(connection)
     by_name = _with_states(connection, clusters)
     clusters = list(by_name.values())
-    waiting = execution_queue.taken_by_waiting(connection, by_name)
+    waiting = execution_queue.taken_by_waiting(connection, by_name, context.clock())
     with_token = tokens.with_live(connection, [name for name in by_name if by_name[name].is_silent], context.clock())
     groups: dict[str, tuple[list[str], list[str]]] = {cluster.name: ([], []) for cluster in clusters}
     for index, groups_of_kind in enumerate((current.pools, current.labels)):

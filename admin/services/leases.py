@@ -51,6 +51,13 @@ def find_unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
     ]
 
 
+def _was_silent(exchange: Exchange, now: datetime) -> bool:
+    """Whether nothing was heard of the cluster before this sync for so long that it was unreachable."""
+    heard = exchange.before.last_sync_at
+    seconds = exchange.context.settings.agents.unreachable_seconds
+    return heard is None or now - heard > timedelta(seconds=seconds)
+
+
 def find_taken_over(exchange: Exchange, now: datetime) -> list[LeasedExecution]:
     """The executions whose leases are over, and which another agent of the cluster confirmed."""
     request = exchange.request
@@ -125,6 +132,8 @@ def _settle_unmentioned(exchange: Exchange, lease: LeasedExecution, now: datetim
     elif may_have_started(lease):
         if request.take_over and lease.lease_instance != request.instance:
             lease.set(lease_instance="")  # with --take-over the operator states that the other agent is gone
+        if lease.lease_expires_at is not None and lease.lease_expires_at <= now and _was_silent(exchange, now):
+            lease.set(lease_expires_at=now)  # it could not answer meanwhile: `find_unanswered` counts from here
         # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
         if request.sequence == 1 or may_disown(lease, request.instance, now):
             answer.questions.append(lease)

@@ -17,7 +17,7 @@ from admin.services.affected_scopes import find_affected
 from admin.services.consequences import explain_reasons, plan_settings
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
-from admin.store import attributes
+from admin.store import attributes, projects
 
 #: Reasons that an answer tells; the scopes of the others are counted.
 _MOST_REASONS = 20
@@ -67,7 +67,9 @@ def find_new_obstacles(
 
     `fleets` are those before and after.
     """
-    places = [scope for scope in scopes if scope.project and scope.domain]  # where executions can be
+    archived = projects.archived_among(connection, {scope.project for scope in scopes if scope.project})
+    # Where executions can be.
+    places = [scope for scope in scopes if scope.project and scope.domain and scope.project not in archived]
     before = attributes.at_scopes(connection, KINDS, places)
     after: RowsByKind = {
         kind: rows_after(before[kind].values(), [change for change in changes if change.kind == kind]) for kind in KINDS

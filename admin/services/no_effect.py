@@ -92,8 +92,7 @@ class _Reasons:
             yield from self._of_kind(self._context.settings.kinds[name], list(rows_of_kind))
 
     def _of_kind(self, kind: Kind, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Warning]]]:
-        stored = projects.get_many(self._connection, {row.scope.project for row in rows} - {""})
-        archived = {name for name, project in stored.items() if project.state is ProjectState.ARCHIVED}
+        archived = projects.archived_among(self._connection, {row.scope.project for row in rows} - {""})
         pools = self._pools(kind, rows)
         overridden = self._overridden_leaves(kind, rows)
         plans = {row.scope: (row.scope.project, row.scope.domain, row.scope.launch_plan) for row in rows}

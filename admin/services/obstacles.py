@@ -59,7 +59,7 @@ def find_obstacles(
         message = describe_gone(route, deleted_route(connection, route), now)
         return Obstacles(message, f"when {route} is defined again")
     loaded = loaded_clusters(route, fleet_now) if needs_room else {}
-    waiting = execution_queue.taken_by_waiting(connection, loaded) if loaded else None
+    waiting = execution_queue.taken_by_waiting(connection, loaded, now) if loaded else None
     return explain_unable(context, connection, route, fleet_now, workload_of(execution), waiting, declines)
 
 

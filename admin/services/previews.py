@@ -113,6 +113,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
         leased[:most],
         _Rule(agents=agents, deadlines=draining),
         context.list_limits,
+        context.clock(),
     )
     beyond = _count_beyond(connection, waiting, leased, most, clusters=draining)
     preview = replace(preview, not_examined=preview.not_examined + beyond)
@@ -244,7 +245,15 @@ def _preview_definitions(
     silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
     agents = _missing_agents(context, gone_clusters, are_removed=True)
     preview = _preview(
-        connection, fleet_now, fleet_then, waiting, leased[:most], _Rule(agents=agents), context.list_limits, undefined
+        connection,
+        fleet_now,
+        fleet_then,
+        waiting,
+        leased[:most],
+        _Rule(agents=agents),
+        context.list_limits,
+        context.clock(),
+        undefined,
     )
     beyond = _count_beyond(connection, (), leased, most, clusters=undefined, routes=groups)
     return replace(
@@ -334,6 +343,7 @@ def _preview(
     leased: Sequence[Execution],
     rule: _Rule,
     limits: ListLimits,
+    now: datetime,
     undefined: Collection[str] = (),
 ) -> _FleetPreview:
     """What another fleet does to what waits and to what agents have; only so many are decided.
@@ -341,10 +351,10 @@ def _preview(
     Of clusters that are `undefined` then, everything that waits there is told.
     """
     returning = [execution for execution in leased if rule.returns(execution)]
-    decided = preview(connection, fleet_then, waiting, returning, limits)
+    decided = preview(connection, fleet_then, waiting, returning, limits, now)
     noted = [redecided for redecided in decided.changed if redecided.is_noted]
     # What is due to be decided again anyway is no effect of the change.
-    anyway = preview(connection, fleet_now, waiting, [], limits).changed if noted else []
+    anyway = preview(connection, fleet_now, waiting, [], limits, now).changed if noted else []
     due = {_decided(redecided) for redecided in anyway if redecided.previous_cluster not in undefined}
     budgets = _budgets(waiting)
     effects = [

@@ -196,9 +196,9 @@ def _describe(noted: list[Redecided]) -> str:
 
 def _describe_move(outcome: Redecided) -> str:
     """`east -> west`; `east -> none (CLUSTERS_FULL)` for one that waits now."""
-    if not outcome.previous_cluster and not outcome.cluster:
+    if not outcome.left and not outcome.cluster:
         return f"stays without a cluster ({outcome.reason})"
-    return f"{outcome.previous_cluster or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}"
+    return f"{outcome.left or 'none'} -> {outcome.cluster or f'none ({outcome.reason})'}"
 
 
 def _describe_cause(

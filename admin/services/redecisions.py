@@ -78,7 +78,8 @@ def _decide_batch(
         round_.begin(connection)
         loaded = _hold_loaded(connection, fleet_now)
         waiting = load(connection)
-        decider = Decider(fleet_now)
+        now = context.clock()
+        decider = Decider(fleet_now, now)
         unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
         if not unsettled:
             return waiting, []
@@ -86,8 +87,8 @@ def _decide_batch(
         if movable:
             loaded |= clusters_of(movable, fleet_now)
             fleet_now = _with_load(connection, fleet_now)
-            decider = Decider(fleet_now)
-        taken = taken_of(connection, loaded, fleet_now) if loaded else {}
+            decider = Decider(fleet_now, now)
+        taken = taken_of(connection, loaded, fleet_now, now) if loaded else {}
         changes = decider.changes(unsettled, taken)
         given_back = [execution for execution, _ in changes if execution.reason == UNDECIDED]
         left = decisions.clusters(connection, [(execution.id, execution.decisions) for execution in given_back])
@@ -115,17 +116,18 @@ def preview(
     waiting: Iterable[WaitingExecution],
     returning: Sequence[Execution],
     limits: ListLimits,
+    now: datetime,
 ) -> Preview:
     """What `decide_waiting` would change with a fleet, and where executions would go that return to the queue.
 
     Nothing is locked or stored. Only so many executions are decided, which draw from so many clusters together.
     """
-    decider = Decider(fleet_then)
+    decider = Decider(fleet_then, now)
     unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
     decided = list(islice(first_to_draw([*returning, *unsettled], fleet_then, limits.drawn), limits.decided))
     number = min(len(returning), len(decided))
     loaded = clusters_with_load(fleet_then) | clusters_of(decided, fleet_then)
-    taken = taken_of(connection, loaded, fleet_then) if loaded else {}
+    taken = taken_of(connection, loaded, fleet_then, now) if loaded else {}
     changes = decider.changes(unsettled[: len(decided) - number], taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
@@ -163,24 +165,26 @@ def is_room_again(context: Context) -> bool:
     with context.database.reading() as connection:
         oldest = execution_queue.full_routes(connection, WAITS_FOR_ROOM)
         fleet_now = current_fleet(context, connection)
-        movable = _oldest_movable(connection, fleet_now)
+        now = context.clock()
+        movable = _oldest_movable(connection, fleet_now, now)
         if not oldest and not movable:
             return False
         if movable:
             fleet_now = _with_load(connection, fleet_now)
-        taken, decider = taken_of(connection, fleet_now.clusters, fleet_now), Decider(fleet_now)
+        taken = taken_of(connection, fleet_now.clusters, fleet_now, now)
+        decider = Decider(fleet_now, now)
         return any(
             decide(route_of(execution), fleet_now, workload_of(execution), taken).cluster is not None
             for execution in oldest
         ) or any(decider.decide(execution, taken) is not None for execution in movable)
 
 
-def _oldest_movable(connection: Connection, fleet_now: Fleet) -> list[WaitingExecution]:
+def _oldest_movable(connection: Connection, fleet_now: Fleet, now: datetime) -> list[WaitingExecution]:
     """The oldest execution of each route that waits at an expected cluster and may leave it."""
     expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected]
     if len(expected) in (0, len(fleet_now.clusters)):
         return []
-    decider = Decider(fleet_now)
+    decider = Decider(fleet_now, now)
     return [execution for execution in execution_queue.oldest_at(connection, expected) if decider.may_move(execution)]
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
+from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
@@ -87,7 +88,8 @@ class Simulator:
         self._rules = context.settings.rules
         self._view = StoredView(context, connection, proposed=changes)
         self.fleet = self._view.fleet
-        self._waiting = execution_queue.taken_by_waiting(connection, self.fleet.clusters)
+        self._now = context.clock()
+        self._waiting = execution_queue.taken_by_waiting(connection, self.fleet.clusters, self._now)
         self._run_plans: dict[str, RunPlan] = {}
         self._criteria: dict[str, object] = {}
         self._fleets: dict[str, Fleet] = {"": self.fleet}  #: by what says their states
@@ -154,6 +156,8 @@ class Simulator:
         """What is taken of each cluster by what waits there, without the execution itself."""
         cluster = execution.cluster
         if execution.phase != Phase.QUEUED.value or cluster is None or cluster not in self._waiting:
+            return self._waiting
+        if is_backing_off(execution.not_before, self._now):
             return self._waiting
         taken = execution.takes_of(self.fleet.clusters[cluster])
         return {**self._waiting, cluster: subtract(self._waiting[cluster], taken)}

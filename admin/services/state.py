@@ -70,18 +70,19 @@ class StateSummary:
             return None
 
     def _count(self) -> State:
+        now = self._context.clock()
         with self._context.database.reading() as connection:
             head = revisions.head(connection)
             moment = head, registrations.number(connection)
             unfinished = list(executions.unfinished_counts(connection))
             fleet_now = current_fleet(self._context, connection).with_states(fleet.states(connection))
-            taken = execution_queue.taken_by_waiting(connection, fleet_now.clusters)
+            taken = execution_queue.taken_by_waiting(connection, fleet_now.clusters, now)
             about_admin = admin_warnings(self._context, connection)
         waiting = Counter[str]()
         for phase, _reason, _domain, cluster, _pool, _label, count in unfinished:
             waiting[cluster] += count if phase == Phase.QUEUED.value else 0
         current = Counter(warning.code.value for warning in [*about_admin, *expected_warnings(fleet_now, waiting)])
-        clusters, now = fleet_now.clusters, self._context.clock()
+        clusters = fleet_now.clusters
         with self._lock:
             index = self._context.index
             if index.current() is None or index.size > _MAX_SCOPES:

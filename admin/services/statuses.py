@@ -13,6 +13,7 @@ from admin.core.executions.attempts import (
     UNDECIDED,
     attempt_number,
     attempts_begun,
+    is_backing_off,
     may_have_started,
     seconds_until_retry,
     time_limit_ends_at,
@@ -80,17 +81,17 @@ def view_status(
     is_waiting = phase is Phase.QUEUED and execution.lease_expires_at is None
     is_in_line = is_waiting and execution.cluster is not None
     is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
-    is_backing_off = is_waiting and execution.not_before is not None and execution.not_before > now
+    backs_off = is_waiting and is_backing_off(execution.not_before, now)
     retries = Retries.of(execution.content.get("retry"))
     limits = _limits(connection, execution, settings_trail, provenance)
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
-    takes_work = silence is None and not is_backing_off and (obstacle is None or obstacle.filter == ROOM.name)
+    takes_work = silence is None and not backs_off and (obstacle is None or obstacle.filter == ROOM.name)
     drain = find_drain(context, connection, execution)
     obstacles = None
-    if is_nowhere or is_backing_off:
+    if is_nowhere or backs_off:
         # What is in back-off needs room only when its time has come.
-        obstacles = find_obstacles(context, connection, execution, attempts.declines, needs_room=not is_backing_off)
+        obstacles = find_obstacles(context, connection, execution, attempts.declines, needs_room=not backs_off)
     circumstances = Circumstances(
         phase=phase,
         since=phase_began_at(execution),

@@ -22,7 +22,7 @@ from admin.services.consequences import plan_settings
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_without
 from admin.services.use_search import CHUNK, Question, Use, UseSearch, ask_name
-from admin.store import attributes
+from admin.store import attributes, projects
 
 #: Definitions whose removal a dry run tells what the scopes miss.
 _MOST_REMOVED = 20
@@ -80,6 +80,7 @@ def reached_scopes(
     rows = attributes.at_scopes(connection, {use.sought.kind.name for use, _ in places} | KINDS, scopes)
     definitions = plan_settings(connection, scopes)
     loss = _Loss(context, connection, question)
+    archived = projects.archived_among(connection, {scope.project for scope in scopes if scope.project})
     reached = []
     for use, scope in places:
         definition, kind = definitions.get(scope, {}), use.sought.kind.name
@@ -89,7 +90,8 @@ def reached_scopes(
             route = route_at(scope, rows, definition, context.settings.rules.platform)
             if (route.pool if kind == CLUSTER_ASSIGNMENT.name else route.label) is None:
                 continue
-        code = loss.at(scope, rows, definition)
+        # Nothing runs in an archived project, so that nothing is missed there.
+        code = None if scope.project in archived else loss.at(scope, rows, definition)
         is_refused, is_waiting = code is ConsequenceCode.REFUSES, code is ConsequenceCode.WAITS
         reached.append(Reached(scope, kind, is_refused, is_waiting))
     return reached

@@ -243,6 +243,8 @@ class UseSearch:
 
 def _texts(sought: Sought) -> list[str]:
     """Texts of which a payload that names it contains one; none where any may."""
+    if sought.worths and sought.path is not None:
+        return [sought.path[-1]]  # an amount may be written otherwise
     values = sorted(sought.values or ())
     are_plain = all(value.isascii() and value.isprintable() and not {'"', "\\"} & set(value) for value in values)
     return values if are_plain and sought.values is not None else []

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from admin.core.fleet.definitions import FleetKind
 from admin.core.provenance import Named
 from admin.core.settings.field_revisions import RowVersion, untraced
+from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning
 from admin.services.context import Context
 from admin.services.field_provenance import MOST_ROWS, find_field_provenance
@@ -31,14 +32,18 @@ def with_setters(
         row, number, set_before = _row_of(warning), versions.get((warning.kind, warning.name)), None
         if row is not None:
             row_fields = set_by.fields.get(row) or untraced(row.version)
-            number = row_fields.revisions.get(warning.field, row.version)
-            set_before = None if warning.field in row_fields.revisions else row_fields.set_before
+            field = warning.field if warning.setting is None else warning.setting.field
+            number = row_fields.revisions.get(field, row.version)
+            set_before = None if field in row_fields.revisions else row_fields.set_before
         provenance = set_by.provenance.get(number or 0)
         explained.append(replace(warning, set_by=provenance, set_before=set_before))
     return explained
 
 
 def _row_of(warning: Warning) -> RowVersion | None:
+    setting = warning.setting
+    if setting is not None:
+        return RowVersion(setting.kind, Scope(*setting.scope), setting.version)
     return RowVersion(warning.kind, warning.scope, warning.version) if warning.version else None
 
 

@@ -57,7 +57,9 @@ def list_warnings(
         most = None if limit is None else examined
         page = _about_rows(context, connection, after, limit, most, first)
         explained = explain_deletions(context, connection, page.warnings)
-        return replace(page, warnings=with_setters(context, connection, explained, limit))
+        # A page that has a row's own warnings together may be longer than its limit.
+        most_rows = max(limit, len(explained)) if limit else None
+        return replace(page, warnings=with_setters(context, connection, explained, most_rows))
 
 
 def stored_warnings(context: Context) -> list[Warning]:

@@ -24,6 +24,7 @@ from admin.core.resources import add, occupied
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
     IS_QUEUED,
+    MAY_START,
     OPEN,
     QUEUED,
     SELECT_LISTED,
@@ -64,10 +65,12 @@ def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExec
     return list(map(ListedExecution._make, connection.execute(query)))
 
 
-def taken_by_waiting(connection: Connection, clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
-    """What is taken of each of some clusters by what waits there."""
+def taken_by_waiting(
+    connection: Connection, clusters: Mapping[str, Cluster], now: datetime
+) -> dict[str, dict[str, int]]:
+    """What is taken of each of some clusters by what waits there; what is in back-off takes nothing."""
     taken: dict[str, dict[str, int]] = {}
-    for name, exclusive, *amounts in connection.execute(_TAKEN, {"clusters": list(clusters)}):
+    for name, exclusive, *amounts in connection.execute(_TAKEN, {"clusters": list(clusters), "now": now}):
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
         taken[name] = add(taken.get(name, {}), occupies)
@@ -81,7 +84,7 @@ _TAKEN = (
         *(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS),
         func.count(),
     )
-    .where(QUEUED, OPEN, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
+    .where(QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
     .group_by(_columns.cluster, _columns.exclusive)
 )
 

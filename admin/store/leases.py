@@ -17,7 +17,7 @@ from admin.store.batches import update_all
 from admin.store.execution_events import Event, add_events
 from admin.store.execution_fields import on_lost_of
 from admin.store.execution_tables import executions
-from admin.store.executions import LEASED, UNLEASED, ExecutionId
+from admin.store.executions import LEASED, MAY_START, UNLEASED, ExecutionId
 from admin.store.keys import KeyedQuery
 from admin.store.sql_types import AnySelect
 
@@ -128,7 +128,6 @@ _of_cluster = _columns.cluster == bindparam("cluster")
 _of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
 _has_id = _columns.id.in_(bindparam("ids", expanding=True))
 _has_expired = _columns.lease_expires_at <= bindparam("now")
-MAY_START = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
 
 _SELECT_LEASED_IDS = select(_columns.id).where(_of_clusters, LEASED)
 _SELECT_LEASED = select(*_LEASE_COLUMNS).where(_of_clusters, LEASED).order_by(_columns.id).with_for_update()

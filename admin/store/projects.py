@@ -53,6 +53,13 @@ def get_many(connection: Connection, project_ids: Iterable[str]) -> dict[str, Pr
     return {row.id: _project(row) for row in connection.execute(query)}
 
 
+def archived_among(connection: Connection, project_ids: Iterable[str]) -> set[str]:
+    """Those of some projects that are archived."""
+    is_archived = projects.c.state == ProjectState.ARCHIVED.value
+    query = select(projects.c.id).where(projects.c.id.in_(list(project_ids)), is_archived)
+    return set(connection.execute(query).scalars())
+
+
 def every(connection: Connection) -> list[Project]:
     """All projects."""
     return [_project(row) for row in connection.execute(select(projects))]

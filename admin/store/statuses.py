@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, Connection, func, select, tuple_
 from admin.core.executions.attempts import time_limit_seconds
 from admin.core.executions.starts import Ahead
 from admin.store.execution_tables import executions
-from admin.store.executions import LEASED, UNLEASED, Execution
-from admin.store.leases import MAY_START
+from admin.store.executions import LEASED, MAY_START, UNLEASED, Execution
 from admin.store.sql_types import AnyRow, build
 
 _columns = executions.c

@@ -55,6 +55,30 @@ def text(clock: Clock, seconds: float = 0) -> str:
     return (clock() + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
+def test_what_is_in_back_off_takes_no_room_until_its_next_attempt_is_due(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    spill = f"spill-{agent.project}"
+    put_pool(agent.client, spill, [agent.cluster], strategy="spill")
+    room = {"capacity": {"executions": 1}, "free": {"executions": 1}}
+    agent.sync(report=room)
+    place: dict[str, Any] = {"project": agent.project, **pool(spill)}
+    created(agent.client, "fails", **place, retry={"attempts": 2, "backoff": "1h"})
+    assert "cluster" not in created(agent.client, "waits", **place)
+    agent.start()
+    agent.finish(["fails"], "FAILED", exit_code=3)
+    agent.sync(report=room)
+
+    def free() -> Any:
+        return get(agent.client, f"clusters/{agent.cluster}")["free"]["executions"]
+
+    assert (explained(agent, "fails")["cluster"], free()) == (agent.cluster, 1)
+    decide_waiting(context)
+    assert (explained(agent, "waits")["cluster"], free()) == (agent.cluster, 0)
+    clock.advance(7200)
+    assert "cluster" not in created(agent.client, "later", **place)
+
+
 def test_each_attempt_has_its_native_id_its_times_and_what_ended_it(agent: PlayedAgent, clock: Clock) -> None:
     add(agent, "again", retry={"attempts": 3, "backoff": "10s"})
     assert explained(agent, "again")["attempts"] == []

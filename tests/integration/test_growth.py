@@ -349,9 +349,9 @@ BY_NAME: dict[str, Call] = {
 #: These look at everything that has not ended, and sort or group it.
 COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "full routes": (lambda c: execution_queue.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
-    "demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1)), ("unfinished", "offered", "phase")),
+    "demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1), NOW), ("unfinished", "offered", "phase")),
     "demand of all": (
-        lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20))),
+        lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20)), NOW),
         ("unfinished", "offered", "phase"),
     ),
     "by cluster": (lambda c: executions.counts_by_cluster(c), ("unfinished", "phase")),

@@ -247,7 +247,7 @@ def test_the_delete_of_a_cluster_tells_what_waits_and_runs_there_and_what_become
     assert len(evict_from_lost(context_of(app), 100)) == 4
     decide_undecided(context_of(app))
     message = get(api, "timeline?source=redecision")["entries"][0]["message"]
-    assert message.startswith("2 decided again: stays without a cluster (")
+    assert message.startswith("2 decided again: north -> none (CLUSTER_GONE): 2 (")
     assert "'north'" in message
     phases = {name: execution(api, name)["closure"]["phase"] for name in effects(preview)}
     assert phases == {

@@ -436,6 +436,38 @@ def test_many_that_are_ended_are_told_apart_by_whether_their_agents_are_silent(
         assert "message" not in by_name["f"] | by_name["waits"]
 
 
+def test_an_agent_that_returns_has_its_time_to_answer_what_it_is_asked(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    """Two syncs may come at once from one that was silent for long, before it has heard what it was asked."""
+    add(agent, "ended")
+    agent.start()
+    held, agent.holding = agent.holding, {}
+    pass_time(context, clock, LEASE + LOST + 5)
+    assert names(agent.sync()["questions"]) == ["ended"]
+    clock.advance(1)
+    assert names(agent.sync()["questions"]) == ["ended"]
+    assert phase(agent, "ended")[0] == "RUNNING"
+    agent.holding = held
+    agent.finish(["ended"])
+    assert phase(agent, "ended")[0] == "SUCCEEDED"
+
+
+def test_an_agent_that_never_answers_has_lost_what_it_is_asked_about(
+    agent: PlayedAgent, context: Context, clock: Clock
+) -> None:
+    add(agent, "gone")
+    agent.start()
+    agent.holding = {}
+    pass_time(context, clock, LEASE + LOST + 5)
+    for _ in range(LOST // (UNREACHABLE - 1) + 2):
+        assert phase(agent, "gone")[0] == "RUNNING"
+        agent.sync()
+        clock.advance(UNREACHABLE - 1)
+    agent.sync()
+    assert phase(agent, "gone") == ("FAILED", "CLUSTER_LOST")
+
+
 # Explaining
 
 

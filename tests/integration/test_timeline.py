@@ -490,7 +490,7 @@ def test_what_a_cluster_gave_back_is_in_its_history(app: Flask, api: FlaskClient
     decide_undecided(context)
     assert get(api, "executions/flytesnacks/development/first")["cluster"] == "west"
     [round_] = entries(api, "&source=redecision")
-    assert round_["message"].startswith("1 decided again: none -> west: 1 (")
+    assert round_["message"].startswith("1 decided again: east -> west: 1 (")
     assert entries(api, "&source=redecision&cluster=east") == [round_]
 
 

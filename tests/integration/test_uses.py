@@ -160,6 +160,25 @@ def test_executions_would_wait_where_the_other_clusters_take_none(pooled: FlaskC
     assert used(pooled, "cluster=east")["reach"]["waiting"] == 0
 
 
+def test_nothing_is_missed_in_an_archived_project(pooled: FlaskClient) -> None:
+    ok(pooled.put(f"{API}/projects/{PROJECT}", json={"state": "ARCHIVED"}))
+    answer = used(pooled, "pool=gpu&reach=true")
+    assert (len(answer["scopes"]), answer["reach"]["refused"]) == (5, 0)
+    removed = ok(pooled.delete(f"{API}/pools/gpu?force=true&dry_run=true"))
+    assert [reach["refused"] for reach in removed["reach"]] == [0]
+    assert used(pooled, "cluster=east")["reach"]["waiting"] == 0
+    assert "new_executions" not in ok(pooled.post(f"{API}/clusters/east/cordon?dry_run=true", json={}))
+
+
+def test_an_amount_is_sought_however_it_is_written(pooled: FlaskClient) -> None:
+    put_attribute(pooled, "domain", "task_resource_attributes", {"limits": {"memory": "1.5Gi"}})
+    put_attribute(pooled, "project", "task_resource_attributes", {"limits": {"memory": "1536Mi"}})
+    for value in ("1.5Gi", "1536Mi", "1610612736"):
+        uses = used(pooled, f"resource_type=TASK_RESOURCE&field=limits.memory&value={value}")["uses"]
+        assert [use["level"] for use in uses] == ["domain", "project"]
+    assert used(pooled, "resource_type=TASK_RESOURCE&field=limits.memory&value=2Gi")["uses"] == []
+
+
 def test_of_what_was_deleted_it_is_known_by_which_revision(pooled: FlaskClient) -> None:
     number = ok(pooled.delete(f"{API}/pools/gpu?force=true"))["revision"]
     answer = used(pooled, "pool=gpu")

@@ -70,6 +70,19 @@ def test_each_warning_says_who_set_what_it_is_about(api: FlaskClient) -> None:
     assert of_label["revision"] == pool
 
 
+def test_a_capped_default_names_who_set_the_default_or_else_the_limit(api: FlaskClient) -> None:
+    def put(level: str, **payload: object) -> int:
+        return int(put_attribute(api, level, "task_resource_attributes", payload)["revision"])
+
+    default = put("project", defaults={"memory": "400Mi"})
+    limit = put("domain", limits={"memory": "300Mi", "cpu": "500m"})
+    put("project-domain", limits={"gpu": "1"})  # which sets neither
+    capped = [warning for warning in get(api, "warnings")["warnings"] if warning["code"] == "default_capped"]
+    set_by = {(warning["level"], warning["field"]): warning["set_by"]["revision"] for warning in capped}
+    assert set_by["project-domain", "defaults.memory"] == default
+    assert {set_by[key] for key in set_by if key[1] == "defaults.cpu"} == {limit}  # the default is configured
+
+
 def test_a_token_that_no_page_gave_is_refused(set_up: FlaskClient) -> None:
     token = get(set_up, "warnings?limit=1")["token"]
     refused(set_up.get(f"{API}/warnings?limit=1&token=nosuch"), 400, "invalid_request", "token")

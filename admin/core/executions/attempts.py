@@ -276,6 +276,11 @@ def _record(execution: AttemptState, outcome: Outcome) -> AttemptRecord:
     )
 
 
+def is_backing_off(not_before: datetime | None, now: datetime) -> bool:
+    """Whether an execution in the queue waits for the time of its next attempt, and takes no room meanwhile."""
+    return not_before is not None and not_before > now
+
+
 #: The values of an execution that nobody ends any more.
 NOT_ABORTED = {"abort_cause": None, "abort_principal": None}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from admin.core.executions.attempt_records import AttemptRecord
-from admin.core.executions.attempts import UNDECIDED
+from admin.core.executions.attempts import UNDECIDED, is_backing_off
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
 from admin.core.executions.run_times import Times
@@ -182,7 +182,7 @@ class Circumstances:
     def _is_backing_off(self, now: datetime) -> bool:
         """Whether it waits for its next attempt; no agent has it, so that none can be missed."""
         has_agent = self.cluster is not None and self.position is None
-        return not has_agent and self.not_before is not None and self.not_before > now
+        return not has_agent and is_backing_off(self.not_before, now)
 
     def _next(self, now: datetime) -> tuple[str | None, datetime | None]:
         """What decides about it next, and when."""
@@ -211,7 +211,7 @@ class Circumstances:
         return f"{end}." if self.ends_at is not None else f"{end}; it has no time limit.", min(times, default=None)
 
     def _next_of_queued(self, now: datetime) -> tuple[str, datetime | None]:
-        if self.not_before is not None and self.not_before > now:
+        if self.not_before is not None and is_backing_off(self.not_before, now):
             if_taken = ", if some cluster takes it by then" if self.obstacles else ""
             return f"Its next attempt may start {show_due(self.not_before, now)}{if_taken}.", self.not_before
         if self.cluster is None:

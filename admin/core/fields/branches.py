@@ -111,6 +111,10 @@ class Section(Branch):
         fields = self.fields
         return tuple([(name, fields[name].outline(item) if name in fields else None) for name, item in value.items()])
 
+    def worth(self, value: Any, path: Path = ()) -> Any:
+        field = self.fields.get(path[0]) if path else None
+        return value if field is None else field.worth(value, path[1:])
+
     def nest(self, leaves: Leaves) -> dict[str, Any]:
         below: dict[str, Leaves] = {}
         for path, leaf in leaves.items():
@@ -189,6 +193,9 @@ class MapOf(Branch):
         if type(value) is not dict:
             return super().outline(value)
         return tuple([(key, item is None) for key, item in value.items()])
+
+    def worth(self, value: Any, path: Path = ()) -> Any:
+        return self.value.worth(value)
 
     def nest(self, leaves: Leaves) -> dict[str, Any]:
         return {path[0]: leaf for path, leaf in leaves.items()}

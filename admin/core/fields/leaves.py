@@ -6,8 +6,10 @@ import datetime as dt
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 from admin.core import names, quantities
@@ -46,6 +48,10 @@ class Field(ABC):
     def outline(self, value: Any) -> Hashable:
         """A key that two values share exactly when they set the same leaves and unset the same leaves."""
         return value is None
+
+    def worth(self, value: Any, path: Path = ()) -> Any:
+        """What the leaf at a path is worth that has a value: the same of two that are only written otherwise."""
+        return value
 
 
 def known_keys(
@@ -274,6 +280,14 @@ def numbered_choice(*words: str, description: str = "") -> Choice:
     return Choice(words=words, numbers={word: number for number, word in enumerate(words)}, description=description)
 
 
+def _worth(value: Any, parse: Callable[[str], Fraction]) -> Any:
+    """The number of a text that has one."""
+    try:
+        return parse(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 @dataclass(frozen=True, kw_only=True)
 class Quantity(Leaf):
     """A Kubernetes quantity, kept as it was written; a bare number will do."""
@@ -291,6 +305,9 @@ class Quantity(Leaf):
         if self.whole and number.denominator != 1:
             raise ValueError("is not a whole number")
         return value
+
+    def worth(self, value: Any, path: Path = ()) -> Any:
+        return _worth(value, quantities.parse_quantity)
 
     def details(self) -> Schema:
         return {
@@ -316,6 +333,9 @@ class Duration(Leaf):
             raise self.wrong_type()
         quantities.parse_duration(value, zero=self.zero)
         return value
+
+    def worth(self, value: Any, path: Path = ()) -> Any:
+        return _worth(value, partial(quantities.parse_duration, zero=True))
 
     def details(self) -> Schema:
         return {"pattern": f"^{quantities.DURATION}$", "maxLength": 64, "x-rainbow-type": "duration"}

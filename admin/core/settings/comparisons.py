@@ -17,6 +17,7 @@ class Leaf(NamedTuple):
     state: str  #: set, unset, or absent where no level says anything
     value: Any = None
     origin: Mapping[str, Any] | None = None  #: as trails have it
+    worth: Any = None  #: the same for values that are only written otherwise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +81,21 @@ def _leaves_of_undeclared(effective: Mapping[str, Any]) -> dict[str, Leaf]:
     """The leaves that a kind had which is no longer declared."""
     origins = effective["origins"]
     return {
-        path: Leaf("set", value, origins.get(path)) for path, value in _undeclared_leaves(effective["value"], origins)
+        path: Leaf("set", value, origins.get(path), value)
+        for path, value in _undeclared_leaves(effective["value"], origins)
     }
 
 
 def _leaves(kind: Kind, effective: Mapping[str, Any]) -> dict[str, Leaf]:
     origins = effective["origins"]
-    values = {dotted(path): value for path, value in kind.leaves(effective["value"]).items()}
+    leaves = {
+        (name := dotted(path)): Leaf("set", value, origins.get(name), kind.worth(path, value))
+        for path, value in kind.leaves(effective["value"]).items()
+    }
     undeclared = {name: value for name, value in effective["value"].items() if name not in kind.payload.fields}
-    values |= dict(_undeclared_leaves(undeclared, origins))
-    leaves = {path: Leaf("set", value, origins.get(path)) for path, value in values.items()}
+    leaves |= {
+        path: Leaf("set", value, origins.get(path), value) for path, value in _undeclared_leaves(undeclared, origins)
+    }
     return leaves | {path: Leaf("unset", None, origin) for path, origin in effective["unset"].items()}
 
 
@@ -106,4 +112,4 @@ def _undeclared_leaves(
 
 
 def _worth(leaf: Leaf) -> tuple[bool, Any]:
-    return leaf.state == "set", leaf.value
+    return leaf.state == "set", leaf.worth

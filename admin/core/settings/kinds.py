@@ -70,6 +70,10 @@ class Kind:
         """The payload again, from its leaves."""
         return self.payload.nest(leaves)
 
+    def worth(self, path: Path, value: Any) -> Any:
+        """What a leaf is worth that has a value: `1Gi` is worth the same as `1024Mi`."""
+        return self.payload.worth(value, path)
+
     def check_level(self, level: Level) -> None:
         """Invalid where this kind has no rows at a level."""
         if level not in self.levels:

@@ -59,7 +59,7 @@ def relate(kind: Kind, row: Row, scope: Scope, rows: Mapping[Scope, Row], platfo
             deciding[path] = origin
         if own is None or (kind.merge is Merge.LEAF and path not in own_paths):
             fields[path] = Relation.FOLLOWS_ANOTHER
-        elif leaves.get(path) == value:
+        elif kind.worth(path, leaves.get(path)) == kind.worth(path, value):
             fields[path] = Relation.SAYS_THE_SAME
         else:
             fields[path] = Relation.SAYS_OTHERWISE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from admin.core.problems import Path
@@ -27,14 +28,25 @@ class Sought:
         return {
             path: value
             for path, value in self.kind.leaves(payload).items()
-            if self.path in (None, path) and self._has(value)
+            if self.path in (None, path) and self._has(path, value)
         }
 
-    def _has(self, value: Any) -> bool:
+    @cached_property
+    def worths(self) -> frozenset[Any]:
+        """What the values are worth, where the leaf is an amount; else nothing."""
+        path = self.path
+        if path is None:
+            return frozenset()
+        worths = {value: self.kind.worth(path, value) for value in self.values or ()}
+        return frozenset(worth for value, worth in worths.items() if worth != value)
+
+    def _has(self, path: Path, value: Any) -> bool:
         if self.values is None:
             return True
         items = value if isinstance(value, list) else [value]
-        return not self.values.isdisjoint(map(leaf_text, items))
+        if not self.values.isdisjoint(map(leaf_text, items)):
+            return True
+        return bool(self.worths) and self.kind.worth(path, value) in self.worths
 
     def origins_at(self, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformDefaults) -> set[Origin]:
         """Where a scope has it from, from the rows of the kind that apply there; nothing where it has it not."""

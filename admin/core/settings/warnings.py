@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from admin.core.problems import Invalid, Problem, closest, did_you_mean, dotted, raise_problems
+from admin.core.problems import Invalid, Problem, Setting, closest, did_you_mean, dotted, raise_problems
 from admin.core.provenance import Provenance
 from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
@@ -79,7 +79,8 @@ class Warning:
     field: str
     closest: tuple[str, ...] = ()
     name: str = ""  #: of what belongs to no scope: a pool, a label, a cluster
-    version: int | None = None  #: of the row
+    version: int | None = None  #: of the row, where it is the row's own field
+    setting: Setting | None = None  #: the field that it is about, where that may be of another row
     missing: tuple[tuple[str, ...], str] | None = None  #: the kinds of definitions, and the name, that it misses
     deleted_by: Provenance | None = None  #: the revision that deleted what is missing
     set_by: Provenance | None = None  #: the revision that set the field, or changed its row or definition last
@@ -207,7 +208,12 @@ def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[War
             f"The default {excess.resource} of {excess.default}, set {excess.default_origin}, is above "
             f"the limit of {excess.limit}, set {excess.limit_origin}; executions get {excess.limit}."
         )
-        yield warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", message)
+        # The row may say something else: what counts is who set the default, or else the limit.
+        default = excess.default_origin.setting(kind.name, f"defaults.{excess.resource}")
+        limit = excess.limit_origin.setting(kind.name, f"limits.{excess.resource}")
+        warning = warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", message)
+        setting = default or limit
+        yield replace(warning, version=warning.version if setting else None, setting=setting)
 
 
 def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:

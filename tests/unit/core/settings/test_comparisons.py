@@ -20,8 +20,14 @@ def test_leaves_that_differ_have_their_origin_on_both_sides() -> None:
     second = effective({"limits": {"cpu": "2", "memory": "1Gi"}}, limits__cpu=ABOVE, limits__memory=ABOVE)
     cpu, memory = pair_leaves(TASK_RESOURCE, first, second)
     assert (cpu.kind, cpu.path, cpu.is_equal) == ("TASK_RESOURCE", "limits.cpu", False)
-    assert (cpu.first, cpu.second) == (Leaf("set", "1", HERE), Leaf("set", "2", ABOVE))
+    assert (cpu.first, cpu.second) == (Leaf("set", "1", HERE, worth=1), Leaf("set", "2", ABOVE, worth=2))
     assert memory.is_equal  # wherever it is set
+
+
+def test_an_amount_is_equal_however_it_is_written() -> None:
+    first = effective({"limits": {"cpu": "1500m", "memory": "1Gi"}}, limits__cpu=HERE, limits__memory=HERE)
+    second = effective({"limits": {"cpu": "1.5", "memory": "1024Mi"}}, limits__cpu=ABOVE, limits__memory=ABOVE)
+    assert [pair.is_equal for pair in pair_leaves(TASK_RESOURCE, first, second)] == [True, True]
 
 
 def test_what_one_side_lacks_differs_and_what_neither_has_does_not() -> None:

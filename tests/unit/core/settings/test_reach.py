@@ -84,6 +84,11 @@ def test_a_scope_may_follow_one_field_and_say_another() -> None:
     assert below.relation is Relation.FOLLOWS
 
 
+def test_a_row_says_the_same_again_however_it_writes_an_amount() -> None:
+    rows = rows_of(TASK_RESOURCE, {CHAIN[0]: {"limits": {"memory": "1Gi"}}, CHAIN[2]: {"limits": {"memory": "1024Mi"}}})
+    assert related(TASK_RESOURCE, rows, CHAIN[0], CHAIN[2]).relation is Relation.SAYS_THE_SAME
+
+
 @pytest.mark.parametrize(
     ("value", "relation"),
     [("a", Relation.SAYS_THE_SAME), ("b", Relation.SAYS_OTHERWISE), (None, Relation.SAYS_OTHERWISE)],
