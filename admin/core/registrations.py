@@ -102,7 +102,7 @@ def read_launch_plan(spec: Any) -> dict[str, Any]:
     raise_problems(retry_problems(normal, ("spec",)))
     if not normal.get("workflow_id"):
         raise invalid("spec.workflow_id", "is missing: name the workflow and its version.")
-    normal = with_auth_role(normal)
+    normal = with_auth_role(normal, ("spec",))
     kept = {name: value for name, value in normal.items() if value not in (None, {}) or name in SETTINGS}
     return {**kept, "workflow_id": without_nulls(kept["workflow_id"])}
 

@@ -22,13 +22,19 @@ def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning() -> No
     assert request_warnings(pool("first")) == request_warnings({}) == []
 
 
-def test_security_context_overrides_auth_role() -> None:
+def test_auth_role_is_part_of_the_security_context_and_must_not_contradict_it() -> None:
     spec = {"job": {"command": ["x"]}, "auth_role": {"assumable_iam_role": "old", "kubernetes_service_account": "sa"}}
     assert read_spec(spec, ("spec",))["security_context"] == {
         "run_as": {"iam_role": "old", "k8s_service_account": "sa"}
     }
-    newer = {**spec, "security_context": {"run_as": {"iam_role": "new"}}}
-    assert read_spec(newer, ("spec",))["security_context"] == {"run_as": {"iam_role": "new"}}
+    both = {"run_as": {"iam_role": "old", "k8s_service_account": "sa"}}
+    for context in ({}, {"run_as": None}, {"run_as": {"iam_role": "old"}}):
+        assert read_spec({**spec, "security_context": context}, ("spec",))["security_context"] == both
+    with pytest.raises(Invalid) as refused:
+        read_spec({**spec, "security_context": {"run_as": {"iam_role": "new"}}}, ("spec",))
+    assert [(problem.field, problem.reason) for problem in refused.value.problems] == [
+        ("spec.auth_role.assumable_iam_role", "is 'old', and security_context.run_as.iam_role is 'new': give one.")
+    ]
 
 
 @pytest.mark.parametrize(
