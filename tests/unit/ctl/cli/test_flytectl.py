@@ -124,6 +124,22 @@ def test_a_flag_without_meaning_is_answered_by_a_sentence(flag: str, capsys: pyt
         assert "No such option" not in message
 
 
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        ("get execution", ": --filter.page shows a list page by page, and --watch shows it again whenever it changes."),
+        ("get project", ": --filter.page shows a list page by page."),
+        ("version", "."),
+    ],
+)
+@pytest.mark.parametrize("flag", ["-i", "--interactive"])
+def test_in_place_of_the_pager_only_flags_are_named_that_the_command_has(
+    flag: str, command: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), flag]) == 2
+    assert f"{flag} of flytectl has no meaning here: there is no pager{instead}\n" in capsys.readouterr().err
+
+
 def test_a_flag_of_nobodys_is_still_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["get", "domain", "--colour"]) == 2
     assert "No such option" in capsys.readouterr().err
