@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.client.answers import Document
+from ctl.client.facts import REFUSED_FIELDS
 from ctl.client.kinds import Schema
+from ctl.client.words import fold
 
 #: Keys of Flyte's that have no meaning here, as `fold` writes them, each with the reason.
-REFUSED = {
-    "tags": "there are no tags: give executions labels",
-    "notifications": "nobody is notified: `rainbowctl wait execution NAME` ends when an execution does",
-    **dict.fromkeys(
-        ("schedule", "schedules"), "launch plans have no schedule: start executions from a scheduler of your own"
-    ),
-}
+REFUSED = {fold(key): reason for key, reason in REFUSED_FIELDS.items()}
 #: Keys that the API has too.
 _SAME = (
     "default_inputs",

@@ -39,8 +39,21 @@ SETTINGS: dict[str, Any] = {
 #: Flyte's older form of an identity.
 AUTH_ROLE = Record(drop_empty=True, fields={"assumable_iam_role": Text(), "kubernetes_service_account": Text()})
 
+_NOTIFICATIONS = "nobody is notified: `rainbowctl wait execution NAME` ends when an execution does"
+_SCHEDULES = "launch plans have no schedule: start executions from a scheduler of your own"
+#: Fields of Flyte's that have no meaning here, each with the reason.
+REFUSED = {
+    "tags": "there are no tags: give executions labels",
+    "notifications": _NOTIFICATIONS,
+    "disable_all": _NOTIFICATIONS,
+    "schedule": _SCHEDULES,
+    "schedules": _SCHEDULES,
+    "entity_metadata": f"{_NOTIFICATIONS}, and {_SCHEDULES}",
+}
+
 EXECUTION_SPEC = Section(
     exclusive=("launch_plan", "job", "jobspec"),
+    refused=REFUSED,
     fields={
         **SETTINGS,
         "launch_plan": Record(

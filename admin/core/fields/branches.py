@@ -66,13 +66,14 @@ class Section(Branch):
     fields: Mapping[str, Field]
     exclusive: tuple[str, ...] = ()  #: at most one of these may be present
     also: Mapping[str, str] = dataclass_field(default_factory=dict)  #: other spellings that are accepted
+    refused: Mapping[str, str] = dataclass_field(default_factory=dict)  #: names that have no meaning here, with why
     keeps_empty: bool = False  #: whether an empty branch in it counts; elsewhere it is the same as none
 
     def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict):
             add_problem(problems, path, f"{quoted(value)} is not a mapping of fields.")
             return {}
-        entries = known_keys(value, self.fields, path, problems, self.also)
+        entries = known_keys(value, self.fields, path, problems, self.also, self.refused)
         both = [name for name in self.exclusive if name in entries]
         if len(both) > 1:
             add_problem(problems, (*path, both[1]), f"give either {' or '.join(both)}, not both.")

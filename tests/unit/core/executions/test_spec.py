@@ -8,6 +8,7 @@ import pytest
 
 from admin.core.executions.spec import read_spec, request_warnings
 from admin.core.problems import Invalid
+from admin.core.registrations import read_launch_plan
 from tests.support.run_plans import label, pool, run_plan
 
 
@@ -71,3 +72,16 @@ def test_a_wrong_spec_is_refused_by_field(spec: Any, field: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_spec(spec, ("spec",))
     assert field in [problem.field for problem in caught.value.problems], caught.value
+
+
+@pytest.mark.parametrize("name", ["tags", "notifications", "disable_all", "disableAll", "schedule", "entityMetadata"])
+def test_what_flyte_has_and_we_have_not_is_refused_with_what_to_use(name: str) -> None:
+    for spec, read in (({"job": {"command": ["a"]}}, read_spec), ({"workflow_id": {}}, read_launch_plan)):
+        with pytest.raises(Invalid) as refused:
+            read({**spec, name: {}})
+        problem = refused.value.problems[0]
+        assert problem.field == f"spec.{name}"
+        assert any(
+            word in problem.reason for word in ("give executions labels", "wait execution", "a scheduler of your")
+        )
+        assert not problem.closest
