@@ -12,15 +12,18 @@ _TIMEOUT = "--timeout says how many seconds to wait for an answer"
 _LOGS = "rainbowctl writes no log; -q leaves out its notes"
 _PROXY = "set HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 
+_UPLOADS = "nothing is uploaded: jobs name their image or command"
 _PAGER = ("-i", "--interactive")
 #: What the flags of a command do that stand for the pager.
 _IN_PLACE_OF_PAGER = {"--filter.page": "shows a list page by page", "--watch": "shows it again whenever it changes"}
 
-#: Flags of flytectl that no command has, each with the reason and what to use.
+#: Flags of flytectl, each with the reason why a command has it not and what to use.
 FLAGS = {
     **dict.fromkeys(_PAGER, "there is no pager"),
     "--tags": "executions have no tags: give them labels, as in --label team=ml",
+    "--attrFile": "only settings have attribute files, as in `rainbowctl get task-resource-attribute --attrFile FILE`",
     "--gen": "where nothing is set, --attrFile writes a sample",
+    "--storage": _UPLOADS,
     "--console": "no console has an address of its own: leave it out",
     "--console.endpoint": "no console has an address of its own: leave it out",
     "--insecure": "write http:// before the host in --endpoint",
@@ -53,7 +56,7 @@ FLAGS = {
 #: Families of such flags.
 _FAMILIES = {
     "--files.": "`rainbowctl register files` has flags of its own, which its --help lists",
-    "--storage.": "nothing is uploaded: jobs name their image or command",
+    "--storage.": _UPLOADS,
     "--logger.": _LOGS,
     "--otel.": "rainbowctl sends no traces",
     "--admin.": "rainbowctl speaks HTTP; --endpoint, --token-file, --ca-file and --timeout say how",

@@ -30,15 +30,18 @@ from admin.core.problems import (
 class Branch(Field):
     """A value made of leaves. Null is refused: it could mean to unset every leaf or to inherit them."""
 
+    is_inherited: bool = True  #: whether there may be one above that counts where this one is left out
+
     holds: ClassVar[type] = dict
 
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         if value is None:
-            reason = (
-                "is left empty. Write what is below it, set a single field to null to unset it, "
-                "or remove the line to inherit."
+            ways = (
+                "set a single field to null to unset it, or remove the line to inherit"
+                if self.is_inherited
+                else "or remove the line"
             )
-            add_problem(problems, path, reason)
+            add_problem(problems, path, f"is left empty. Write what is below it, {ways}.")
             return {}
         return self.read_branch(value, path, problems)
 

@@ -85,3 +85,12 @@ def test_what_flyte_has_and_we_have_not_is_refused_with_what_to_use(name: str) -
             word in problem.reason for word in ("give executions labels", "wait execution", "a scheduler of your")
         )
         assert not problem.closest
+
+
+def test_a_job_that_is_null_is_not_said_to_be_inherited() -> None:
+    for spec in ({"job": None}, {"job": {"resources": None}}, {"job": {"resources": {"requests": None}}}):
+        with pytest.raises(Invalid) as refused:
+            read_spec(spec)
+        assert [problem.reason for problem in refused.value.problems] == [
+            "is left empty. Write what is below it, or remove the line."
+        ]

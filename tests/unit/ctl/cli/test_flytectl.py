@@ -140,6 +140,21 @@ def test_in_place_of_the_pager_only_flags_are_named_that_the_command_has(
     assert f"{flag} of flytectl has no meaning here: there is no pager{instead}\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("get workflow --attrFile x", "--attrFile of flytectl has no meaning here: only settings have attribute files"),
+        ("config init --storage", "--storage of flytectl has no meaning here: nothing is uploaded"),
+        ("create execution x -p p -d d --envs A=b", "No such option '--envs'. Did you mean '--env'?"),
+    ],
+)
+def test_a_flag_of_other_commands_is_not_guessed_at(
+    command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command.split()) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_flag_of_nobodys_is_still_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["get", "domain", "--colour"]) == 2
     assert "No such option" in capsys.readouterr().err
