@@ -16,6 +16,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import OVERRIDABLE
 from admin.core.executions.retries import RETRY
 from admin.core.executions.selectors import ALIASES, FIELDS, GROUPS, MOST_FILTER_LENGTH, MOST_TERMS, SORT_FIELDS, WORDS
+from admin.core.executions.spec import REFUSED
 from admin.core.executions.starts import MOST_AHEAD
 from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.documents import DEFINITIONS
@@ -62,6 +63,7 @@ def facts() -> dict[str, Any]:
         "weight_filter": WEIGHT.name,
         "overridable_kinds": list(OVERRIDABLE),
         "input_types": list(TYPES),
+        "refused_fields": REFUSED,
         "schemas": {
             "job": plain(JOB.schema()),
             "retry": plain(RETRY.schema()),

@@ -8,7 +8,7 @@ from typing import Any
 
 from admin.core import names
 from admin.core.executions.retries import RETRY, retry_problems
-from admin.core.executions.spec import AUTH_ROLE, IDENTIFIER, SETTINGS, with_auth_role
+from admin.core.executions.spec import AUTH_ROLE, IDENTIFIER, REFUSED, SETTINGS, with_auth_role
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
 from admin.core.jobs.inputs import Input, check_values, read_declarations
@@ -35,6 +35,7 @@ WORKFLOW_SPEC = Section(
     }
 )
 LAUNCH_PLAN_SPEC = Section(
+    refused=REFUSED,
     fields={
         "description": _DESCRIPTION,
         "workflow_id": Record(required=("name", "version"), drop_empty=True, fields=IDENTIFIER),
@@ -43,7 +44,7 @@ LAUNCH_PLAN_SPEC = Section(
         "retry": RETRY,
         "auth_role": AUTH_ROLE,
         **SETTINGS,
-    }
+    },
 )
 
 
@@ -102,7 +103,7 @@ def read_launch_plan(spec: Any) -> dict[str, Any]:
     raise_problems(retry_problems(normal, ("spec",)))
     if not normal.get("workflow_id"):
         raise invalid("spec.workflow_id", "is missing: name the workflow and its version.")
-    normal = with_auth_role(normal)
+    normal = with_auth_role(normal, ("spec",))
     kept = {name: value for name, value in normal.items() if value not in (None, {}) or name in SETTINGS}
     return {**kept, "workflow_id": without_nulls(kept["workflow_id"])}
 

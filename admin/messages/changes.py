@@ -106,7 +106,9 @@ def read_changes(context: Context, documents: Sequence[object]) -> list[RowWrite
                 loaded[field] = load(_DEFINITION_SCHEMAS[field], loaded[field], field)
             writes.append(read_write(context, loaded, index))
         except Invalid as refusal:
-            problems += [replace(problem, index=index) for problem in refusal.problems]
+            problems += [
+                replace(problem, index=index, field=problem.field or f"changes.{index}") for problem in refusal.problems
+            ]
     raise_problems(problems)
     return writes
 

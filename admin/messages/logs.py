@@ -48,16 +48,28 @@ class OutputAnswer(Answer):
     size: int
     kept: Annotated[int, Meta(description="How many bytes of it are stored; fewer than its size if it was cut.")]
     limit: Annotated[int, Meta(description="How many bytes of a file are stored at most.")]
-    truncated: Annotated[bool, Meta(description="content_base64 is not all of it.")]
+    truncated: Annotated[bool, Meta(description="It was cut: fewer bytes are stored than it has.")]
     attempt: int
-    content_base64: Annotated[str, Meta(description="Of a large file its first 64 KiB; outputs/content has all.")]
+    content_base64: Annotated[
+        str | None, Meta(description="All that is stored of it. Of a large file outputs/content has it.")
+    ] = None
+    beginning_base64: Annotated[
+        str | None, Meta(description="The first 64 KiB of a large file, in place of content_base64.")
+    ] = None
 
     @classmethod
     def from_stored(cls, stored: StoredOutput, limit: int) -> OutputAnswer:
         file, kept = stored
         content = base64.b64encode(file.content).decode()
-        is_part = len(file.content) < file.size
-        return cls.from_attributes(file, kept=kept, limit=limit, truncated=is_part, content_base64=content)
+        is_all = len(file.content) >= kept
+        return cls.from_attributes(
+            file,
+            kept=kept,
+            limit=limit,
+            truncated=kept < file.size,
+            content_base64=content if is_all else None,
+            beginning_base64=None if is_all else content,
+        )
 
 
 class OutputsAnswer(Answer):

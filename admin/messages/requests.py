@@ -60,6 +60,7 @@ fields.Float.default_error_messages |= {"invalid": "is not a number."}
 fields.Boolean.default_error_messages |= {"invalid": "is neither true nor false."}
 fields.List.default_error_messages |= {"invalid": "is not a list: write [ … ], around a single one, too."}
 fields.Dict.default_error_messages |= {"invalid": "is not a mapping: give one with named fields."}
+_SCHEMA_MESSAGES = {"type": "is not a mapping of fields: write { … }."}
 
 
 #: What a schema read: names and types are those of its fields, which a type checker does not see.
@@ -70,6 +71,7 @@ class RequestSchema(Schema):
     """A query or a body; snake_case and camelCase names are welcome, unknown ones are not."""
 
     example: ClassVar[Fields]  #: an example, which the OpenAPI document shows
+    error_messages = _SCHEMA_MESSAGES
 
     class Meta:
         unknown = RAISE
@@ -237,8 +239,9 @@ class Duration(fields.Field[timedelta]):
             return timedelta()
         try:
             seconds = float(parse_age(value))
-        except ValueError as error:
-            raise ValidationError(f"'{value[:60]}' {error}.") from None
+        except ValueError:
+            reason = "is not a length of time of zero or more, such as 10m, 12h or 3d"
+            raise ValidationError(f"'{value[:60]}' {reason}.") from None
         if seconds > 366 * 24 * 3600:
             raise ValidationError(f"'{value[:60]}' is longer than a year.")
         return timedelta(seconds=seconds)

@@ -136,7 +136,7 @@ def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
         others = sum(use.count for use in shown[_MOST_NAMED:])
         more = f" And {others} more." if others else ""
         raise InUse(
-            f"In use: {named}{more} Change them first, or use --force.",
+            f"In use: {named}{more} Change them first, or force it (`force=true`, --force of rainbowctl).",
             details=[use.as_detail() for use in shown],
         )
 
@@ -171,8 +171,10 @@ def _check_expectations(draft: Draft) -> None:
     now = draft.context.clock()
     named = "; ".join(_current_state(change, made_by, later[change.key], now) for _, change in conflicts[:_MOST_NAMED])
     more = f" and {len(conflicts) - _MOST_NAMED} more" if len(conflicts) > _MOST_NAMED else ""
+    is_new = all(write.expectation.absent for write, _ in conflicts)
+    problem = "Exists already" if is_new else "Not at the expected version"
     raise VersionConflict(
-        f"Not at the expected version: {named}{more}. Read the rows again and repeat the change.",
+        f"{problem}: {named}{more}. Read the rows again and repeat the change.",
         details=[
             {**_conflict(write, change, made_by.get(change.key)), **later.get(change.key, {})}
             for write, change in conflicts

@@ -10,7 +10,7 @@ from admin.core.fleet.clusters import build_cluster
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.candidates import group_of
 from admin.core.placement.filters import Verdict
-from admin.core.placement.obstacles import describe_gone, may_move, obstacle_at
+from admin.core.placement.obstacles import describe_gone, may_find_room, obstacle_at
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context
@@ -81,4 +81,4 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
 def may_leave(context: Context, connection: Connection, execution: Execution) -> bool:
     """Whether an execution leaves the expected cluster that it waits at as soon as one that was seen has room."""
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
-    return may_move(execution.cluster or "", route, current_fleet(context, connection))
+    return may_find_room(execution.cluster or "", route, current_fleet(context, connection), workload_of(execution))

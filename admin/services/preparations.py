@@ -44,8 +44,16 @@ class Preparation:
         warnings = [*self.resolved.warnings, *self._unknown_capacity(cluster)]
         if self.evaluation.code != EXPECTED.code:
             return warnings
-        others = "" if self.run_plan.route.kind is RouteKind.CLUSTER else ", or until a seen cluster has room for it"
-        message = f"No agent of cluster '{cluster}' has ever been seen. The execution waits there until one is{others}."
+        route = self.run_plan.route
+        other_way = (
+            "end the execution, whose request names the cluster itself, and create it anew"
+            if route.kind is RouteKind.CLUSTER
+            else f"add a cluster that has one and can run it to {route}"
+        )
+        message = (
+            f"No agent of cluster '{cluster}' has ever been seen. The execution waits there until one is: start its "
+            f"agent, or {other_way}."
+        )
         return [*warnings, {"code": WarningCode.UNSEEN_CLUSTER.value, "message": message}]
 
     def _unknown_capacity(self, cluster: str | None) -> Iterator[dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ctl.client.words import fold
 
 _TOKEN = "the admin takes a bearer token: name its file with --token-file, or set RAINBOW_TOKEN"
@@ -10,12 +12,18 @@ _TIMEOUT = "--timeout says how many seconds to wait for an answer"
 _LOGS = "rainbowctl writes no log; -q leaves out its notes"
 _PROXY = "set HTTP_PROXY, HTTPS_PROXY and NO_PROXY"
 
-#: Flags of flytectl that no command has, each with the reason and what to use.
+_UPLOADS = "nothing is uploaded: jobs name their image or command"
+_PAGER = ("-i", "--interactive")
+#: What the flags of a command do that stand for the pager.
+_IN_PLACE_OF_PAGER = {"--filter.page": "shows a list page by page", "--watch": "shows it again whenever it changes"}
+
+#: Flags of flytectl, each with the reason why a command has it not and what to use.
 FLAGS = {
-    "-i": "there is no pager: --filter.page shows a list page by page, and --watch follows it",
-    "--interactive": "there is no pager: --filter.page shows a list page by page, and --watch follows it",
+    **dict.fromkeys(_PAGER, "there is no pager"),
     "--tags": "executions have no tags: give them labels, as in --label team=ml",
+    "--attrFile": "only settings have attribute files, as in `rainbowctl get task-resource-attribute --attrFile FILE`",
     "--gen": "where nothing is set, --attrFile writes a sample",
+    "--storage": _UPLOADS,
     "--console": "no console has an address of its own: leave it out",
     "--console.endpoint": "no console has an address of its own: leave it out",
     "--insecure": "write http:// before the host in --endpoint",
@@ -48,7 +56,7 @@ FLAGS = {
 #: Families of such flags.
 _FAMILIES = {
     "--files.": "`rainbowctl register files` has flags of its own, which its --help lists",
-    "--storage.": "nothing is uploaded: jobs name their image or command",
+    "--storage.": _UPLOADS,
     "--logger.": _LOGS,
     "--otel.": "rainbowctl sends no traces",
     "--admin.": "rainbowctl speaks HTTP; --endpoint, --token-file, --ca-file and --timeout say how",
@@ -113,11 +121,17 @@ WORDS = {
 }
 
 
-def explain_flag(flag: str) -> str | None:
-    """A sentence about a flag of flytectl's that no command has; None for any other."""
+def explain_flag(flag: str, known: Collection[str] = ()) -> str | None:
+    """A sentence about a flag of flytectl's that a command has not; None for any other.
+
+    `known` are the flags that the command has.
+    """
     by_fold = {fold(name): reason for name, reason in FLAGS.items()}
     family = next((reason for start, reason in _FAMILIES.items() if flag.startswith(start)), None)
     reason = by_fold.get(fold(flag)) or family
+    if flag in _PAGER:
+        instead = [f"{name} {does}" for name, does in _IN_PLACE_OF_PAGER.items() if name in known]
+        reason = ": ".join([FLAGS[flag], *([", and ".join(instead)] if instead else [])])
     return f"{flag} of flytectl has no meaning here: {reason}." if reason else None
 
 

@@ -83,7 +83,8 @@ def explained_flags(ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
     except click.NoSuchOption as error:
         from ctl.cli.flytectl import explain_flag
 
-        explanation = explain_flag(error.option_name) or _explain_argument(ctx, error.option_name, args)
+        known = {name for param in ctx.command.params for name in param.opts}
+        explanation = explain_flag(error.option_name, known) or _explain_argument(ctx, error.option_name, args)
         if explanation is not None:
             raise click.UsageError(explanation, ctx) from None
         near = _nearest_flags(ctx, error.option_name)

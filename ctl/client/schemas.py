@@ -17,6 +17,8 @@ from typing import Any
 from ctl.client.kinds import Schema
 from ctl.client.words import did_you_mean, fold, listed, nearest
 
+#: The words that YAML reads as null.
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import yaml
 
 from ctl.client.kinds import Schema
-from ctl.client.schemas import key_property, scalar, shape_of, types, value_property
+from ctl.client.schemas import NULLS, key_property, scalar, shape_of, types, value_property
 from ctl.client.words import did_you_mean, fold, listed
 from ctl.client.yaml_files import Problem, Source, compose_mapping
 from ctl.files.positions import Position
@@ -23,8 +23,6 @@ T = TypeVar("T")
 
 #: Stands for a value that had a problem, which has been noted.
 BAD: Any = object()
-
-_NULLS = {"", "~", "null", "Null", "NULL"}
 
 
 class Converter:
@@ -237,7 +235,7 @@ def plain_or_wrapped(node: yaml.Node | None, schema: Schema) -> Schema:
 
 
 def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and not node.style and node.value in _NULLS
+    return isinstance(node, yaml.ScalarNode) and not node.style and node.value in NULLS
 
 
 def _unknown(word: str, keys: list[str]) -> str:

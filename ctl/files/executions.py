@@ -20,7 +20,7 @@ from ctl.files.execution_documents import RUN_KEYS, ExecutionDocument
 from ctl.files.positions import start_of
 from ctl.files.readings import MAX_BYTES, DocumentReader
 from ctl.files.retries import RETRY_SCHEMA
-from ctl.files.run_settings import REFUSED
+from ctl.files.run_settings import AUTH_ROLE_SCHEMA, REFUSED
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "object", "additionalProperties": _TEXT}
@@ -55,6 +55,7 @@ FILE_SCHEMA: Schema = {
         "outputLocationPrefix": _TEXT,
         "qualityOfService": _ANYTHING,
         "securityContext": _ANYTHING,
+        "authRole": AUTH_ROLE_SCHEMA,
         "executionEnvAssignments": _ANYTHING,
         "retry": RETRY_SCHEMA,
     }
@@ -66,6 +67,9 @@ _SAME = (
     ("targetExecutionCluster", "executionClusterLabel"),
     ("securityContext", "kubeServiceAcct"),
     ("securityContext", "iamRoleARN"),
+    ("securityContext", "authRole"),
+    ("authRole", "kubeServiceAcct"),
+    ("authRole", "iamRoleARN"),
 )
 _MAPPINGS = ("inputs", "job", "jobspec", "qualityOfService", "securityContext")
 

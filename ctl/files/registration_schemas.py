@@ -16,6 +16,7 @@ from ctl.client.kinds import Schema, built_in
 from ctl.client.words import fold
 from ctl.files.conversion import child_node, plain_or_wrapped
 from ctl.files.retries import RETRY_SCHEMA
+from ctl.files.run_settings import AUTH_ROLE_SCHEMA
 
 _TEXT: Schema = {"type": "string"}
 _TEXTS: Schema = {"type": "array", "items": _TEXT}
@@ -59,6 +60,7 @@ def document_properties(node: yaml.MappingNode, noun: str) -> dict[str, Schema]:
         "kube_service_acct": _TEXT,
         "iam_role_arn": _TEXT,
         "security_context": config["security_context"],
+        "auth_role": AUTH_ROLE_SCHEMA,
         "max_parallelism": config["max_parallelism"],
         "interruptible": config["interruptible"],
         "overwrite_cache": config["overwrite_cache"],

@@ -223,6 +223,9 @@ def _inputs(node: yaml.Node | None, converter: Converter) -> dict[str, Any]:
 _SAME = (
     ("security_context", "kube_service_acct"),
     ("security_context", "iam_role_arn"),
+    ("security_context", "auth_role"),
+    ("auth_role", "kube_service_acct"),
+    ("auth_role", "iam_role_arn"),
     ("raw_output_data_config", "output_location_prefix"),
 )
 

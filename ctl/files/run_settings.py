@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.client.answers import Document
+from ctl.client.facts import REFUSED_FIELDS
+from ctl.client.kinds import Schema
+from ctl.client.words import fold
 
 #: Keys of Flyte's that have no meaning here, as `fold` writes them, each with the reason.
-REFUSED = {
-    "tags": "there are no tags: give executions labels",
-    "notifications": "nobody is notified: `rainbowctl wait execution NAME` ends when an execution does",
-    **dict.fromkeys(
-        ("schedule", "schedules"), "launch plans have no schedule: start executions from a scheduler of your own"
-    ),
-}
+REFUSED = {fold(key): reason for key, reason in REFUSED_FIELDS.items()}
 #: Keys that the API has too.
 _SAME = (
     "default_inputs",
@@ -28,13 +25,23 @@ _SAME = (
     "retry",
 )
 
+#: Flyte's older form of an identity.
+AUTH_ROLE_SCHEMA: Schema = {
+    "type": "object",
+    "properties": {key: {"type": "string"} for key in ("assumable_iam_role", "kubernetes_service_account")},
+}
+
 #: Where a field of the API stands in a file, by the start of its path.
 PATHS = {
     "spec.cluster_assignment": ("cluster_pool",),
     "spec.execution_cluster_label": ("execution_cluster_label", "target_execution_cluster"),
-    "spec.security_context.run_as.k8s_service_account": ("kube_service_acct", "security_context"),
-    "spec.security_context.run_as.iam_role": ("iam_role_arn", "security_context"),
-    "spec.security_context": ("security_context", "kube_service_acct", "iam_role_arn"),
+    "spec.security_context.run_as.k8s_service_account": (
+        "kube_service_acct",
+        "auth_role.kubernetes_service_account",
+        "security_context",
+    ),
+    "spec.security_context.run_as.iam_role": ("iam_role_arn", "auth_role.assumable_iam_role", "security_context"),
+    "spec.security_context": ("security_context", "kube_service_acct", "iam_role_arn", "auth_role"),
     "spec.raw_output_data_config": ("raw_output_data_config", "output_location_prefix"),
     "spec.labels.values": ("labels.values", "labels"),
     "spec.annotations.values": ("annotations.values", "annotations"),
@@ -57,7 +64,11 @@ def settings_spec(values: Mapping[str, Any]) -> Document:
             spec[key] = entries if is_wrapped else {"values": entries}
     context = dict(values.get("security_context") or {})
     run_as = dict(context.pop("runAs", None) or context.get("run_as") or {})
-    accounts = {"k8s_service_account": values.get("kube_service_acct"), "iam_role": values.get("iam_role_arn")}
+    role = values.get("auth_role") or {}
+    accounts = {
+        "k8s_service_account": values.get("kube_service_acct") or role.get("kubernetes_service_account"),
+        "iam_role": values.get("iam_role_arn") or role.get("assumable_iam_role"),
+    }
     run_as |= {key: name for key, name in accounts.items() if name}
     if run_as or "security_context" in values:
         spec["security_context"] = {**context, **({"run_as": run_as} if run_as else {})}

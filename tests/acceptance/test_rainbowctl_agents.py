@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import select
@@ -401,6 +402,13 @@ def test_a_large_output_is_read_in_pieces_and_one_that_was_cut_is_an_error(shell
     agent.report(lease, "SUCCEEDED", exit_code=0, outputs=files)
     shell.ok(f"rainbowctl get output big whole {HERE} > whole.bin")
     assert (shell.cwd / "whole.bin").read_bytes() == complete
+    listed = shell.run(f"rainbowctl get output big {HERE} -o json")
+    assert (listed.status, "The output longer was cut" in listed.err) == (1, True)
+    shown = {file["path"]: file for file in json.loads(listed.out)}
+    assert {path: file["truncated"] for path, file in shown.items()} == {"longer": True, "whole": False}
+    assert base64.b64decode(shown["whole"]["beginning_base64"]) == complete[:65_536]
+    assert "content_base64" not in shown["whole"]
+    assert shell.ok(f"rainbowctl get output big {HERE} -o name").count("\n") == 2
     reason = shell.refused(1, f"rainbowctl get output big {HERE} --directory big")
     assert reason.rstrip().endswith(
         f"The output longer was cut: it has {limit + 5} bytes, and the first {limit} are kept. The limit is {limit} "

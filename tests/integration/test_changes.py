@@ -25,7 +25,7 @@ def label(value: str | None, **keys: Any) -> dict[str, Any]:
     return {"resource_type": "EXECUTION_CLUSTER_LABEL", "payload": {"value": value}, **keys}
 
 
-def change(api: FlaskClient, *changes: dict[str, Any], query: str = "", **more: Any) -> Any:
+def change(api: FlaskClient, *changes: Any, query: str = "", **more: Any) -> Any:
     return api.post(f"{API}/attribute_changes{query}", json={"changes": list(changes), **more})
 
 
@@ -587,3 +587,19 @@ def test_an_empty_scope_key_is_refused_and_does_not_mean_a_broader_scope(api: Fl
             (key, "is empty: name one, or leave it out for any.")
         ]
     assert (rows(api), head(api)) == (before, revision)
+
+
+def test_refusals_name_the_change_and_what_is_in_its_way(api: FlaskClient) -> None:
+    no_mappings: list[Any] = [None, 5, []]
+    for document in no_mappings:
+        answer = change(api, label("x", domain="development"), document).get_json()
+        assert [(detail["field"], detail["reason"]) for detail in answer["details"]] == [
+            ("changes.1", "is not a mapping of fields: write { … }.")
+        ]
+    assert change(api, label("x", domain="development")).status_code == 200
+    again = change(api, {**label("y", domain="development"), "expected_absent": True})
+    assert again.status_code == 409
+    message = again.get_json()["message"]
+    assert message.startswith("Exists already: EXECUTION_CLUSTER_LABEL at development is at version 1 ")
+    older = change(api, {**label("y", domain="development"), "expected_version": 7}).get_json()["message"]
+    assert older.startswith("Not at the expected version: ")

@@ -59,11 +59,13 @@ def test_a_creation_that_goes_to_a_cluster_that_nobody_runs_is_warned_of_and_lis
     answer = ok(create(api, "e", **pool("gpu")))
     assert codes(answer) == [WARNING]
     assert answer["warnings"][0]["message"] == (
-        "No agent of cluster 'a' has ever been seen. The execution waits there until one is, or until a seen cluster "
-        "has room for it."
+        "No agent of cluster 'a' has ever been seen. The execution waits there until one is: start its agent, or add a "
+        "cluster that has one and can run it to pool 'gpu'."
     )
     named = ok(create(api, "named", cluster="a"))
-    assert named["warnings"][0]["message"].endswith("The execution waits there until one is.")
+    assert named["warnings"][0]["message"].endswith(
+        "start its agent, or end the execution, whose request names the cluster itself, and create it anew."
+    )
     reason = execution(api, "e")["closure"]["reason"]
     assert (reason["code"], "no agent" in reason["message"]) == ("CLUSTER_EXPECTED", True)
     preview = ok(api.post(f"{API}/placements", json=asked("f", **pool("gpu"))))
@@ -179,6 +181,18 @@ def test_a_backup_of_before_the_first_sync_waits_for_the_agent_that_had_register
     assert west.sync(seen=100)["lost"] == []
     assert get(api, "clusters/west")["state"] == "ready"
     assert clusters(api, "e") == ["west"]
+
+
+def test_room_is_not_promised_where_no_seen_cluster_could_run_the_job(api: FlaskClient) -> None:
+    put_pool(api, "gpu", ["a", "b"])
+    report(api, "b", capacity={"cpu": 4, "gpu": 0}, free={"cpu": 4, "gpu": 0})
+    job = {"command": ["x"], "resources": {"requests": {"gpu": "1"}, "limits": {"gpu": "1"}}}
+    answer = ok(create(api, "e", job=job, **pool("gpu")))
+    assert answer["execution"]["cluster"] == "a"
+    assert "until one is: start its agent" in answer["warnings"][-1]["message"]
+    assert explanation(api, "e")["status"]["next"] == (
+        "The agent of a takes it once there is one. It is decided again when the fleet changes."
+    )
 
 
 def test_what_names_an_expected_cluster_itself_is_not_told_to_change_pools(api: FlaskClient) -> None:

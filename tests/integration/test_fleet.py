@@ -358,6 +358,7 @@ def test_deleting_what_is_in_use_lists_its_users_and_force_deletes_it(api: Flask
 
     def users(noun: str, name: str) -> dict[str, list[str]]:
         answer = refused(api.delete(f"{API}/{noun}s/{name}"), 409, "in_use")
+        assert "or force it (`force=true`, --force of rainbowctl)." in answer["message"]
         reasons: dict[str, list[str]] = {}
         for detail in answer["details"]:
             reasons.setdefault(detail["field"], []).append(detail["reason"])

@@ -12,7 +12,7 @@ from admin.core.fields.compounds import FreeForm, Record
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, not_null, numbered_choice
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.placement.routes import Target
-from admin.core.problems import Path, dotted, invalid, raise_problems
+from admin.core.problems import Path, Problem, dotted, invalid, raise_problems, shorten
 from admin.core.settings import builtin_kinds as kinds
 
 #: An execution becomes a native job, so its name is one that Kubernetes accepts.
@@ -39,8 +39,21 @@ SETTINGS: dict[str, Any] = {
 #: Flyte's older form of an identity.
 AUTH_ROLE = Record(drop_empty=True, fields={"assumable_iam_role": Text(), "kubernetes_service_account": Text()})
 
+_NOTIFICATIONS = "nobody is notified: `rainbowctl wait execution NAME` ends when an execution does"
+_SCHEDULES = "launch plans have no schedule: start executions from a scheduler of your own"
+#: Fields of Flyte's that have no meaning here, each with the reason.
+REFUSED = {
+    "tags": "there are no tags: give executions labels",
+    "notifications": _NOTIFICATIONS,
+    "disable_all": _NOTIFICATIONS,
+    "schedule": _SCHEDULES,
+    "schedules": _SCHEDULES,
+    "entity_metadata": f"{_NOTIFICATIONS}, and {_SCHEDULES}",
+}
+
 EXECUTION_SPEC = Section(
     exclusive=("launch_plan", "job", "jobspec"),
+    refused=REFUSED,
     fields={
         **SETTINGS,
         "launch_plan": Record(
@@ -81,21 +94,33 @@ def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
         if name in normal:
             normal[name] = without_nulls(normal[name])
-    return with_auth_role({name: value for name, value in normal.items() if value is not None or name in SETTINGS})
+    kept = {name: value for name, value in normal.items() if value is not None or name in SETTINGS}
+    return with_auth_role(kept, path)
 
 
-def with_auth_role(spec: dict[str, Any]) -> dict[str, Any]:
-    """Flyte's older `auth_role` as a `security_context`, which counts where both are given."""
-    role = spec.pop("auth_role", None)
-    if not role:
-        return spec
-    run_as = {
-        ours: role[theirs]
+def with_auth_role(spec: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Flyte's older `auth_role` joined with the `security_context`; Invalid where the two contradict each other."""
+    role = spec.pop("auth_role", None) or {}
+    identity = {
+        ours: (theirs, role[theirs])
         for ours, theirs in (("iam_role", "assumable_iam_role"), ("k8s_service_account", "kubernetes_service_account"))
-        if theirs in role
+        if role.get(theirs)
     }
-    context = {"run_as": run_as, **spec.get("security_context", {})}
-    return {**spec, "security_context": context}
+    if not identity:
+        return spec
+    context = spec.get("security_context") or {}
+    run_as = context.get("run_as") or {}
+    problems = [
+        Problem(
+            field=dotted((*path, "auth_role", theirs)),
+            reason=f"is '{shorten(name)}', and security_context.run_as.{ours} is '{shorten(run_as[ours])}': give one.",
+        )
+        for ours, (theirs, name) in identity.items()
+        if run_as.get(ours, name) != name
+    ]
+    raise_problems(problems)
+    names = {ours: name for ours, (_theirs, name) in identity.items()}
+    return {**spec, "security_context": {**context, "run_as": {**names, **run_as}}}
 
 
 def target_of(settings: Mapping[str, Any]) -> Target:

@@ -30,15 +30,18 @@ from admin.core.problems import (
 class Branch(Field):
     """A value made of leaves. Null is refused: it could mean to unset every leaf or to inherit them."""
 
+    is_inherited: bool = True  #: whether there may be one above that counts where this one is left out
+
     holds: ClassVar[type] = dict
 
     def read(self, value: Any, path: Path, problems: list[Problem]) -> Any:
         if value is None:
-            reason = (
-                "is left empty. Write what is below it, set a single field to null to unset it, "
-                "or remove the line to inherit."
+            ways = (
+                "set a single field to null to unset it, or remove the line to inherit"
+                if self.is_inherited
+                else "or remove the line"
             )
-            add_problem(problems, path, reason)
+            add_problem(problems, path, f"is left empty. Write what is below it, {ways}.")
             return {}
         return self.read_branch(value, path, problems)
 
@@ -66,13 +69,14 @@ class Section(Branch):
     fields: Mapping[str, Field]
     exclusive: tuple[str, ...] = ()  #: at most one of these may be present
     also: Mapping[str, str] = dataclass_field(default_factory=dict)  #: other spellings that are accepted
+    refused: Mapping[str, str] = dataclass_field(default_factory=dict)  #: names that have no meaning here, with why
     keeps_empty: bool = False  #: whether an empty branch in it counts; elsewhere it is the same as none
 
     def read_branch(self, value: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(value, dict):
             add_problem(problems, path, f"{quoted(value)} is not a mapping of fields.")
             return {}
-        entries = known_keys(value, self.fields, path, problems, self.also)
+        entries = known_keys(value, self.fields, path, problems, self.also, self.refused)
         both = [name for name in self.exclusive if name in entries]
         if len(both) > 1:
             add_problem(problems, (*path, both[1]), f"give either {' or '.join(both)}, not both.")

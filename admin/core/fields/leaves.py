@@ -60,8 +60,12 @@ def known_keys(
     path: Path,
     problems: list[Problem],
     also: Mapping[str, str] | None = None,
+    refused: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The entries of a document under their canonical names; unknown and repeated names become problems."""
+    """The entries of a document under their canonical names; unknown and repeated names become problems.
+
+    `refused` has the reason of each unknown name for which there is one.
+    """
     entries: dict[str, Any] = {}
     unknown: list[str] = []
     canonical: dict[str, str] | None = None
@@ -72,13 +76,22 @@ def known_keys(
                 canonical = {names.camel(name): name for name in fields} | dict(also or {})
             name = canonical.get(key)
         if name is None:
-            unknown.append(key)
+            reason = _reason(key, refused or {})
+            if reason is None:
+                unknown.append(key)
+            else:
+                add_problem(problems, (*path, key), reason)
         elif name in entries:
             add_problem(problems, (*path, name), "is given twice, in two spellings.")
         else:
             entries[name] = value
     problems.extend(unknown_fields(unknown, fields, dotted(path)))
     return entries
+
+
+def _reason(key: str, refused: Mapping[str, str]) -> str | None:
+    """Why a name in either spelling is refused; None where nothing is known of it."""
+    return next((f"{reason}." for name, reason in refused.items() if key in (name, names.camel(name))), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from admin.core.settings.resolution import Resolved
 _LINE = Text(pattern=r"[^\x00]*", min_length=0, max_length=65_536)
 
 JOB = Section(
+    is_inherited=False,
     fields={
         "task_type": Text(
             max_length=255, description="What plugins are chosen by; container, or process without image."
@@ -32,20 +33,23 @@ JOB = Section(
         ),
         "working_directory": Text(max_length=4096),
         "resources": Section(
+            is_inherited=False,
             fields={
                 "nodes": Integer(minimum=1, maximum=10**6, description="Machines; 1."),
                 "tasks": Integer(minimum=1, maximum=10**6, description="Copies of the command, over all nodes; 1."),
                 "exclusive": Boolean(description="Whether it has its nodes to itself; false."),
-                "requests": Section(fields=TASK_RESOURCES, description="What each task needs."),
-                "limits": Section(fields=TASK_RESOURCES, description="The most each task may take."),
+                "requests": Section(is_inherited=False, fields=TASK_RESOURCES, description="What each task needs."),
+                "limits": Section(
+                    is_inherited=False, fields=TASK_RESOURCES, description="The most each task may take."
+                ),
                 "duration": Duration(description="The longest it may run."),
-            }
+            },
         ),
         "requires": ListOf(item=FreeForm(), min_items=0, description="What a cluster must have."),
         "outputs": ListOf(item=Text(max_length=4096), min_items=0, description="Small files to bring back."),
         "labels": LABEL_VALUES,
         "annotations": ANNOTATION_VALUES,
-    }
+    },
 )
 
 

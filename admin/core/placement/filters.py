@@ -86,12 +86,12 @@ def _silence(cluster: Cluster) -> str:
 
 def _expected(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     expected = [candidate.position for candidate in candidates if candidate.cluster.is_expected]
-    if not expected or not _could_run(candidates, workload):
+    if not expected or not could_run(candidates, workload):
         return {}
     return dict.fromkeys(expected, NEVER_SEEN)
 
 
-def _could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
+def could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
     """Whether a cluster that has been seen and is not lost could run the job, though perhaps not now."""
     seen = [candidate for candidate in candidates if candidate.cluster.health not in (Health.EXPECTED, Health.LOST)]
     unable = set[int]().union(*(filter_.drop(seen, workload) for filter_ in _LASTING))

@@ -21,6 +21,7 @@ from admin.core.placement.filters import (
     REACHABLE,
     ROOM,
     Verdict,
+    could_run,
 )
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
@@ -84,6 +85,12 @@ def may_move(cluster: str, route: Route, fleet: Fleet) -> bool:
     present = fleet.clusters.get(cluster)
     group = group_of(route, fleet) if present is not None and present.is_expected else None
     return group is not None and any(not fleet.clusters[member.cluster].is_expected for member in group.members)
+
+
+def may_find_room(cluster: str, route: Route, fleet: Fleet, workload: Workload) -> bool:
+    """Whether an execution leaves the expected cluster where it waits as soon as one that was seen has room."""
+    group = group_of(route, fleet) if may_move(cluster, route, fleet) else None
+    return group is not None and could_run(candidates_of(group, fleet, None), workload)
 
 
 def describe_unable(route: Route, reasons: Mapping[str, str]) -> str:

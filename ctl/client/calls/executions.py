@@ -186,7 +186,7 @@ class ExecutionCalls(Calls):
         return self._read(f"{id.path}/logs", non_empty(query), more_seconds=more_seconds)
 
     def execution_outputs(self, id: ExecutionId) -> list[Document]:
-        """The files that an execution left; small ones with their content in base64."""
+        """The files that an execution left; small ones with their content in base64, of large ones the beginning."""
         return list(self._read(f"{id.path}/outputs", holding="outputs")["outputs"])
 
     def execution_output(self, id: ExecutionId, path: str) -> Iterator[bytes]:

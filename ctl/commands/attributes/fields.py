@@ -13,6 +13,7 @@ from ctl.client.answers import Change
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind, Schema
 from ctl.client.schemas import (
+    NULLS,
     Field,
     allowed_values,
     fields,
@@ -21,6 +22,7 @@ from ctl.client.schemas import (
     scalar,
     shape_of,
     type_name,
+    types,
     value_property,
 )
 from ctl.client.scopes import Scope
@@ -128,7 +130,21 @@ def _typed_value(entry: Field, typed: Any) -> Any:
         return _flow(flag, entry.schema, typed)
     if entry.shape == "list":
         return [_scalar(flag, entry.schema["items"], text) for text in typed]
+    _check_null(entry, typed)
     return _scalar(flag, entry.schema, typed)
+
+
+def _check_null(entry: Field, typed: str) -> None:
+    """Refuse what means null in files, for on the command line another flag unsets a field."""
+    is_empty_text = typed == "" and entry.schema.get("minLength") == 0
+    if typed not in NULLS or "null" not in types(entry.schema) or is_empty_text:
+        return
+    reason = "is empty" if typed == "" else f"{typed} is no value"
+    text = f" A file takes {typed!r} in quotes as text." if typed and entry.shape == "text" else ""
+    raise InvalidInput(
+        f"--{entry.path} {reason}: give one, or --unset {entry.leaf} to unset it, or --inherit {entry.leaf} to "
+        f"inherit it.{text}"
+    )
 
 
 def _pair(flag: str, text: str) -> tuple[str, str]:

@@ -22,7 +22,8 @@ _HELP = """Show the output files of an execution: the files that its job declare
 
 Without PATH, lists them; with PATH, writes the content of that file to stdout. --directory writes the file, or all
 files that --filter.* chooses, below a directory instead. The admin keeps agents.outputLimitBytes of each file: the exit
-status is 1 if the content of a longer one is asked for. Its start is written to stdout, but not below a directory.
+status is 1 if the content of a longer one is asked for, with -o json and -o yaml also in the list. Its start is written
+to stdout, but not below a directory.
 """
 
 
@@ -74,7 +75,7 @@ def get_output(session: Session, name: str, path: str | None, directory: str | N
             {"PATH": "path", "SIZE": "size", "KEPT": _kept_bytes, "ATTEMPT": "attempt"},
             empty="No outputs match." if typed_choice(flags) else f"Execution {id} left no outputs.",
         )
-    if path is not None or directory is not None:
+    if path is not None or directory is not None or session.printer.format in {"json", "yaml"}:
         _check_whole(chosen)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from admin.core.executions.spec import read_spec, request_warnings
 from admin.core.problems import Invalid
+from admin.core.registrations import read_launch_plan
 from tests.support.run_plans import label, pool, run_plan
 
 
@@ -22,13 +23,19 @@ def test_a_pool_and_a_label_in_one_request_go_by_the_pool_with_a_warning() -> No
     assert request_warnings(pool("first")) == request_warnings({}) == []
 
 
-def test_security_context_overrides_auth_role() -> None:
+def test_auth_role_is_part_of_the_security_context_and_must_not_contradict_it() -> None:
     spec = {"job": {"command": ["x"]}, "auth_role": {"assumable_iam_role": "old", "kubernetes_service_account": "sa"}}
     assert read_spec(spec, ("spec",))["security_context"] == {
         "run_as": {"iam_role": "old", "k8s_service_account": "sa"}
     }
-    newer = {**spec, "security_context": {"run_as": {"iam_role": "new"}}}
-    assert read_spec(newer, ("spec",))["security_context"] == {"run_as": {"iam_role": "new"}}
+    both = {"run_as": {"iam_role": "old", "k8s_service_account": "sa"}}
+    for context in ({}, {"run_as": None}, {"run_as": {"iam_role": "old"}}):
+        assert read_spec({**spec, "security_context": context}, ("spec",))["security_context"] == both
+    with pytest.raises(Invalid) as refused:
+        read_spec({**spec, "security_context": {"run_as": {"iam_role": "new"}}}, ("spec",))
+    assert [(problem.field, problem.reason) for problem in refused.value.problems] == [
+        ("spec.auth_role.assumable_iam_role", "is 'old', and security_context.run_as.iam_role is 'new': give one.")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,3 +72,25 @@ def test_a_wrong_spec_is_refused_by_field(spec: Any, field: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_spec(spec, ("spec",))
     assert field in [problem.field for problem in caught.value.problems], caught.value
+
+
+@pytest.mark.parametrize("name", ["tags", "notifications", "disable_all", "disableAll", "schedule", "entityMetadata"])
+def test_what_flyte_has_and_we_have_not_is_refused_with_what_to_use(name: str) -> None:
+    for spec, read in (({"job": {"command": ["a"]}}, read_spec), ({"workflow_id": {}}, read_launch_plan)):
+        with pytest.raises(Invalid) as refused:
+            read({**spec, name: {}})
+        problem = refused.value.problems[0]
+        assert problem.field == f"spec.{name}"
+        assert any(
+            word in problem.reason for word in ("give executions labels", "wait execution", "a scheduler of your")
+        )
+        assert not problem.closest
+
+
+def test_a_job_that_is_null_is_not_said_to_be_inherited() -> None:
+    for spec in ({"job": None}, {"job": {"resources": None}}, {"job": {"resources": {"requests": None}}}):
+        with pytest.raises(Invalid) as refused:
+            read_spec(spec)
+        assert [problem.reason for problem in refused.value.problems] == [
+            "is left empty. Write what is below it, or remove the line."
+        ]

@@ -124,6 +124,37 @@ def test_a_flag_without_meaning_is_answered_by_a_sentence(flag: str, capsys: pyt
         assert "No such option" not in message
 
 
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        ("get execution", ": --filter.page shows a list page by page, and --watch shows it again whenever it changes."),
+        ("get project", ": --filter.page shows a list page by page."),
+        ("version", "."),
+    ],
+)
+@pytest.mark.parametrize("flag", ["-i", "--interactive"])
+def test_in_place_of_the_pager_only_flags_are_named_that_the_command_has(
+    flag: str, command: str, instead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command.split(), flag]) == 2
+    assert f"{flag} of flytectl has no meaning here: there is no pager{instead}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("get workflow --attrFile x", "--attrFile of flytectl has no meaning here: only settings have attribute files"),
+        ("config init --storage", "--storage of flytectl has no meaning here: nothing is uploaded"),
+        ("create execution x -p p -d d --envs A=b", "No such option '--envs'. Did you mean '--env'?"),
+    ],
+)
+def test_a_flag_of_other_commands_is_not_guessed_at(
+    command: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command.split()) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_flag_of_nobodys_is_still_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["get", "domain", "--colour"]) == 2
     assert "No such option" in capsys.readouterr().err

@@ -97,6 +97,16 @@ def test_a_job_of_ones_own_is_a_command_or_an_image_with_what_it_needs() -> None
     assert spec(command=("x",), exclusive=True)["job"]["resources"] == {"exclusive": True}
 
 
+def test_a_flag_overrides_the_older_form_of_an_identity(tmp_path: Path) -> None:
+    role = "authRole: {assumable_iam_role: r, kubernetesServiceAccount: s}\n"
+    exec_file = in_file(tmp_path, f"workflow: w\n{role}")
+    identity = {"iam_role": "r", "k8s_service_account": "s"}
+    assert spec(exec_file=exec_file)["security_context"] == {"run_as": identity}
+    assert spec(exec_file=exec_file, service_account="t")["security_context"] == {
+        "run_as": {**identity, "k8s_service_account": "t"}
+    }
+
+
 def test_retries_are_part_of_how_it_runs(tmp_path: Path) -> None:
     assert "retry" not in spec(command=("x",))
     assert spec(command=("x",), retries=1, on_lost="retry")["retry"] == {"attempts": 2, "on_lost": "retry"}

@@ -66,6 +66,10 @@ def test_keys_are_read_in_any_spelling() -> None:
             "kubeServiceAcct: a\nsecurityContext: {run_as: {iam_role: b}}\n",
             ["exec.yaml:1:18: kubeServiceAcct: means the same as securityContext: keep one of the two"],
         ),
+        (
+            "kubeServiceAcct: a\nauth_role: {assumable_iam_role: b}\n",
+            ["exec.yaml:1:18: kubeServiceAcct: means the same as authRole: keep one of the two"],
+        ),
         ("job: {command: [a]}\nversion: 1\n", ["exec.yaml:2:10: version: a job has no version: remove it"]),
         ("job: [a]\n", ["exec.yaml:1:6: job: must hold keys and values"]),
         ("inputs: 5\n", ["exec.yaml:1:9: inputs: must hold keys and values"]),

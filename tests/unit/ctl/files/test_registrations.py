@@ -102,6 +102,10 @@ def test_a_launch_plan_names_its_workflow(word: str) -> None:
         ("kubeServiceAcct: s", {"security_context": {"run_as": {"k8s_service_account": "s"}}}),
         ("iamRoleARN: r", {"security_context": {"run_as": {"iam_role": "r"}}}),
         ("securityContext: {runAs: {iamRole: r}}", {"security_context": {"run_as": {"iam_role": "r"}}}),
+        (
+            "auth_role: {assumable_iam_role: r, kubernetesServiceAccount: s}",
+            {"security_context": {"run_as": {"k8s_service_account": "s", "iam_role": "r"}}},
+        ),
         ("maxParallelism: 3", {"max_parallelism": 3}),
         ("interruptible: false", {"interruptible": False}),
         ("overwriteCache: true", {"overwrite_cache": True}),
@@ -165,6 +169,10 @@ def test_the_version_of_the_workflow_may_be_left_open(line: str, version: str | 
         (
             f"{PLAN}iamRoleARN: r\nsecurityContext: {{runAs: {{iamRole: r}}}}",
             ["f.yaml:6:13: iam_role_arn: means the same as security_context"],
+        ),
+        (
+            f"{PLAN}authRole: {{assumableIamRole: r}}\nsecurityContext: {{runAs: {{iamRole: r}}}}",
+            ["f.yaml:6:11: auth_role: means the same as security_context"],
         ),
         (f"{PLAN}---\n{PLAN}", ["f.yaml:7:1: launch plan nightly version v2 is given twice: first at f.yaml:1:1."]),
     ],

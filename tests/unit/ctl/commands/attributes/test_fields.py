@@ -58,6 +58,7 @@ def test_a_field_called_like_a_flag_of_the_command_is_left_to_set() -> None:
             {"defaults": {"cpu": "1"}, "limits": {"cpu": "2"}},
         ),
         (PRIORITY, {"leaf_priority": "50"}, {"priority": 50}),
+        (declared({"note": {"type": ["string", "null"], "minLength": 0}}), {"leaf_note": ""}, {"note": ""}),
         (kind("quality-of-service"), {"leaf_tier": "high"}, {"tier": "HIGH"}),
         (kind("execution-queue-attribute"), {"leaf_tags": ("a", "b,c")}, {"tags": ["a", "b,c"]}),
         (
@@ -126,6 +127,15 @@ def test_unset_and_inherit_take_paths_in_any_spelling() -> None:
         (PRIORITY, {"leaf_priority": "101"}, "--priority must be between 0 and 100, got 101."),
         (CONFIG, {"leaf_labels__values": ("x",)}, "--labels.values must be KEY=VALUE, got 'x'."),
         (CONFIG, {"set_path": ["max_parallelism"]}, "--set must be KEY=VALUE"),
+        (
+            kind("execution-cluster-label"),
+            {"leaf_value": "null"},
+            "--value null is no value: give one, or --unset value to unset it, or --inherit value to inherit it. "
+            "A file takes 'null' in quotes as text.",
+        ),
+        (kind("cluster-pool-attribute"), {"leaf_cluster_pool_name": ""}, "--cluster_pool_name is empty: give one, or"),
+        (PRIORITY, {"set_path": ["priority=null"]}, "--unset priority to unset it"),
+        (RESOURCES, {"leaf_limits__cpu": "~"}, "--limits.cpu ~ is no value"),
         (kind("plugin-override"), {"leaf_overrides": ("{task: a}",)}, "--overrides: task: unknown key."),
     ],
 )
