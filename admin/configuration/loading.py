@@ -9,6 +9,7 @@ from typing import Any
 
 from admin.configuration.checks import check_document, check_task_resources
 from admin.configuration.defaults import default_document, single_values
+from admin.configuration.empty_entries import empty_problems
 from admin.configuration.environment import read_environment
 from admin.configuration.keys import CONFIGURATION, key_values
 from admin.configuration.platform_values import platform_values
@@ -17,9 +18,10 @@ from admin.configuration.yaml_files import read_mapping
 from admin.core import names
 from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
-from admin.core.fields.branches import Section, read
+from admin.core.fields.branches import Section
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.documents import read_definition
+from admin.core.problems import Problem, raise_problems
 from admin.core.projects import read_labels
 from admin.core.quantities import parse_age
 from admin.core.retention import Retention
@@ -39,10 +41,20 @@ def load_settings(
     document = default_document()
     sources: dict[str, str] = {}
     for source, layer in layers.items():
-        checked = read(CONFIGURATION, layer)
+        checked = _read(layer)
         document = _join(CONFIGURATION, document, checked)
         sources |= {key: source for key, value in key_values(CONFIGURATION, checked) if value is not None}
     return _build_settings(document, sources)
+
+
+def _read(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer in its normal form; Invalid with every problem, what is left empty first and named once."""
+    problems: list[Problem] = []
+    normal: dict[str, Any] = CONFIGURATION.read(layer, (), problems)
+    empty = list(empty_problems(CONFIGURATION, layer))
+    fields = {problem.field for problem in empty}
+    raise_problems([*empty, *(problem for problem in problems if problem.field not in fields)])
+    return normal
 
 
 def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

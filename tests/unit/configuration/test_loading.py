@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ import yaml
 
 from admin.configuration import Settings, environment_variables, load_settings
 from admin.configuration.defaults import single_values
-from admin.configuration.keys import CONFIGURATION
-from admin.core.fields.branches import Section
+from admin.configuration.keys import CONFIGURATION, ByDomain, ListedMap, TemplateData
+from admin.core.fields.branches import Branch, KeyedList, MapOf, Section
+from admin.core.fields.compounds import FreeForm, ListOf, Record
+from admin.core.fields.leaves import Field
 from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.problems import Invalid, Problem
 from admin.core.retention import Retention
@@ -84,6 +87,45 @@ def test_an_empty_map_or_list_replaces_the_default(tmp_path: Path, path: tuple[s
     for key in path:
         field, value = field.fields[key], value.get(key, {})
     assert value == (single_values(field) if isinstance(field, Section) else type(value)())
+
+
+def empty_places(field: Field) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Values of a field that leave a map, a list or one of their entries empty, each with the path of what is empty."""
+    if isinstance(field, Section | Record):
+        for name, inner in field.fields.items():
+            if isinstance(inner, Branch | Record | ListOf | FreeForm | TemplateData):
+                yield {name: None}, (name,)
+            yield from (({name: value}, (name, *path)) for value, path in empty_places(inner))
+    elif isinstance(field, ListOf):
+        yield [None], ("0",)
+        yield from (([value], ("0", *path)) for value, path in empty_places(field.item))
+    elif isinstance(field, KeyedList):
+        yield [None], ("0",)
+        yield [{field.key: "a", field.marker: None}], ("0", field.marker)
+        yield {"a": None}, ("a",)
+    elif isinstance(field, FreeForm):
+        yield {"a": None}, ("a",)
+        yield {"a": [{"b": None}]}, ("a", "0", "b")
+    elif isinstance(field, MapOf | TemplateData | ByDomain):
+        yield {"a": None}, ("a",)
+        if isinstance(field, ListedMap | TemplateData):
+            yield [{"a": None}], ("a",)
+        if isinstance(field, MapOf):
+            yield from (({"a": value}, ("a", *path)) for value, path in empty_places(field.value))
+
+
+@pytest.mark.parametrize(
+    ("document", "path"), [pytest.param(*place, id=json.dumps(place[0])) for place in empty_places(CONFIGURATION)]
+)
+def test_what_is_left_empty_is_refused_by_name(tmp_path: Path, document: Any, path: tuple[str, ...]) -> None:
+    with pytest.raises(Invalid) as caught:
+        load(tmp_path, yaml.safe_dump(document))
+    [reason] = [problem.reason for problem in caught.value.problems if problem.field == ".".join(path)]
+    assert reason.startswith("is left empty: ")
+
+
+def test_an_empty_merge_rule_of_a_kind_is_refused(tmp_path: Path) -> None:
+    assert fields(tmp_path, "kinds: {TASK_RESOURCE: {merge: }}") == ["kinds.TASK_RESOURCE.merge"]
 
 
 def test_nothing_of_the_sample_is_left_where_its_keys_are_given_as_empty(tmp_path: Path) -> None:
