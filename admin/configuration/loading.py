@@ -43,7 +43,9 @@ def load_settings(
     for source, layer in layers.items():
         checked = _read(layer)
         document = _join(CONFIGURATION, document, checked)
-        sources |= {key: source for key, value in key_values(CONFIGURATION, checked) if value is not None}
+        unset = {key for key, value in key_values(CONFIGURATION, document) if value is None}
+        given = key_values(CONFIGURATION, checked)
+        sources |= {key: source for key, value in given if value is not None or key in unset}
     return _build_settings(document, sources)
 
 
@@ -58,7 +60,10 @@ def _read(layer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Sections joined key by key; any other key of the upper layer replaces the one below, an empty section too."""
+    """Sections joined key by key; any other key of the upper layer replaces the one below, an empty section too.
+
+    A single value that is null unsets the one below; what the admin cannot be without then has its default.
+    """
     joined = dict(below)
     for key, value in above.items():
         field = section.fields[key]
@@ -68,6 +73,10 @@ def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) 
             joined[key] = _join(field, below.get(key, {}), value)
         elif value is not None:
             joined[key] = value
+        elif (default := getattr(field, "default", None)) is not None:
+            joined[key] = default
+        elif key in below:
+            joined[key] = None
     return joined
 
 

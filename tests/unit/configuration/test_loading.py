@@ -61,12 +61,45 @@ def test_a_key_replaces_its_default_and_sections_are_joined(tmp_path: Path) -> N
     assert settings.document["task_resources"]["limits"] == {"cpu": "8", "memory": "1Gi", "gpu": "1"}
 
 
+def test_null_unsets_a_single_value_of_the_defaults(tmp_path: Path) -> None:
+    settings = load(tmp_path, "task_resources: {limits: {cpu: null}, defaults: {cpu: 64}}\n")
+    resources = settings.platform.at(settings.kinds["TASK_RESOURCE"], "").payload
+    assert resources == {"defaults": {"cpu": "64", "memory": "200Mi"}, "limits": {"memory": "1Gi", "gpu": "1"}}
+    key = "task_resources.limits.cpu"
+    assert (settings.shown_values[key], settings.sources[key]) == (None, "file")
+    assert load(tmp_path, yaml.safe_dump(settings.document)).document == settings.document
+
+
 def keys_of(section: Section, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The path of every key, sections included."""
     for name, field in section.fields.items():
         yield (*path, name)
         if isinstance(field, Section):
             yield from keys_of(field, (*path, name))
+
+
+def field_at(path: tuple[str, ...]) -> Any:
+    field: Any = CONFIGURATION
+    for key in path:
+        field = field.fields[key]
+    return field
+
+
+def is_single(field: Field) -> bool:
+    return not isinstance(field, Branch | Record | ListOf | FreeForm | TemplateData)
+
+
+@pytest.mark.parametrize("path", [path for path in keys_of(CONFIGURATION) if is_single(field_at(path))], ids=".".join)
+def test_null_leaves_of_a_single_value_only_what_the_admin_cannot_be_without(
+    tmp_path: Path, path: tuple[str, ...]
+) -> None:
+    document: Any = None
+    for key in reversed(path):
+        document = {key: document}
+    value: Any = load(tmp_path, yaml.safe_dump(document)).document
+    for key in path[:-1]:
+        value = value[key]
+    assert value.get(path[-1]) == field_at(path).default
 
 
 @pytest.mark.parametrize("path", list(keys_of(CONFIGURATION)), ids=".".join)
@@ -83,9 +116,9 @@ def test_an_empty_map_or_list_replaces_the_default(tmp_path: Path, path: tuple[s
     if problems:  # the key takes no empty map or no empty list
         assert problems[0].field.startswith(".".join(path))
         return
-    field: Any = CONFIGURATION
+    field = field_at(path)
     for key in path:
-        field, value = field.fields[key], value.get(key, {})
+        value = value.get(key, {})
     assert value == (single_values(field) if isinstance(field, Section) else type(value)())
 
 
@@ -93,7 +126,7 @@ def empty_places(field: Field) -> Iterator[tuple[Any, tuple[str, ...]]]:
     """Values of a field that leave a map, a list or one of their entries empty, each with the path of what is empty."""
     if isinstance(field, Section | Record):
         for name, inner in field.fields.items():
-            if isinstance(inner, Branch | Record | ListOf | FreeForm | TemplateData):
+            if not is_single(inner):
                 yield {name: None}, (name,)
             yield from (({name: value}, (name, *path)) for value, path in empty_places(inner))
     elif isinstance(field, ListOf):
