@@ -42,6 +42,9 @@ def load_settings(
     sources: dict[str, str] = {}
     for source, layer in layers.items():
         checked = _read(layer)
+        if "clusterConfigs" in checked.get("clusters", {}):
+            # The default label names the default cluster, which a fleet of one's own would keep by it.
+            document = {**document, "clusters": _without_labels(document["clusters"])}
         document = _join(CONFIGURATION, document, checked)
         unset = {key for key, value in key_values(CONFIGURATION, document) if value is None}
         given = key_values(CONFIGURATION, checked)
@@ -57,6 +60,10 @@ def _read(layer: Mapping[str, Any]) -> dict[str, Any]:
     fields = {problem.field for problem in empty}
     raise_problems([*empty, *(problem for problem in problems if problem.field not in fields)])
     return normal
+
+
+def _without_labels(clusters: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in clusters.items() if key != "labelClusterMap"}
 
 
 def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

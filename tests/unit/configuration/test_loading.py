@@ -172,6 +172,23 @@ def test_nothing_of_the_sample_is_left_where_its_keys_are_given_as_empty(tmp_pat
 
 
 @pytest.mark.parametrize(
+    ("text", "clusters", "labels"),
+    [
+        ("clusters: {clusterConfigs: [{name: mine}]}", ["mine"], []),
+        ("clusters: {clusterConfigs: []}", [], []),
+        ("clusters: {clusterConfigs: [{name: mine}], labelClusterMap: {a: [{id: mine}]}}", ["mine"], ["a"]),
+        ("clusters: {registration: declared}", ["local"], ["mycluster"]),
+    ],
+)
+def test_a_file_with_clusters_of_its_own_does_not_keep_the_label_of_the_sample(
+    tmp_path: Path, text: str, clusters: list[str], labels: list[str]
+) -> None:
+    settings = load(tmp_path, text)
+    assert (list(fleet(settings).clusters), list(fleet(settings).labels)) == (clusters, labels)
+    assert load(tmp_path, yaml.safe_dump(settings.document)).document == settings.document
+
+
+@pytest.mark.parametrize(
     ("text", "field"),
     [
         ("sever: {port: 1}", "sever"),
