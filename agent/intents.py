@@ -152,6 +152,15 @@ class Intents(dict[str, Intent]):
         return sum(1 for intent in self.values() if intent.stage is not Stage.ENDED)
 
     @property
+    def begun(self) -> dict[str, Intent]:
+        """Those whose jobs run, or have ended, by key."""
+        return {
+            key: intent
+            for key, intent in self.items()
+            if intent.native_id and (intent.running_since is not None or intent.stage is Stage.ENDED)
+        }
+
+    @property
     def guarded(self) -> int:
         """How many executions in the engine must end when their leases are over."""
         return sum(1 for intent in self.in_stage(Stage.SUBMITTED) if intent.on_lost != WAIT)

@@ -37,6 +37,16 @@ def per_task(job: Mapping[str, Any], resource: str, part: str = "requests") -> F
     return None if quantity is None else parse_quantity(quantity)
 
 
+def count(job: Mapping[str, Any], part: str) -> int:
+    """How many nodes or tasks a job has."""
+    return int(job.get("resources", {}).get(part, 1))
+
+
+def requested(job: Mapping[str, Any], resource: str) -> Fraction:
+    """What all tasks of a job request together."""
+    return (per_task(job, resource) or Fraction(0)) * count(job, "tasks")
+
+
 def round_up(quantity: Fraction) -> int:
     """The least whole number that is enough: half a core is one."""
     return math.ceil(quantity)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.config import Config
 from agent.engines.base import EngineError, Task
+from agent.engines.room import room_beside
 from agent.engines.safe import SafeEngine
+from agent.intents import Stage
 from agent.work import Work
 
 _INTERVAL_SECONDS = 5.0
@@ -21,7 +24,7 @@ _SMALL_JOB = {"command": ["true"], "resources": {"nodes": 1, "tasks": 1}}
 
 
 class Reporter:
-    """Measures the cluster at intervals."""
+    """Measures the cluster at intervals, and when jobs start or end."""
 
     def __init__(self, config: Config, engine: SafeEngine, clock: Clock = SYSTEM_CLOCK) -> None:
         self.report: dict[str, Any] | None = None
@@ -29,33 +32,49 @@ class Reporter:
         self._engine = engine
         self._clock = clock
         self._due_at = 0.0
-        self._active = 0  #: executions that the agent had at the last measurement
+        #: What the engine said when it was last asked, and the jobs that it counted as running.
+        self._measured: dict[str, Any] | None = None
+        self._counted: frozenset[str] = frozenset()
+        #: The jobs that ran or had ended when the engine was last asked, with their stages.
+        self._begun: dict[str, Stage] = {}
         self._eta_due_at = 0.0
         self._eta: str | None = None
         self._version = version("rainbow")
 
     def measure(self, work: Work) -> None:
-        """Update the report if it is due, or if executions came or ended and the engine tells at once what is free.
+        """Update the report; ask the engine if that is due, or if jobs have started or ended.
 
-        The admin counts what waits beside the report, and what runs as part of it, so no report may be older than a
-        start. A shared engine is not asked more often for that: it tells what it knows.
+        The admin counts what waits beside the report, and what runs as part of it, so the report that goes with a start
+        must count it. An engine is asked at most twice for each job, and once for all whose changes were seen together.
+        A shared engine is not asked more often for them: it tells what it knows, or what they request is subtracted.
         """
-        now, active = self._clock.steady(), work.intents.active
-        if now < self._due_at and self._engine.is_shared:
-            self._update(active)
-        if now < self._due_at and (self._engine.is_shared or active == self._active):
-            return
-        self._due_at, self._active = now + _INTERVAL_SECONDS, active
-        try:
-            capacity, free = self._engine.capacity()
-            engine_version = self._engine.version()
-            if now >= self._eta_due_at:
-                self._eta_due_at = now + _ETA_INTERVAL_SECONDS
-                self._eta = self._ask_eta()
-        except EngineError as error:
-            work.problem = work.problem or str(error)
-            return
-        report = {
+        now, begun = self._clock.steady(), work.intents.begun
+        is_changed = any(self._begun.get(key) is not intent.stage for key, intent in begun.items())
+        if now >= self._due_at or (is_changed and not self._engine.is_shared):
+            self._due_at = now + _INTERVAL_SECONDS
+            self._begun = {key: intent.stage for key, intent in begun.items()}
+            try:
+                self._measured = self._ask(now)
+                self._counted = frozenset(begun)
+            except EngineError as error:
+                work.problem = work.problem or str(error)
+        if self._measured is not None:
+            jobs = [
+                intent.lease["job"]
+                for key, intent in begun.items()
+                if intent.stage is Stage.SUBMITTED and key not in self._counted
+            ]
+            room = self._room(self._measured, jobs)
+            self.report = self._with_slots({**self._measured, "free": room}, work.intents.active)
+
+    def _ask(self, now: float) -> dict[str, Any]:
+        """Ask the engine for everything that the report has of it."""
+        capacity, free = self._engine.capacity()
+        engine_version = self._engine.version()
+        if now >= self._eta_due_at:
+            self._eta_due_at = now + _ETA_INTERVAL_SECONDS
+            self._eta = self._ask_eta()
+        return {
             "engine": self._engine.name,
             "engine_version": engine_version,
             "capacity": {**capacity, "executions": self._config.slots},
@@ -63,16 +82,15 @@ class Reporter:
             "plugins": list(self._config.plugins),
             "properties": {"agent_version": self._version, **self._config.properties},
         }
-        self.report = self._with_slots(report, active)
 
-    def _update(self, active: int) -> None:
-        """Update what is free as far as the engine knows, since it was last asked."""
-        if self.report is None:
-            return
-        free: dict[str, Any] | None = None
+    def _room(self, measured: dict[str, Any], jobs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """What is free by now: as the engine knows it, else less what jobs request that it has not counted."""
+        room: dict[str, Any] | None = None
         with contextlib.suppress(EngineError):
-            free = self._engine.room()
-        self.report = self._with_slots({**self.report, "free": free or self.report["free"]}, active)
+            room = self._engine.room()
+        with contextlib.suppress(ValueError):  # of a quantity that only the engine can read
+            room = room or room_beside(jobs, measured["capacity"], measured["free"])
+        return room or measured["free"]
 
     def _with_slots(self, report: dict[str, Any], active: int) -> dict[str, Any]:
         """A report with the slots that so many executions leave, and how long new work would wait."""

@@ -43,7 +43,7 @@ def check_task_resources(values: PlatformValues) -> None:
         )
         for excess in excesses(resolve(TASK_RESOURCE, PLATFORM, {}, platform))
     ]
-    reason = "is 0 and would let nothing run; leave it out for none."
+    reason = "is 0 and would let nothing run; write null for none."
     problems += [
         Problem(field=f"task_resources.limits.{resource}", reason=reason)
         for resource in zero_limits(platform.payload.get("limits", {}))

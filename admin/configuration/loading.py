@@ -9,6 +9,7 @@ from typing import Any
 
 from admin.configuration.checks import check_document, check_task_resources
 from admin.configuration.defaults import default_document, single_values
+from admin.configuration.empty_entries import empty_problems
 from admin.configuration.environment import read_environment
 from admin.configuration.keys import CONFIGURATION, key_values
 from admin.configuration.platform_values import platform_values
@@ -17,9 +18,10 @@ from admin.configuration.yaml_files import read_mapping
 from admin.core import names
 from admin.core.executions.launches import Rules
 from admin.core.executions.queues import Queue
-from admin.core.fields.branches import Section, read
+from admin.core.fields.branches import Section
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.documents import read_definition
+from admin.core.problems import Problem, raise_problems
 from admin.core.projects import read_labels
 from admin.core.quantities import parse_age
 from admin.core.retention import Retention
@@ -39,14 +41,36 @@ def load_settings(
     document = default_document()
     sources: dict[str, str] = {}
     for source, layer in layers.items():
-        checked = read(CONFIGURATION, layer)
+        checked = _read(layer)
+        if "clusterConfigs" in checked.get("clusters", {}):
+            # The default label names the default cluster, which a fleet of one's own would keep by it.
+            document = {**document, "clusters": _without_labels(document["clusters"])}
         document = _join(CONFIGURATION, document, checked)
-        sources |= {key: source for key, value in key_values(CONFIGURATION, checked) if value is not None}
+        unset = {key for key, value in key_values(CONFIGURATION, document) if value is None}
+        given = key_values(CONFIGURATION, checked)
+        sources |= {key: source for key, value in given if value is not None or key in unset}
     return _build_settings(document, sources)
 
 
+def _read(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer in its normal form; Invalid with every problem, what is left empty first and named once."""
+    problems: list[Problem] = []
+    normal: dict[str, Any] = CONFIGURATION.read(layer, (), problems)
+    empty = list(empty_problems(CONFIGURATION, layer))
+    fields = {problem.field for problem in empty}
+    raise_problems([*empty, *(problem for problem in problems if problem.field not in fields)])
+    return normal
+
+
+def _without_labels(clusters: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in clusters.items() if key != "labelClusterMap"}
+
+
 def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Sections joined key by key; any other key of the upper layer replaces the one below, an empty section too."""
+    """Sections joined key by key; any other key of the upper layer replaces the one below, an empty section too.
+
+    A single value that is null unsets the one below; what the admin cannot be without then has its default.
+    """
     joined = dict(below)
     for key, value in above.items():
         field = section.fields[key]
@@ -56,6 +80,10 @@ def _join(section: Section, below: Mapping[str, Any], above: Mapping[str, Any]) 
             joined[key] = _join(field, below.get(key, {}), value)
         elif value is not None:
             joined[key] = value
+        elif (default := getattr(field, "default", None)) is not None:
+            joined[key] = default
+        elif key in below:
+            joined[key] = None
     return joined
 
 

@@ -16,7 +16,8 @@ engine that drops part of a long log: from where to where each part goes that is
 whole of a log is sent in the order of its bytes. An engine that guards leases is a `GuardingEngine`. One with a queue
 may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains. A shared one,
 whose capacity is asked for every few seconds, may have the method `room` (`RoomEngine`), which tells in between what is
-free.
+free; without it the agent subtracts what the jobs request that have started since. The capacity of any other engine is
+asked for with each start and each end that states() tells of, so it must count what states() has called running.
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -95,9 +96,9 @@ class Task:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_exclusive(task: Task) -> bool:
+def is_exclusive(job: Mapping[str, Any]) -> bool:
     """Whether a job has its nodes to itself."""
-    return bool(task.job.get("resources", {}).get("exclusive"))
+    return bool(job.get("resources", {}).get("exclusive"))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,12 @@ from ctl.client.words import fold, listed
 _DEFAULT = "~/.flyte/config.yaml"
 #: The forms of answers that flytectl has too.
 _OUTPUTS = ("table", "json", "yaml")
+#: What is taken of each section, or remarked on.
+_TAKEN = {
+    "admin": ("endpoint", "insecure", "cacertfilepath", "authtype", "insecureskipverify"),
+    "root": ("project", "domain", "output"),
+    "task": ("project", "domain"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +75,33 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or "it is not UTF-8 text"
 
 
+def _find(document: Mapping[str, Any], name: str) -> Any:
+    """What a section holds, by its name without regard to case."""
+    return next((part for key, part in document.items() if fold(str(key)) == name), None)
+
+
 def _section(document: Mapping[str, Any], name: str) -> dict[str, str]:
     """The texts of a section, by their keys without regard to case."""
-    section = next((part for key, part in document.items() if fold(str(key)) == name), None)
+    section = _find(document, name)
     entries = section if isinstance(section, Mapping) else {}
     return {fold(str(key)): value for key, value in entries.items() if isinstance(value, str) and value}
+
+
+def _misread(document: Mapping[str, Any]) -> list[str]:
+    """Remarks on what would be taken if it were of another form."""
+    remarks = []
+    for name, keys in _TAKEN.items():
+        section = _find(document, name)
+        if section and not isinstance(section, Mapping):
+            remarks.append(f"Its {name} is not a mapping, and not taken")
+        for key, value in section.items() if isinstance(section, Mapping) else ():
+            if value and fold(str(key)) in keys and not isinstance(value, str):
+                remarks.append(f"Its {name}.{key} is not a single text, and not taken")
+    admin = _section(document, "admin")
+    for key, meaning in (("insecure", "https is assumed"), ("insecureskipverify", "certificates are verified")):
+        if admin.get(key, "true").lower() not in ("true", "false"):
+            remarks.append(f"Its admin.{key} '{admin[key]}' is neither true nor false: {meaning}")
+    return remarks
 
 
 def _values(document: Mapping[str, Any]) -> dict[str, str]:
@@ -103,7 +131,7 @@ def _output(root: Mapping[str, str]) -> str:
 
 def _remarks(document: Mapping[str, Any]) -> tuple[str, ...]:
     admin, root = _section(document, "admin"), _section(document, "root")
-    remarks = []
+    remarks = _misread(document)
     if "authtype" in admin:
         remarks.append(
             f"Its authType {admin['authtype']} has no meaning here: the admin takes a bearer token, from --token-file"

@@ -110,7 +110,7 @@ def test_every_refusal_looks_the_same_and_guessing_is_stopped(make_app: MakeApp)
     bodies = [{**answer.json, "request_id": ""} for answer in answers if answer.json]
     assert all(body == bodies[0] for body in bodies)
     assert {tuple(sorted(dict(answer.headers))) for answer in answers} == {tuple(sorted(dict(answers[0].headers)))}
-    assert [cluster["name"] for cluster in get(api, "clusters")["clusters"]] == ["declared", "local"]
+    assert [cluster["name"] for cluster in get(api, "clusters")["clusters"]] == ["declared"]
     ok(register(api, "declared"))
     assert get(api, "revisions")["revisions"] == []  # what configuration declares is not defined once more
     for _ in range(3):

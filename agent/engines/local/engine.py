@@ -28,7 +28,7 @@ from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, SUPERVISOR_LOST, TASK, write_lease
 from agent.files import read_file, read_json, write_json
-from agent.quantities import parse_quantity, per_task, round_up
+from agent.quantities import count, parse_quantity, per_task, requested, round_up
 
 _STARTING_SECONDS = 30.0
 #: What is read of a supervisor's own log.
@@ -102,7 +102,7 @@ class LocalEngine(CommandEngine):
             return f"the local engine has 1 node, the job asks for {resources['nodes']}"
         if (per_task(task.job, "gpu") or 0) > 0:
             return "the local engine has no gpu"
-        cpu, memory = _requested(task, "cpu"), _requested(task, "memory")
+        cpu, memory = requested(task.job, "cpu"), requested(task.job, "memory")
         if cpu > len(self._cores):
             return f"the job asks for {round_up(cpu)} cpu, this machine has {len(self._cores)}"
         if memory > _memory_bytes():
@@ -133,7 +133,7 @@ class LocalEngine(CommandEngine):
     def _plan(self, task: Task, work: Path) -> dict[str, Any]:
         """What the supervisor has to run."""
         cpu, memory = _limit(task, "cpu"), _limit(task, "memory")
-        tasks = _tasks(task)
+        tasks = count(task.job, "tasks")
         plan: dict[str, Any] = {
             "key": task.key,
             "command": list(task.job["command"]),
@@ -148,9 +148,9 @@ class LocalEngine(CommandEngine):
             "time_limit_seconds": task.time_limit_seconds,
             "grace_seconds": self.options["graceSeconds"],
             "log_limit_bytes": self.options["logLimitBytes"],
-            "cpu": str(float(_requested(task, "cpu"))),
-            "memory": str(round_up(_requested(task, "memory"))),
-            "exclusive": is_exclusive(task),
+            "cpu": str(float(requested(task.job, "cpu"))),
+            "memory": str(round_up(requested(task.job, "memory"))),
+            "exclusive": is_exclusive(task.job),
             "cores": self._least_used_cores(round_up(cpu * tasks)) if cpu else None,
         }
         if memory and self.options["memoryLimit"] != "none":
@@ -297,8 +297,8 @@ class LocalEngine(CommandEngine):
     def eta(self, task: Task) -> float | None:
         """0 if the task fits beside the running jobs: nothing is ever queued."""
         free = self.capacity()[1]
-        fits = all(_requested(task, name) <= parse_quantity(free[name]) for name in ("cpu", "memory"))
-        fits &= not is_exclusive(task) or free["nodes"] == 1
+        fits = all(requested(task.job, name) <= parse_quantity(free[name]) for name in ("cpu", "memory"))
+        fits &= not is_exclusive(task.job) or free["nodes"] == 1
         return 0.0 if fits else None
 
     def _running_plans(self) -> list[dict[str, Any]]:
@@ -353,15 +353,6 @@ def _processes_of(key: str, group: Path | None, watchers: Sequence[int]) -> set[
     """The processes of a job; those without a mark or a group are found below what watches it as long as that lives."""
     pids = processes.marked(key) | cgroups.members(group)
     return pids.union(*map(processes.descendants, watchers)) - {*watchers}
-
-
-def _tasks(task: Task) -> int:
-    return int(task.job.get("resources", {}).get("tasks", 1))
-
-
-def _requested(task: Task, resource: str) -> Fraction:
-    """What all tasks of a job request together."""
-    return (per_task(task.job, resource) or Fraction(0)) * _tasks(task)
 
 
 def _limit(task: Task, resource: str) -> Fraction | None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from agent.engines.base import Task, is_exclusive
 from agent.engines.limits import log_sizes
 from agent.engines.slurm import job_files
-from agent.quantities import per_task, round_up
+from agent.quantities import count, per_task, round_up
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Names that some shell reserves: assigning them fails, or gives another value.
@@ -200,8 +200,7 @@ def _copies(task: Task) -> str:
 
 def shape(task: Task) -> tuple[int, int]:
     """The numbers of nodes and tasks of a job."""
-    resources = task.job.get("resources", {})
-    return int(resources.get("nodes", 1)), int(resources.get("tasks", 1))
+    return count(task.job, "nodes"), count(task.job, "tasks")
 
 
 def _cores(task: Task) -> int:
@@ -228,7 +227,7 @@ def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) ->
 def _resources(task: Task) -> list[str]:
     nodes, tasks = shape(task)
     words = [f"--nodes={nodes}", f"--cpus-per-task={_cores(task)}"]
-    if is_exclusive(task):
+    if is_exclusive(task.job):
         words.append("--exclusive")
     per_node = 1
     # With fewer tasks than nodes Slurm would reduce the nodes; without --ntasks it assumes one task on each.

@@ -18,8 +18,9 @@ import pytest
 from agent.calls import Runner
 from agent.config import Config
 from agent.engines.safe import SafeEngine
-from agent.intents import Intent, Stage
+from agent.intents import Intent, Intents, Stage
 from agent.loop import Agent
+from agent.quantities import parse_quantity
 from agent.reporter import Reporter
 from agent.state_directory import StateDirectory
 from agent.status import StatusLine
@@ -51,8 +52,8 @@ def new_bench(script: ScriptedAdmin, tmp_path: Path, token: Token) -> Iterator[C
     client = AdminClient(script.url, token=token)
     state = StateDirectory(tmp_path / "state")
 
-    def build(run_call: Runner | None = None, **more: Any) -> Bench:
-        engine, clock = FakeEngine(), FakeClock()
+    def build(run_call: Runner | None = None, engine: FakeEngine | None = None, **more: Any) -> Bench:
+        engine, clock = engine or FakeEngine(), FakeClock()
 
         def run_now(function: Callable[[], None]) -> None:
             function()
@@ -283,12 +284,10 @@ def test_an_unknown_eta_is_not_reported(bench: Bench, seconds: float | None) -> 
 
 
 def test_no_eta_is_reported_while_every_slot_is_taken(bench: Bench, tmp_path: Path) -> None:
-    config = Config(cluster="alpha", endpoint=bench.script.url, state_directory=tmp_path, token_file=tmp_path, slots=2)
-    reporter = Reporter(config, SafeEngine(bench.engine), bench.clock)
+    reporter = build_reporter(bench, bench.engine, tmp_path)
     reports = []
     for active in (1, 2, 1):
-        work: Any = SimpleNamespace(intents=SimpleNamespace(active=active), problem=None)
-        reporter.measure(work)
+        reporter.measure(work_of(*[Intent(lease=LEASE)] * active))
         assert reporter.report is not None
         reports.append((reporter.report["free"]["executions"], reporter.report.get("eta")))
         bench.clock.advance(3600)
@@ -349,60 +348,153 @@ def test_a_lost_answer_changes_nothing(bench: Bench) -> None:
     assert len(bench.engine.submitted) == 1
 
 
-def test_what_is_free_is_reported_no_later_than_a_start(bench: Bench) -> None:
-    def respond(body: dict[str, Any]) -> Any:
-        for job in bench.engine.jobs:
-            bench.engine.jobs[job] = RUNNING
-        accepted = [event["event"] for event in body["events"]]
-        return answer(accepted=accepted, confirmed=body["holding"], leases=[] if body["holding"] else [LEASE])
+@dataclass(kw_only=True)
+class CountingEngine(FakeEngine):
+    """An engine with four cores, of which each job that runs has one."""
 
-    def starts() -> list[int]:
-        bodies = enumerate(bench.script.bodies)
-        return [number for number, body in bodies if any(event["type"] == "RUNNING" for event in body["events"])]
-
-    bench.script.answers = [respond]
-    run_until(bench, lambda: bool(starts()))
-    reports = [body["report"] for body in bench.script.bodies[: starts()[0] + 1] if "report" in body]
-    assert [report["free"]["executions"] for report in (reports[0], reports[-1])] == [3, 2]
-
-
-class SharedEngine(FakeEngine):
-    """An engine that is asked every few seconds, and knows what is left in between."""
-
-    questions = 0
-    left: dict[str, Any] | None = None
+    questions: int = 0
 
     def capacity(self) -> tuple[dict[str, Any], dict[str, Any]]:
         self.questions += 1
+        self.free = {"cpu": str(4 - sum(state == RUNNING for state in self.jobs.values()))}
         return super().capacity()
+
+
+class SharedEngine(CountingEngine):
+    """An engine that is asked every few seconds, and knows what is left in between."""
+
+    left: dict[str, Any] | None = None
 
     def room(self) -> dict[str, Any] | None:
         return self.left
+
+
+def reports_with(bench: Bench, type: str) -> list[dict[str, Any]]:
+    """The last report of the cluster whenever events of a type were sent, with those at the latest."""
+    reports: list[dict[str, Any]] = []
+    report: dict[str, Any] = {}
+    for body in bench.script.bodies:
+        report = body.get("report", report)
+        if any(event["type"] == type for event in body["events"]):
+            reports.append(report)
+    return reports
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_what_is_free_is_reported_no_later_than_each_start(new_bench: Callable[..., Bench], is_shared: bool) -> None:
+    engine = CountingEngine(is_shared=is_shared, programs={"true": Program(states=(QUEUED, RUNNING))})
+    bench = new_bench(engine=engine)
+    job = {"command": ["true"], "resources": {"requests": {"cpu": "1"}}}
+    leases = [
+        {**LEASE, "id": {"project": "p", "domain": "d", "name": name}, "job": job} for name in ("first", "second")
+    ]
+
+    def respond(body: dict[str, Any]) -> Any:
+        accepted = [event["event"] for event in body["events"]]
+        is_next = leases and len(reports_with(bench, "RUNNING")) == len(body["holding"])
+        return answer(accepted=accepted, confirmed=body["holding"], leases=[leases.pop(0)] if is_next else [])
+
+    bench.script.answers = [respond]
+    run_until(bench, lambda: len(reports_with(bench, "RUNNING")) == 2)
+    frees = [report["free"] for report in reports_with(bench, "RUNNING")]
+    in_cores = [str(parse_quantity(free["cpu"])) for free in frees]
+    assert (in_cores, [free["executions"] for free in frees]) == (["3", "2"], [2, 1])
+    assert engine.questions == (1 if is_shared else 3)
+
+
+def test_what_is_free_again_is_reported_with_the_end(new_bench: Callable[..., Bench]) -> None:
+    engine = CountingEngine(programs={"true": Program(states=(QUEUED, RUNNING, SUCCEEDED))})
+    bench = new_bench(engine=engine)
+
+    def respond(body: dict[str, Any]) -> Any:
+        accepted = [event["event"] for event in body["events"]]
+        leases = [] if engine.submitted or body["holding"] else [LEASE]
+        return answer(accepted=accepted, confirmed=body["holding"], leases=leases)
+
+    bench.script.answers = [respond]
+    run_until(bench, lambda: bool(reports_with(bench, "SUCCEEDED")))
+    [report] = reports_with(bench, "SUCCEEDED")
+    assert report["free"] == {"cpu": "4", "executions": 3}
+    assert engine.questions == 3
+
+
+def build_reporter(bench: Bench, engine: FakeEngine, tmp_path: Path) -> Reporter:
+    config = Config(cluster="alpha", endpoint=bench.script.url, state_directory=tmp_path, token_file=tmp_path, slots=2)
+    return Reporter(config, SafeEngine(engine), bench.clock)
+
+
+def work_of(*intents: Intent) -> Any:
+    return SimpleNamespace(intents=Intents({str(number): intent for number, intent in enumerate(intents)}), problem="")
+
+
+def running_intent(**resources: Any) -> Intent:
+    lease = {**LEASE, "job": {"command": ["true"], "resources": resources}}
+    return Intent(lease=lease, stage=Stage.SUBMITTED, native_id="1", running_since=0.0)
+
+
+def free_of(reporter: Reporter) -> dict[str, Any]:
+    assert reporter.report is not None
+    free: dict[str, Any] = reporter.report["free"]
+    return free
 
 
 def test_a_shared_engine_tells_what_is_free_after_a_start_without_being_asked_more_often(
     bench: Bench, tmp_path: Path
 ) -> None:
     engine = SharedEngine(is_shared=True)
-    config = Config(cluster="alpha", endpoint=bench.script.url, state_directory=tmp_path, token_file=tmp_path, slots=2)
-    reporter = Reporter(config, SafeEngine(engine), bench.clock)
+    reporter = build_reporter(bench, engine, tmp_path)
+    held = Intent(lease=LEASE)
     frees = []
-    for active, left in ((0, None), (1, None), (1, {"cpu": "1"}), (0, {"cpu": "2"})):
+    for intents, left in (((), None), ((held,), None), ((running_intent(),), {"cpu": "1"}), ((), {"cpu": "2"})):
         engine.left = left
-        work: Any = SimpleNamespace(intents=SimpleNamespace(active=active), problem=None)
-        reporter.measure(work)
-        assert reporter.report is not None
-        frees.append(reporter.report["free"])
+        reporter.measure(work_of(*intents))
+        frees.append(free_of(reporter))
         bench.clock.advance(1)
     assert frees == [
-        {"cpu": "2", "executions": 2},
-        {"cpu": "2", "executions": 1},
+        {"cpu": "4", "executions": 2},
+        {"cpu": "4", "executions": 1},
         {"cpu": "1", "executions": 1},
         {"cpu": "2", "executions": 2},
     ]
     assert engine.questions == 1
     bench.clock.advance(5)
-    reporter.measure(work)
+    reporter.measure(work_of())
+    assert engine.questions == 2
+
+
+@pytest.mark.parametrize(
+    ("resources", "left"),
+    [
+        ({"tasks": 2, "requests": {"cpu": "500m", "memory": "1Gi", "gpu": 1}}, ("7000m", str(6 << 30), 0, 3)),
+        ({"nodes": 2, "exclusive": True, "requests": {"cpu": "100m"}}, ("4000m", str(4 << 30), 1, 2)),
+        ({"nodes": 9, "requests": {"cpu": "100"}}, ("0m", "8Gi", 2, 0)),
+        ({"requests": {"cpu": "what the engine knows"}}, ("8", "8Gi", 2, 4)),
+        ({}, ("8", "8Gi", 2, 3)),
+    ],
+)
+def test_what_a_start_leaves_of_an_engine_that_is_not_asked_is_by_what_the_job_requests(
+    bench: Bench, tmp_path: Path, resources: dict[str, Any], left: tuple[Any, ...]
+) -> None:
+    names = ("cpu", "memory", "gpu", "nodes")
+    total = dict(zip(names, ("8", "8Gi", 2, 4), strict=True))
+    reporter = build_reporter(bench, FakeEngine(is_shared=True, total=total, free=total), tmp_path)
+    for intents in ((), (running_intent(**resources),)):
+        reporter.measure(work_of(*intents))
+    assert free_of(reporter) == {**dict(zip(names, left, strict=True)), "executions": 1}
+    bench.clock.advance(5)
+    reporter.measure(work_of(running_intent(**resources)))
+    assert free_of(reporter) == {**total, "executions": 1}  # which the engine has counted by now
+
+
+def test_a_start_counts_although_the_engine_does_not_answer(bench: Bench, tmp_path: Path) -> None:
+    engine = CountingEngine()
+    reporter = build_reporter(bench, engine, tmp_path)
+    reporter.measure(work_of())
+    engine.unavailable = "no answer"
+    work = work_of(running_intent(requests={"cpu": "1"}))
+    for _ in range(3):
+        reporter.measure(work)
+    assert (free_of(reporter), work.problem) == ({"cpu": "3000m", "executions": 1}, "no answer")
     assert engine.questions == 2
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ import yaml
 
 from admin.configuration import Settings, environment_variables, load_settings
 from admin.configuration.defaults import single_values
-from admin.configuration.keys import CONFIGURATION
-from admin.core.fields.branches import Section
+from admin.configuration.keys import CONFIGURATION, ByDomain, ListedMap, TemplateData
+from admin.core.fields.branches import Branch, KeyedList, MapOf, Section
+from admin.core.fields.compounds import FreeForm, ListOf, Record
+from admin.core.fields.leaves import Field
 from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.problems import Invalid, Problem
 from admin.core.retention import Retention
@@ -58,12 +61,45 @@ def test_a_key_replaces_its_default_and_sections_are_joined(tmp_path: Path) -> N
     assert settings.document["task_resources"]["limits"] == {"cpu": "8", "memory": "1Gi", "gpu": "1"}
 
 
+def test_null_unsets_a_single_value_of_the_defaults(tmp_path: Path) -> None:
+    settings = load(tmp_path, "task_resources: {limits: {cpu: null}, defaults: {cpu: 64}}\n")
+    resources = settings.platform.at(settings.kinds["TASK_RESOURCE"], "").payload
+    assert resources == {"defaults": {"cpu": "64", "memory": "200Mi"}, "limits": {"memory": "1Gi", "gpu": "1"}}
+    key = "task_resources.limits.cpu"
+    assert (settings.shown_values[key], settings.sources[key]) == (None, "file")
+    assert load(tmp_path, yaml.safe_dump(settings.document)).document == settings.document
+
+
 def keys_of(section: Section, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The path of every key, sections included."""
     for name, field in section.fields.items():
         yield (*path, name)
         if isinstance(field, Section):
             yield from keys_of(field, (*path, name))
+
+
+def field_at(path: tuple[str, ...]) -> Any:
+    field: Any = CONFIGURATION
+    for key in path:
+        field = field.fields[key]
+    return field
+
+
+def is_single(field: Field) -> bool:
+    return not isinstance(field, Branch | Record | ListOf | FreeForm | TemplateData)
+
+
+@pytest.mark.parametrize("path", [path for path in keys_of(CONFIGURATION) if is_single(field_at(path))], ids=".".join)
+def test_null_leaves_of_a_single_value_only_what_the_admin_cannot_be_without(
+    tmp_path: Path, path: tuple[str, ...]
+) -> None:
+    document: Any = None
+    for key in reversed(path):
+        document = {key: document}
+    value: Any = load(tmp_path, yaml.safe_dump(document)).document
+    for key in path[:-1]:
+        value = value[key]
+    assert value.get(path[-1]) == field_at(path).default
 
 
 @pytest.mark.parametrize("path", list(keys_of(CONFIGURATION)), ids=".".join)
@@ -80,10 +116,49 @@ def test_an_empty_map_or_list_replaces_the_default(tmp_path: Path, path: tuple[s
     if problems:  # the key takes no empty map or no empty list
         assert problems[0].field.startswith(".".join(path))
         return
-    field: Any = CONFIGURATION
+    field = field_at(path)
     for key in path:
-        field, value = field.fields[key], value.get(key, {})
+        value = value.get(key, {})
     assert value == (single_values(field) if isinstance(field, Section) else type(value)())
+
+
+def empty_places(field: Field) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Values of a field that leave a map, a list or one of their entries empty, each with the path of what is empty."""
+    if isinstance(field, Section | Record):
+        for name, inner in field.fields.items():
+            if not is_single(inner):
+                yield {name: None}, (name,)
+            yield from (({name: value}, (name, *path)) for value, path in empty_places(inner))
+    elif isinstance(field, ListOf):
+        yield [None], ("0",)
+        yield from (([value], ("0", *path)) for value, path in empty_places(field.item))
+    elif isinstance(field, KeyedList):
+        yield [None], ("0",)
+        yield [{field.key: "a", field.marker: None}], ("0", field.marker)
+        yield {"a": None}, ("a",)
+    elif isinstance(field, FreeForm):
+        yield {"a": None}, ("a",)
+        yield {"a": [{"b": None}]}, ("a", "0", "b")
+    elif isinstance(field, MapOf | TemplateData | ByDomain):
+        yield {"a": None}, ("a",)
+        if isinstance(field, ListedMap | TemplateData):
+            yield [{"a": None}], ("a",)
+        if isinstance(field, MapOf):
+            yield from (({"a": value}, ("a", *path)) for value, path in empty_places(field.value))
+
+
+@pytest.mark.parametrize(
+    ("document", "path"), [pytest.param(*place, id=json.dumps(place[0])) for place in empty_places(CONFIGURATION)]
+)
+def test_what_is_left_empty_is_refused_by_name(tmp_path: Path, document: Any, path: tuple[str, ...]) -> None:
+    with pytest.raises(Invalid) as caught:
+        load(tmp_path, yaml.safe_dump(document))
+    [reason] = [problem.reason for problem in caught.value.problems if problem.field == ".".join(path)]
+    assert reason.startswith("is left empty: ")
+
+
+def test_an_empty_merge_rule_of_a_kind_is_refused(tmp_path: Path) -> None:
+    assert fields(tmp_path, "kinds: {TASK_RESOURCE: {merge: }}") == ["kinds.TASK_RESOURCE.merge"]
 
 
 def test_nothing_of_the_sample_is_left_where_its_keys_are_given_as_empty(tmp_path: Path) -> None:
@@ -93,6 +168,23 @@ def test_nothing_of_the_sample_is_left_where_its_keys_are_given_as_empty(tmp_pat
     assert "WORKFLOW_PRIORITY" not in [kind.name for kind in settings.kinds]
     resources = settings.platform.at(settings.kinds["TASK_RESOURCE"], "").payload
     assert resources == {"defaults": {"cpu": "2", "memory": "200Mi"}}
+    assert load(tmp_path, yaml.safe_dump(settings.document)).document == settings.document
+
+
+@pytest.mark.parametrize(
+    ("text", "clusters", "labels"),
+    [
+        ("clusters: {clusterConfigs: [{name: mine}]}", ["mine"], []),
+        ("clusters: {clusterConfigs: []}", [], []),
+        ("clusters: {clusterConfigs: [{name: mine}], labelClusterMap: {a: [{id: mine}]}}", ["mine"], ["a"]),
+        ("clusters: {registration: declared}", ["local"], ["mycluster"]),
+    ],
+)
+def test_a_file_with_clusters_of_its_own_does_not_keep_the_label_of_the_sample(
+    tmp_path: Path, text: str, clusters: list[str], labels: list[str]
+) -> None:
+    settings = load(tmp_path, text)
+    assert (list(fleet(settings).clusters), list(fleet(settings).labels)) == (clusters, labels)
     assert load(tmp_path, yaml.safe_dump(settings.document)).document == settings.document
 
 

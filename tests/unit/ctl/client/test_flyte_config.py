@@ -129,3 +129,26 @@ def test_the_section_of_flytectls_own_flags_is_read_with_a_word_of_what_is_not(t
     config = read_flyte_config({"FLYTECTL_CONFIG": str(path)})
     assert config is not None
     assert (config.values, config.remarks) == ({}, ("Not taken of its section root: output",))
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("admin: {endpoint: [a]}", "Its admin.endpoint is not a single text, and not taken."),
+        ("task: {project: {id: p}}", "Its task.project is not a single text, and not taken."),
+        ("root: [p]", "Its root is not a mapping, and not taken."),
+        (
+            "admin: {endpoint: h, insecure: maybe}",
+            "Its admin.insecure 'maybe' is neither true nor false: https is assumed.",
+        ),
+        (
+            "admin: {endpoint: h, insecureSkipVerify: 1}",
+            "Its admin.insecureskipverify '1' is neither true nor false: certificates are verified.",
+        ),
+    ],
+)
+def test_what_is_of_another_form_is_remarked_on(environ: dict[str, str], text: str, remark: str) -> None:
+    Path(environ["FLYTECTL_CONFIG"]).write_text(text)
+    config = read_flyte_config(environ)
+    assert config is not None
+    assert remark in config.note
