@@ -269,7 +269,7 @@ class DeleteAnswer(Answer):
             dry_run=changed.dry_run,
             revision=changed.revision if is_deleted else None,
             before=changed.rows[0].change.before,
-            warnings=[],
+            warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
             afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),

@@ -133,7 +133,9 @@ class ReceivedAnswer(Answer):
         described_as("OriginAnswer"),
         Meta(description="Of the setting; none where the job says so."),
     ] = None
-    overrides: Annotated[str | None, Meta(description="The setting that the job itself overrides.")] = None
+    overrides: Annotated[
+        str | None, Meta(description="The setting that the job itself, the launch plan or the request overrides.")
+    ] = None
     source: Annotated[
         str | None,
         Meta(

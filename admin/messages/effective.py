@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
 from admin.core.executions.consequences import ConsequenceCode
+from admin.core.executions.own_settings import FIELD_OUTCOMES
 from admin.core.settings import trails
 from admin.core.settings.field_revisions import with_revisions
 from admin.core.settings.kinds import Kind
@@ -113,6 +114,16 @@ class ConsequenceAnswer(Answer):
         return cls.from_attributes(consequence, outcome=consequence.outcome.value, origin=origin)
 
 
+class FieldEffectAnswer(Answer):
+    """What happens with a field that executions do not follow."""
+
+    field: str
+    outcome: Annotated[str, one_of(*(code.value for code in FIELD_OUTCOMES))]
+    effect: Annotated[str, Meta(description="What wins, in a few words.")]
+    message: Annotated[str, Meta(description="Why, in a sentence about all fields of one reason.")]
+    value: Annotated[Any, Meta(description="What executions get instead, where that is one value.")] = None
+
+
 class EffectiveAnswer(Answer):
     values: list[Annotated[Json, described_as("ValueAnswer")]]
     revision: int
@@ -129,7 +140,13 @@ class EffectiveAnswer(Answer):
         dict[str, ConsequenceAnswer] | None,
         Meta(description="By the kinds whose values executions do not follow now; in answers with provenance."),
     ] = None
-
+    field_effects: Annotated[
+        dict[str, list[FieldEffectAnswer]] | None,
+        Meta(
+            description="By kind, the fields that executions do not follow: the launch plan or the workflow's job says "
+            "them itself, or they are above a limit; in answers with provenance."
+        ),
+    ] = None
     unknown_names: UnknownNames = None
 
     @classmethod
@@ -155,5 +172,11 @@ class EffectiveAnswer(Answer):
             consequences={name: ConsequenceAnswer.from_consequence(entry) for name, entry in consequences.items()}
             if consequences
             else None,
+            field_effects={
+                name: [FieldEffectAnswer.from_attributes(entry, outcome=entry.outcome.value) for entry in entries]
+                for name, entries in (effective.field_effects or {}).items()
+                if entries
+            }
+            or None,
             unknown_names=UnknownNameAnswer.from_unknown(effective.unknown_names),
         )

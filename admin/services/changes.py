@@ -16,6 +16,7 @@ from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
 from admin.services.affected_scopes import ChangedValues, find_changed_values
+from admin.services.capped_defaults import caps_below, find_capped_below
 from admin.services.change_drafts import (
     Drafted,
     Writes,
@@ -116,7 +117,8 @@ def _with_late_warnings(context: Context, changed: Changed) -> Changed:
     """A committed change with all of its warnings, from memory where that has what they need."""
     changes = [row.change for row in changed.rows]
     refusals = refusals_in_memory(context, changes, changed.revision)
-    if refusals is not None and all(warning.missing is None for warning in changed.warnings):
+    is_known = all(warning.missing is None for warning in changed.warnings) and not caps_below(changes)
+    if refusals is not None and is_known:
         return replace(changed, warnings=(*changed.warnings, *refusals)) if refusals else changed
     with context.database.reading() as connection:
         return replace(changed, warnings=_complete_warnings(context, connection, changed.warnings, changes))
@@ -125,9 +127,10 @@ def _with_late_warnings(context: Context, changed: Changed) -> Changed:
 def _complete_warnings(
     context: Context, connection: Connection, warnings: Sequence[Warning], changes: Sequence[RowChange]
 ) -> tuple[Warning, ...]:
-    """Warnings with what they do not need to be drafted: deletions, and workflows that new limits refuse."""
+    """Warnings with what they do not need to be drafted: deletions, and what new limits refuse or cap below."""
     refusals = Refusals(context, connection).warnings(rows_with_limits(changes), changes)
-    return (*explain_deletions(context, connection, warnings), *refusals)
+    capped = find_capped_below(context, connection, changes)
+    return (*explain_deletions(context, connection, warnings), *capped, *refusals)
 
 
 def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Changed:

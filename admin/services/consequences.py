@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -15,17 +16,15 @@ from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import Workload
 from admin.core.placement.routes import Rung
 from admin.core.provenance import Provenance
-from admin.core.registrations import settings_of
 from admin.core.settings import trails
 from admin.core.settings.field_revisions import RowVersion, with_revision
 from admin.core.settings.resolution import Resolved
-from admin.core.settings.scopes import Scope
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.refusals import explain_refusals
 from admin.services.unable_clusters import explain_unable
-from admin.store import active_plans, attributes
+from admin.store import attributes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +39,15 @@ class ShownConsequence:
 
 
 def find_consequences(
-    context: Context, connection: Connection, values: Sequence[Resolved], changes: Sequence[RowChange] | None
+    context: Context,
+    connection: Connection,
+    values: Sequence[Resolved],
+    definition: Mapping[str, Any],
+    changes: Sequence[RowChange] | None,
 ) -> tuple[dict[str, ShownConsequence], Mapping[int, Provenance]]:
     """What happens with those of some values at a scope that executions do not follow, and the revisions named.
 
-    The values are those of now, or after changes.
+    The values are those of now, or after changes; `definition` are the settings of the launch plan there.
     """
     concerned = [value for value in values if value.kind.name in KINDS and value.value]
     if not concerned:
@@ -60,7 +63,6 @@ def find_consequences(
     }
     fleet, rules = fleet_after(context, connection, changes or ()), context.settings.rules
     assumed = fleet.clusters_unlike(current_fleet(context, connection)) if changes else ()
-    definition = plan_settings(connection, [scope]).get(scope, {})
     shown: dict[str, ShownConsequence] = {}
     provenance: dict[int, Provenance] = {}
     for value in concerned:
@@ -78,17 +80,6 @@ def find_consequences(
             entry = ShownConsequence(outcome=consequence.code, message=f"Executions that follow it {verb}. {reason}")
         shown[value.kind.name] = entry
     return shown, provenance
-
-
-def plan_settings(connection: Connection, scopes: Iterable[Scope]) -> dict[Scope, JsonObject]:
-    """The settings of the active launch plans that some scopes are for."""
-    keys = {scope: (scope.project, scope.domain, scope.launch_plan) for scope in scopes if scope.launch_plan}
-    plans = active_plans.of_places(connection, keys.values()) if keys else {}
-    return {
-        scope: settings_of(plan.spec)
-        for scope, key in keys.items()
-        if (plan := plans.get(key)) is not None and plan.workflow == scope.workflow
-    }
 
 
 def show_outranking(

@@ -9,6 +9,7 @@ from math import ceil
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowWrite, rows_after
+from admin.core.executions.own_settings import FieldEffect, field_effects, without_overridden
 from admin.core.projects import project_changes
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import RowVersion
@@ -23,6 +24,7 @@ from admin.services.definitions import names_known_at
 from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.nearest import find_nearest
+from admin.services.registered_work import find_registered
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_domain, check_existed, check_readable
 from admin.services.unknown_names import UnknownName, find_unknown_scope
@@ -40,6 +42,9 @@ class Effective:
     nearest_warnings: Mapping[str, str] = field(default_factory=dict)  #: of those that name what is unknown, by kind
     deleted_by: Mapping[str, Provenance] | None = None  #: of rows that stood at the scope, by kind; None if not asked
     consequences: Mapping[str, ShownConsequence] | None = None  #: of values by their kinds; None if not asked
+    field_effects: Mapping[str, Sequence[FieldEffect]] | None = (
+        None  #: by kind, of fields not followed; None if not asked
+    )
     unknown_names: Sequence[UnknownName] = ()  #: of the scope; empty if not asked
 
 
@@ -99,7 +104,7 @@ def effective_attributes(
         effective = effective_in(context, connection, scope, kinds, at=at, changes=changes)
         nearest = _nearest(context, connection, scope, effective.values) if with_nearest else None
         nearest_warnings = _unknown_in(context, connection, nearest) if nearest else {}
-        set_by = consequences = deleted_by = None
+        set_by = consequences = deleted_by = effects = None
         unknown: Sequence[UnknownName] = ()
         if with_provenance:
             deleted_by = _deleted_by(connection, scope, effective)
@@ -112,7 +117,13 @@ def effective_attributes(
             rows.update(RowVersion(row.kind, row.scope, row.version) for row in (nearest or {}).values())
             set_by = find_field_provenance(context, connection, rows, assumed=changes or ())
             if at is None:
-                consequences, provenance = find_consequences(context, connection, effective.values, changes)
+                registered = find_registered(connection, [scope])[scope]
+                consequences, provenance = find_consequences(
+                    context, connection, effective.values, registered.definition, changes
+                )
+                effects = {value.kind.name: field_effects(value, registered) for value in effective.values}
+                values = (without_overridden(value, effects[value.kind.name]) for value in effective.values)
+                effective = replace(effective, values=tuple(values))
                 set_by = replace(set_by, provenance={**set_by.provenance, **provenance})
                 assumed = [change.scope for change in changes or () if change.is_attribute]
                 unknown = find_unknown_scope(context, connection, scope, assumed)
@@ -123,6 +134,7 @@ def effective_attributes(
         nearest_warnings=nearest_warnings,
         deleted_by=deleted_by,
         consequences=consequences,
+        field_effects=effects,
         unknown_names=unknown,
     )
 

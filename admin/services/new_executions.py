@@ -14,9 +14,10 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.settings.resolution import RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.services.affected_scopes import find_affected
-from admin.services.consequences import explain_reasons, plan_settings
+from admin.services.consequences import explain_reasons
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_after
+from admin.services.registered_work import plan_settings
 from admin.store import attributes, projects
 
 #: Reasons that an answer tells; the scopes of the others are counted.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from sqlalchemy import Connection
 
 from admin.core.executions.no_effect import Circumstances, no_effect, overridden_leaves
+from admin.core.executions.own_settings import RegisteredWork
 from admin.core.fleet.fleet import Fleet, Group
-from admin.core.json_text import JsonObject
 from admin.core.problems import Path
 from admin.core.projects import ProjectState
-from admin.core.registrations import Identifier, settings_of
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind, NameList
@@ -25,17 +24,14 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, names_known_at
 from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
+from admin.services.registered_work import find_registered
 from admin.services.row_warnings import EXAMINED, examine_rows
 from admin.services.scopes import check_readable
-from admin.store import active_plans, attributes, decision_basis, projects, registrations
+from admin.store import attributes, decision_basis, projects
 from admin.store.attributes import Filter
-from admin.store.registration_tables import PlaceKey
-from admin.store.registrations import Registered
 
 #: Projects that are read at once.
 _CHUNK = 500
-#: Versions of workflows whose jobs are looked at for a chunk of rows.
-MOST_VERSIONS = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,54 +91,19 @@ class _Reasons:
         archived = projects.archived_among(self._connection, {row.scope.project for row in rows} - {""})
         pools = self._pools(kind, rows)
         overridden = self._overridden_leaves(kind, rows)
-        plans = {row.scope: (row.scope.project, row.scope.domain, row.scope.launch_plan) for row in rows}
-        definitions = active_plans.of_places(
-            self._connection, [key for scope, key in plans.items() if scope.launch_plan]
-        )
-        jobs = self._jobs({row.scope for row in rows if row.scope.workflow}, definitions)
+        registered = find_registered(self._connection, {row.scope for row in rows if row.scope.workflow})
         for row in rows:
-            plan = definitions.get(plans[row.scope])
+            work = registered.get(row.scope, RegisteredWork())
             around = Circumstances(
                 known=self._known,
                 empty=self._empty,
                 is_archived=row.scope.project in archived,
                 pool=pools.get(row.scope),
                 overridden=overridden.get(row.scope, ()),
-                definition={} if plan is None else settings_of(plan.spec),
-                jobs=jobs.get(row.scope, ()),
+                definition=work.definition,
+                jobs=list(work.jobs.values()),
             )
             yield row, no_effect(kind, row, around)
-
-    def _jobs(
-        self, scopes: Collection[Scope], definitions: Mapping[PlaceKey, Registered]
-    ) -> dict[Scope, list[JsonObject]]:
-        """The jobs that run at the scopes of workflows and of launch plans.
-
-        A launch plan runs the version of the workflow that its active version names; a workflow's scope has the
-        versions that its active launch plans name, and the newest, which runs without a launch plan.
-        """
-        places = {(scope.project, scope.domain, scope.workflow) for scope in scopes}
-        newest = registrations.newest_workflows(self._connection, places)
-        run_by: dict[PlaceKey, set[Identifier]] = {place: set() for place in places}
-        versions = active_plans.workflows_run(self._connection, places, MOST_VERSIONS + 1)
-        are_all_read = len(versions) <= MOST_VERSIONS
-        for place, workflow in versions:
-            run_by[place].add(workflow)
-        run: dict[Scope, set[Identifier]] = {}
-        for scope in scopes:
-            if not (scope.launch_plan or are_all_read):
-                continue  # a reason that holds for all of its jobs cannot be given
-            place = scope.project, scope.domain, scope.workflow
-            if scope.launch_plan:
-                plan = definitions.get((scope.project, scope.domain, scope.launch_plan))
-                is_run = plan is not None and plan.workflow == scope.workflow
-                run[scope] = {Identifier(**plan.spec["workflow_id"])} if plan and is_run else set()
-            else:
-                run[scope] = run_by[place] | ({newest[place]} if place in newest else set())
-        jobs = registrations.workflow_jobs(self._connection, set().union(*run.values()))
-        return {
-            scope: [jobs[workflow] for workflow in workflows if workflow in jobs] for scope, workflows in run.items()
-        }
 
     def _pools(self, kind: Kind, rows: Iterable[Row]) -> dict[Scope, str | None]:
         """The pools that are set at the scopes of labels."""

@@ -15,10 +15,11 @@ from admin.core.settings.reach import Relation, ScopeRelation, relate
 from admin.core.settings.resolution import RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
-from admin.services.consequences import ShownConsequence, plan_settings, show_outranking
+from admin.services.consequences import ShownConsequence, show_outranking
 from admin.services.context import Context
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.known_scopes import scopes_below
+from admin.services.registered_work import plan_settings
 from admin.services.scopes import check_readable
 from admin.store import attributes, revisions
 from admin.store.attributes import StoredAttribute

@@ -18,9 +18,9 @@ from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT
 from admin.core.settings.kinds import Merge
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
-from admin.services.consequences import plan_settings
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_without
+from admin.services.registered_work import plan_settings
 from admin.services.use_search import CHUNK, Question, Use, UseSearch, ask_name
 from admin.store import attributes, projects
 

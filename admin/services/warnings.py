@@ -15,6 +15,7 @@ from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames, Surroundings, Warning, warnings_of
+from admin.services.capped_defaults import find_capped_in_domains
 from admin.services.changeable.attributes import undeclared
 from admin.services.changeable.registry import NOUNS
 from admin.services.clocks import clock_warnings
@@ -124,9 +125,10 @@ def _of_kind(
     applying = attributes.exactly(connection, [(name, place) for place in broader])
     surrounding = [*rows, *applying, *attributes.of_domains(connection, name)]
     around = Surroundings.of(surrounding, settings.platform, defined_names)
-    refused: dict[Scope, list[Warning]] = defaultdict(list)
+    others: dict[Scope, list[Warning]] = defaultdict(list)
     if name == TASK_RESOURCE.name:
-        for warning in refusals.warnings(rows):
-            refused[warning.scope].append(warning)
+        capped = find_capped_in_domains(context, connection, rows, around.rows)
+        for warning in (*capped, *refusals.warnings(rows)):
+            others[warning.scope].append(warning)
     for row in rows:
-        yield row, [*warnings_of(settings.kinds[name], row, around), *refused[row.scope]]
+        yield row, [*warnings_of(settings.kinds[name], row, around), *others[row.scope]]

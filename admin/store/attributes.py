@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,6 +54,11 @@ _APPLYING = KeyedQuery(
 )
 _EXACTLY = KeyedQuery(select(attributes), _KEY)
 _REMOVE = KeyedQuery(delete(attributes), _KEY)
+#: By level, the first rows at and below some scopes, in the order of their keys.
+_BELOW = {
+    level: KeyedQuery(select(attributes).order_by(*_KEY).limit(bindparam("most")), _KEY[: len(level.keys) + 1])
+    for level in (Level.PROJECT, Level.PROJECT_DOMAIN, Level.WORKFLOW)
+}
 
 #: Keys in one statement; databases limit how many values a statement may carry.
 _CHUNK = 1000
@@ -223,6 +229,20 @@ def exactly(connection: Connection, keys: Iterable[tuple[str, Scope]]) -> list[S
     """The rows of some kinds at some exact scopes."""
     places = [_place(kind, scope) for kind, scope in keys]
     return [_stored(row) for chunk in _chunks(places) for row in _EXACTLY.execute(connection, chunk)]
+
+
+def below(connection: Connection, kind: str, scopes: Iterable[Scope], limit: int) -> list[StoredAttribute]:
+    """The first rows of a kind at and below some scopes, each of which is in a project."""
+    by_level: dict[Level, list[tuple[str, ...]]] = defaultdict(list)
+    for scope in scopes:
+        by_level[scope.level].append((kind, *scope.sort_key[: len(scope.level.keys)]))
+    rows: list[StoredAttribute] = []
+    for level, keys in by_level.items():
+        for chunk in _chunks(keys):
+            if len(rows) == limit:
+                return rows
+            rows += [_stored(row) for row in _BELOW[level].execute(connection, chunk, most=limit - len(rows))]
+    return rows
 
 
 def at_scopes(connection: Connection, kinds: Iterable[str], scopes: Iterable[Scope]) -> dict[str, dict[Scope, Row]]:

@@ -24,7 +24,8 @@ that set nothing are shown too. For each field the most specific level that sets
 stand the revision that set it, who made that, when and why; -o wide shows the time itself. Where a row stood at the
 scope and was deleted, the revision that deleted it is shown. Where no row sets a kind, also where the configuration has
 a default, the nearest row of another scope is shown, with the command that sets the same at this one. A pool, label or
-queue tag that executions do not follow now is marked: what outranks it, or why they are refused or wait.
+queue tag that executions do not follow now is marked: what outranks it, or why they are refused or wait. So is a field
+that the workflow's job or the launch plan's definition says itself, and a default above the limit, which they get.
 
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision or a time,
 with the platform's current configuration. A workflow or launch plan that nothing is known of is noted, with the closest
@@ -93,6 +94,7 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
             revisions=document.get("revisions"),
             nearest=document.get("nearest"),
             consequences=document.get("consequences"),
+            field_effects=document.get("field_effects"),
             deleted_by=document.get("deleted_by"),
         )
 

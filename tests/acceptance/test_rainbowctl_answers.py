@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -331,6 +332,76 @@ def test_a_value_that_executions_do_not_follow_says_what_happens(shell: Shell) -
     assert "consequences" not in shell.rest(
         "GET", "effective_attributes?domain=staging&resource_type=0&provenance=true"
     )
+
+
+def test_a_field_that_executions_do_not_follow_says_what_wins(shell: Shell) -> None:
+    project = shell.project("winning")
+    keys = {"project": project, "domain": "staging"}
+    place = f"{project}/staging"
+    workflow, plan = ({**keys, "name": name, "version": "v1"} for name in ("index.build", "hourly"))
+    job = {"command": ["true"], "environment": {"MODE": "job"}, "resources": {"requests": {"cpu": "1"}}}
+    shell.rest("POST", "workflows", {"id": workflow, "spec": {"job": job}})
+    own = {"envs": {"values": [{"key": "LEVEL", "value": "plan"}]}}
+    shell.rest("POST", "launch_plans", {"id": plan, "state": "ACTIVE", "spec": {"workflow_id": workflow, **own}})
+    values = [{"key": key, "value": "row"} for key in ("FREE", "LEVEL", "MODE")]
+    shell.put(f"workflow_attributes/{place}/index.build", workflow_execution_config={"envs": {"values": values}})
+    shell.put(f"project_domain_attributes/{place}", task_resource_attributes={"defaults": {"memory": "400Mi"}})
+    shell.put(f"project_attributes/{project}", task_resource_attributes={"limits": {"memory": "300Mi"}})
+    scope = f"-p {project} -d staging -w index.build --launchplan hourly"
+    plan_says, job_says = "launch plan hourly v1 says plan", "the job of workflow index.build v1 says job"
+    capped = "executions get 300Mi, the limit"
+    for noun, number, kind, expected in (
+        (
+            "workflow-execution-config",
+            6,
+            "WORKFLOW_EXECUTION_CONFIG",
+            {"envs.values.LEVEL": plan_says, "envs.values.MODE": job_says},
+        ),
+        (
+            "task-resource-attribute",
+            0,
+            "TASK_RESOURCE",
+            {"defaults.cpu": "the job of workflow index.build v1 says 1", "defaults.memory": capped},
+        ),
+    ):
+        query = f"project={project}&domain=staging&workflow=index.build&launch_plan=hourly&resource_type={number}"
+        answer = shell.rest("GET", f"effective_attributes?{query}&provenance=true&nearest=true")
+        command = f"rainbowctl explain {noun} {scope}"
+        assert json.loads(shell.ok(f"{command} -o json")) == answer
+        entries = answer["field_effects"][kind]
+        assert {entry["field"]: entry["effect"] for entry in entries} == expected
+        lines = shell.ok(f"{command} -o wide").splitlines()
+        assert {entry["message"] for entry in entries} <= {*lines}
+        start = next(index for index, line in enumerate(lines) if line.startswith("FIELD"))
+        shown = {row[0]: row[-1] for row in map(cells, lines[start + 1 :]) if len(row) == 4}
+        assert shown == {field: expected.get(field, "used") for field in shown}
+        assert expected.keys() <= shown.keys()
+        for field, effect in expected.items():
+            assert any(f"{field}: {effect}" in line for line in lines[:start])
+    shell.ok(f"rainbowctl create execution idx --launchplan hourly -p {project} -d staging")
+    explained = shell.ok(f"rainbowctl explain execution idx -p {project} -d staging").splitlines()
+    [level] = [cells(line) for line in explained if line.startswith("environment.LEVEL")]
+    assert level == ["environment.LEVEL", "plan", "launch plan hourly v1, over envs.values.LEVEL"]
+    assert not any("overrides it" in line for line in explained if "envs.values.LEVEL" in line)
+
+
+def test_previews_of_a_lower_limit_warn_of_the_defaults_below(shell: Shell, tmp_path: Path) -> None:
+    project = shell.project("lowering")
+    default = {"defaults": {"memory": "400Mi"}}
+    shell.put(f"project_domain_attributes/{project}/staging", task_resource_attributes=default)
+    lower = tmp_path / "lower.yaml"
+    lower.write_text(f"kind: TASK_RESOURCE\nproject: {project}\nlimits:\n  memory: 300Mi\n")
+    message = (
+        f"The default memory of 400Mi, set at project-domain {project}/staging, is above the limit of 300Mi, set at "
+        f"project {project}; executions get 300Mi."
+    )
+    update = f"rainbowctl update task-resource-attribute --attrFile {lower}"
+    for command in (f"{update} --dryRun", f"rainbowctl plan -f {lower}", f"rainbowctl apply -f {lower} --dryRun"):
+        done = shell.run(command)
+        assert (done.status, done.err.count(message)) == (0, 1), done.err
+    explained = shell.ok(f"rainbowctl explain task-resource-attribute -p {project} -d staging --with {lower}")
+    assert "executions get 300Mi, the limit" in explained
+    assert message in shell.run(f"{update} --force").err
 
 
 def test_a_deleted_row_says_who_deleted_it(shell: Shell) -> None:

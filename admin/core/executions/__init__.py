@@ -7,6 +7,7 @@ plans               a launch with every setting applied
 queues              the queue of a run plan, its tier, and how long it may wait
 placements          which requests are refused for where they ask to go
 consequences        what happens with a pool, label or queue tag that executions do not follow
+own_settings        fields of settings that a launch plan or a job says itself, or that a limit caps
 lifecycle           the phases, and which may follow which
 attempts            how an attempt begins, ends, or goes back to the queue, and the reports that change it
 retries             whether another attempt follows

@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from admin.core.executions.effective_settings import payload_of
-from admin.core.executions.spec import target_of
-from admin.core.jobs.job import task_type
+from admin.core.executions.own_settings import definition_message, definition_paths, job_message, job_paths
 from admin.core.problems import Path, dotted
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind, Merge, NameList
@@ -131,31 +129,19 @@ def _outranked_message(_kind: Kind, _row: Row, around: Circumstances, _paths: Se
 
 
 def _launch_plan_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
-    paths = kind.leaves(row.payload)
-    if kind.name in (kinds.EXECUTION_CLUSTER_LABEL.name, kinds.CLUSTER_ASSIGNMENT.name):
-        target = target_of(around.definition)
-        return paths if target.pool or target.label else []
-    own_leaves = kind.leaves(payload_of(kind, around.definition))
-    return paths if own_leaves and kind.merge is Merge.REPLACE else own_leaves
+    return definition_paths(kind, kind.leaves(row.payload), around.definition)
 
 
 def _launch_plan_message(_kind: Kind, row: Row, _around: Circumstances, paths: Sequence[Path]) -> str:
-    plan = row.scope.launch_plan
-    return f"The definition of launch plan '{plan}' says {_listed(paths)} itself, and wins over attributes."
+    return definition_message(row.scope.launch_plan, paths)
 
 
 def _job_paths(kind: Kind, row: Row, around: Circumstances) -> Collection[Path]:
-    """The leaves that every job which runs under the row ignores."""
-    jobs = around.jobs
-    return [path for path in kind.leaves(row.payload) if jobs and all(_is_ignored(kind, path, job) for job in jobs)]
+    return job_paths(kind, kind.leaves(row.payload), around.jobs)
 
 
 def _job_message(kind: Kind, row: Row, around: Circumstances, paths: Sequence[Path]) -> str:
-    workflow = row.scope.workflow
-    if kind.name == kinds.PLUGIN_OVERRIDE.name:
-        types = " or ".join(dict.fromkeys(f"'{task_type(job)}'" for job in around.jobs))
-        return f"The job of workflow '{workflow}' is of the task type {types}. This does not reach it."
-    return f"The job of workflow '{workflow}' says {_listed(paths)} itself. This does not reach it."
+    return job_message(kind, row.scope.workflow, around.jobs, paths)
 
 
 #: The reasons that hold for single fields, the one that decides first.
@@ -165,22 +151,6 @@ _REASONS = (
     _Reason(WarningCode.POOL_WINS, _outranked_paths, _outranked_message),
     _Reason(WarningCode.IGNORED_BY_JOB, _job_paths, _job_message),
 )
-
-
-#: The maps of the execution config that a job has too; its own entries win.
-_JOB_MAPS = {"labels": "labels", "annotations": "annotations", "envs": "environment"}
-
-
-def _is_ignored(kind: Kind, path: Path, job: Mapping[str, Any]) -> bool:
-    """Whether a job has its own word on a leaf."""
-    if kind.name == kinds.PLUGIN_OVERRIDE.name:
-        return path[-1] != task_type(job)
-    if kind.name == kinds.TASK_RESOURCE.name and path[0] == "defaults":
-        resources = job.get("resources", {})
-        return any(path[-1] in resources.get(part, {}) for part in ("requests", "limits"))
-    if kind.name == kinds.WORKFLOW_EXECUTION_CONFIG.name and path[0] in _JOB_MAPS:
-        return path[-1] in job.get(_JOB_MAPS[path[0]], {})
-    return False
 
 
 def _listed(paths: Iterable[Path]) -> str:

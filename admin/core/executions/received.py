@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from admin.core.jobs.job import capped
 from admin.core.json_text import JsonObject
-from admin.core.placement.routes import DEFINITION, describe_version
+from admin.core.placement.routes import DEFINITION, REQUEST, describe_version
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 
 #: The maps of a job, and the branch of the execution config that fills each.
@@ -15,6 +15,8 @@ _MAPS = {"environment": "envs", "labels": "labels", "annotations": "annotations"
 #: The kinds of settings that a job itself may override.
 OVERRIDABLE = (TASK_RESOURCE.name, WORKFLOW_EXECUTION_CONFIG.name)
 _RUN_AS = "security_context.run_as"
+#: What goes over every row.
+_LAYERS = (DEFINITION, REQUEST)
 
 
 class AmountSource(NamedTuple):
@@ -57,9 +59,9 @@ def received(
 ) -> list[JsonObject]:
     """Each thing that a job gets, with the origin of the setting that gives it; without one the job itself does.
 
-    `overrides` is the path of the setting that something of the job itself wins over; `source` is what gives it where
-    that is no row: the labels of the project, or by name and version the launch plan or the workflow of those that were
-    launched.
+    `overrides` is the path of the setting that something of the job itself, of the launch plan's definition or of the
+    request wins over; `source` is what gives it where that is no row: the labels of the project, or by name and version
+    the launch plan or the workflow of those that were launched.
     """
     entries = [
         *_resources(job, given_job, settings),
@@ -114,12 +116,23 @@ def _maps(
             elif key not in values:
                 yield entry
             elif str(values[key]) == value:
-                yield entry | {"origin": config["origins"][setting]}
+                yield entry | _given(config, setting)
             else:
                 yield entry | {"overrides": setting}
 
 
 def _identity(job: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
     if job.get("identity"):
-        origin = setting_of(settings, WORKFLOW_EXECUTION_CONFIG.name)["origins"].get(_RUN_AS)
-        yield {"field": "identity", "value": job["identity"]} | ({"origin": origin} if origin else {})
+        config = setting_of(settings, WORKFLOW_EXECUTION_CONFIG.name)
+        given = _given(config, _RUN_AS) if _RUN_AS in config["origins"] else {}
+        yield {"field": "identity", "value": job["identity"]} | given
+
+
+def _given(effective: Mapping[str, Any], setting: str) -> JsonObject:
+    """Where a setting comes from, and that it is over a row or the configuration, where those say it too."""
+    origin = effective["origins"][setting]
+    if origin["level"] not in _LAYERS:
+        return {"origin": origin}
+    below = (step for step in effective["trail"] if step["level"] not in _LAYERS)
+    is_over = any(setting in step.get(part, ()) for step in below for part in ("used", "overridden"))
+    return {"origin": origin} | ({"overrides": setting} if is_over else {})

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from admin.core.problems import Invalid, Problem, Setting, closest, did_you_mean, dotted, raise_problems
+from admin.core.problems import Invalid, Path, Problem, Setting, closest, did_you_mean, dotted, raise_problems
 from admin.core.provenance import Provenance
 from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.platform import PlatformValues
-from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.resolution import EffectiveValue, Resolved, Row, effective_value
 from admin.core.settings.scopes import Level, Origin, Scope
 
 KnownNames = Mapping[NameList, frozenset[str]]  #: the names that a row may use without a warning
@@ -121,9 +121,7 @@ class Surroundings:
 
     def excesses(self, kind: Kind, row: Row) -> list[Excess]:
         """The defaults above their limit that are in force at a row's scope."""
-        if kind.name != TASK_RESOURCE.name:
-            return []
-        return list(excesses(resolve(kind, row.scope, self.rows, self.platform.at(kind, row.scope.domain))))
+        return excesses_at(kind, row.scope, self.rows, self.platform)
 
 
 def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
@@ -203,17 +201,16 @@ def _overridden_domains(kind: Kind, row: Row, domain_rows: tuple[Row, ...]) -> I
 
 
 def _capped_defaults(kind: Kind, row: Row, around: Surroundings) -> Iterator[Warning]:
-    for excess in around.excesses(kind, row):
-        message = (
-            f"The default {excess.resource} of {excess.default}, set {excess.default_origin}, is above "
-            f"the limit of {excess.limit}, set {excess.limit_origin}; executions get {excess.limit}."
-        )
-        # The row may say something else: what counts is who set the default, or else the limit.
-        default = excess.default_origin.setting(kind.name, f"defaults.{excess.resource}")
-        limit = excess.limit_origin.setting(kind.name, f"limits.{excess.resource}")
-        warning = warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", message)
-        setting = default or limit
-        yield replace(warning, version=warning.version if setting else None, setting=setting)
+    yield from (warn_of_excess(kind, row, excess) for excess in around.excesses(kind, row))
+
+
+def warn_of_excess(kind: Kind, row: Row, excess: Excess) -> Warning:
+    """The warning that a default is capped."""
+    warning = warn(kind, row, WarningCode.DEFAULT_CAPPED, f"defaults.{excess.resource}", describe_excess(excess))
+    # The row may say something else: what counts is who set the default, or else the limit.
+    default = excess.default_origin.setting(kind.name, f"defaults.{excess.resource}")
+    setting = default or excess.limit_origin.setting(kind.name, f"limits.{excess.resource}")
+    return replace(warning, version=warning.version if setting else None, setting=setting)
 
 
 def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:
@@ -234,10 +231,18 @@ def _odd_resources(kind: Kind, row: Row) -> Iterator[Warning]:
     for resource in zero_limits(row.payload.get("limits", {})):
         message = f"A limit of 0 lets nothing run that needs {resource}. Set limits.{resource} to null for no limit."
         yield warn(kind, row, WarningCode.ZERO_LIMIT, f"limits.{resource}", message)
-    for path in kind.leaves(row.payload):
-        if path[-1] == "storage":
-            message = f"{dotted(path)} is stored but has no effect; use {path[0]}.ephemeral_storage."
-            yield warn(kind, row, WarningCode.UNREAD_FIELD, dotted(path), message)
+    for path in unread_paths(kind, kind.leaves(row.payload)):
+        yield warn(kind, row, WarningCode.UNREAD_FIELD, dotted(path), describe_unread(path))
+
+
+def unread_paths(kind: Kind, paths: Iterable[Path]) -> list[Path]:
+    """Those of some leaves of a kind that nothing reads."""
+    return [path for path in paths if kind.name == TASK_RESOURCE.name and path[-1] == "storage"]
+
+
+def describe_unread(path: Path) -> str:
+    """That nothing reads a leaf, and what to use."""
+    return f"{dotted(path)} is stored but has no effect; use {path[0]}.ephemeral_storage."
 
 
 def check_row(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_names: bool) -> list[Warning]:
@@ -288,8 +293,25 @@ class Excess:
     default_origin: Origin
     limit_origin: Origin
 
+    @property
+    def cause(self) -> tuple[str, Origin, Origin]:
+        """What it follows from: scopes that have the same cause have the same excess."""
+        return self.resource, self.default_origin, self.limit_origin
 
-def excesses(resolved: Resolved) -> Iterator[Excess]:
+    @property
+    def amounts(self) -> tuple[str, str, str]:
+        """The resource, its default and its limit."""
+        return self.resource, self.default, self.limit
+
+
+def excesses_at(kind: Kind, scope: Scope, rows: Mapping[Scope, Row], platform: PlatformValues) -> list[Excess]:
+    """The defaults above their limit that are in force at a scope."""
+    if kind.name != TASK_RESOURCE.name:
+        return []
+    return list(excesses(effective_value(kind, scope, rows, platform.at(kind, scope.domain))))
+
+
+def excesses(resolved: Resolved | EffectiveValue) -> Iterator[Excess]:
     """Every default of an effective value that is above its limit."""
     defaults, limits = resolved.value.get("defaults", {}), resolved.value.get("limits", {})
     for resource, default in defaults.items():
@@ -302,3 +324,11 @@ def excesses(resolved: Resolved) -> Iterator[Excess]:
                 default_origin=resolved.origins[("defaults", resource)],
                 limit_origin=resolved.origins[("limits", resource)],
             )
+
+
+def describe_excess(excess: Excess) -> str:
+    """That a default is above its limit, where both are set, and what executions get."""
+    return (
+        f"The default {excess.resource} of {excess.default}, set {excess.default_origin}, is above "
+        f"the limit of {excess.limit}, set {excess.limit_origin}; executions get {excess.limit}."
+    )

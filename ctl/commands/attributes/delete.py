@@ -102,5 +102,8 @@ def _show_afterwards(session: Session, kind: Kind, scope: Scope, answer: Documen
     leaves, origins = effective_leaves(kind, effective)
     session.printer.report(f"What {applies}, {as_of(document)}:")
     leaf_table(session, scope, leaves, origins, effective.revisions)
-    for consequence in (document.get("consequences") or {}).values():
-        session.printer.report(consequence["message"])
+    effects = [effect for entries in (document.get("field_effects") or {}).values() for effect in entries]
+    entries = [*(document.get("consequences") or {}).values(), *effects]
+    told = {warning["message"] for warning in answer.get("warnings") or []}
+    for message in dict.fromkeys(entry["message"] for entry in entries if entry["message"] not in told):
+        session.printer.report(message)

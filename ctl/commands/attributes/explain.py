@@ -74,6 +74,7 @@ def show_values(
     revisions: Mapping[str, Document] | None = None,
     nearest: Mapping[str, Document] | None = None,
     consequences: Mapping[str, Document] | None = None,
+    field_effects: Mapping[str, Sequence[Document]] | None = None,
     deleted_by: Mapping[str, Document] | None = None,
 ) -> None:
     """
@@ -81,7 +82,8 @@ def show_values(
 
     Of a single kind at a scope, the opening sentence has its name. `nearest` are the rows of other scopes by the names
     of the kinds that no row sets at this one or above, `consequences` what happens with values that executions do not
-    follow, `deleted_by` the revisions that deleted the rows that stood at the scope.
+    follow, `field_effects` with single fields of them, `deleted_by` the revisions that deleted the rows that stood at
+    the scope.
     """
     printer, kinds = session.printer, kinds_of(session, chosen, values)
     for index, entry in enumerate(values):
@@ -92,10 +94,17 @@ def show_values(
             printer.sentence(f"{kind.noun} at {scope.describe()}" if scope else kind.noun)
             printer.line()
         consequence = (consequences or {}).get(kind.name)
-        if consequence:
-            printer.sentence(consequence["message"])
+        effects = {str(entry["field"]): entry for entry in (field_effects or {}).get(kind.name) or []}
+        messages = [consequence["message"]] if consequence else []
+        messages += dict.fromkeys(str(entry["message"]) for entry in effects.values())
+        for message in messages:
+            printer.sentence(message)
+        if messages:
             printer.line()
-        steps = [_step_cells(printer, kind, step, revisions, consequence) for step in effective.trail]
+        steps = []
+        for step in effective.trail:
+            own = {path: entry for path, entry in effects.items() if _is_set_by(effective, path, step)}
+            steps.append(_step_cells(printer, kind, step, revisions, _effect(step, consequence, own)))
         deletion = (deleted_by or {}).get(kind.name)
         if deletion and steps:  # the last step is that of the scope itself
             steps[-1][-1] = f"deleted by {describe_provenance(printer, deletion)}"
@@ -109,8 +118,12 @@ def show_values(
             [path, "(unset)", describe_field_origin(printer, origin, scope, revisions)]
             for path, origin in effective.unset.items()
         ]
+        titles = ["FIELD", "VALUE", "ORIGIN"]
+        if effects:
+            titles.append("EFFECT")
+            rows = [[*cells, str(effects[cells[0]]["effect"]) if cells[0] in effects else "used"] for cells in rows]
         if rows:
-            printer.table(["FIELD", "VALUE", "ORIGIN"], rows)
+            printer.table(titles, rows)
         elif scope is None or len(values) > 1:  # else the opening sentence says so
             printer.line("No value: no level sets one.")
         if row := (nearest or {}).get(kind.name):
@@ -127,7 +140,7 @@ def _step_cells(
     kind: Kind,
     step: Document,
     revisions: Mapping[str, Document] | None,
-    consequence: Document | None,
+    effect: str,
 ) -> list[str]:
     key = f" ({step['key']})" if step.get("key") else ""
     where = Scope.from_document(step)
@@ -135,7 +148,7 @@ def _step_cells(
     if step.get("state") != "set":
         return [step["level"], place, "", "silent", ""]
     set_by = describe_fields_revisions(printer, step, revisions)
-    return [step["level"], place, summary(kind.schema, step.get("value") or {}), _effect(step, consequence), set_by]
+    return [step["level"], place, summary(kind.schema, step.get("value") or {}), effect, set_by]
 
 
 #: What a value comes to that executions do not follow, as cells say it.
@@ -146,12 +159,25 @@ _CONSEQUENCES = {
 }
 
 
-def _effect(step: Document, consequence: Document | None) -> str:
-    used, overridden = step.get("used") or [], step.get("overridden") or []
-    if not used and not overridden:
+def _is_set_by(effective: Effective, path: str, step: Document) -> bool:
+    """Whether a field of an effective value, or that it has none, comes from a step."""
+    origin = effective.origins.get(path) or effective.unset.get(path) or {}
+    return origin.get("level") == step["level"] and Scope.from_document(origin) == Scope.from_document(step)
+
+
+def _effect(step: Document, consequence: Document | None, own: Mapping[str, Document]) -> str:
+    """What a step comes to; `own` are its fields that win over other steps and that executions do not follow."""
+    used = [path for path in step.get("used") or [] if path not in own]
+    overridden = [path for path in step.get("overridden") or [] if path not in own]
+    if not used and not overridden and not own:
         return "none"
-    if not overridden:
+    if not overridden and not own:
         return _CONSEQUENCES[consequence["outcome"]].format(**consequence) if consequence else "used"
-    if not used:
+    if not used and not own:
         return "overridden"
-    return f"used: {', '.join(used)}; overridden: {', '.join(overridden)}"
+    parts = [
+        *([f"used: {', '.join(used)}"] if used else []),
+        *([f"overridden: {', '.join(overridden)}"] if overridden else []),
+        *(f"{path}: {entry['effect']}" for path, entry in own.items()),
+    ]
+    return "; ".join(parts)

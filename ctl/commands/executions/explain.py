@@ -388,8 +388,9 @@ def _show_received(printer: Printer, explanation: Document) -> None:
 
     def source(entry: Document) -> str:
         if entry.get("origin") and not entry.get("source"):
-            return _place(printer, entry["origin"], explanation)
-        place = str(entry.get("source") or "the job itself")
+            place = _place(printer, entry["origin"], explanation)
+        else:
+            place = str(entry.get("source") or "the job itself")
         return f"{place}, over {entry['overrides']}" if entry.get("overrides") else place
 
     if received:
@@ -414,7 +415,7 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
     if printer.is_wide and settings:
         printer.line()
         show_values(session, None, settings, revisions=explanation.get("revisions"))
-    overridden = {entry.get("overrides") for entry in explanation.get("received") or []}
+    overridden = {entry.get("overrides") for entry in explanation.get("received") or [] if not entry.get("origin")}
     rows = []
     for value in [] if printer.is_wide else settings:
         kind = kinds_of(session, None, [value])[value["resource_type"]]

@@ -27,6 +27,10 @@ SETTINGS: list[dict[str, Any]] = [
             "labels.values.a.b/team": REQUEST,
             "security_context.run_as": PROJECT,
         },
+        "trail": [
+            {**PROJECT, "used": ["envs.values.A", "envs.values.B", "security_context.run_as"], "overridden": []},
+            {**REQUEST, "used": ["labels.values.a.b/team"], "overridden": []},
+        ],
     },
 ]
 
@@ -91,6 +95,7 @@ def test_what_a_launch_plan_or_workflow_gives_names_its_version() -> None:
             "field": "environment.A",
             "value": "settings",
             "origin": {"level": "launch-plan-definition"},
+            "overrides": "envs.values.A",
             "source": "launch plan nightly v7",
         },
         {"field": "environment.B", "value": "own", "overrides": "envs.values.B", "source": "workflow fit v2"},
