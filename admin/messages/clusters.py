@@ -19,6 +19,9 @@ from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenan
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView
 from admin.store.executions import ListedExecution
 
+#: What the state of a cluster is, before what operators have decided about it.
+STATES = ("pending", *(health.value for health in Health))
+
 
 class ClustersQuery(PageQuery):
     pool = fields.String(validate=NAME)
@@ -110,7 +113,7 @@ class ClusterAnswer(Answer):
     agent_since: Annotated[Time | None, Meta(description="When this process first synced.")] = None
     agent_version: str | None = None
     leases: int
-    state: Annotated[str, one_of("pending", *(health.value for health in Health))]
+    state: Annotated[str, one_of(*STATES)]
     cost: float | None = None
     capacity: AmountsAnswer | None = None
     reported_free: Annotated[
