@@ -15,7 +15,7 @@ from admin.services.retention import prune
 from admin.services.shares import ShareLimits, pool_shares
 from tests.support.agents import Clock
 from tests.support.copies import copy_execution
-from tests.support.placing import API, created, get, label, ok, pool, put_pool, refused, report, switch
+from tests.support.placing import API, created, get, label, ok, pool, put_label, put_pool, refused, report, switch
 
 NAMES = [f"e{number}" for number in range(40)]
 
@@ -97,6 +97,20 @@ def test_a_cluster_that_left_the_pool_is_shown_without_a_weight(api: FlaskClient
     answer = get(api, "pools/two/shares")
     [gone] = [cluster for cluster in answer["clusters"] if "weight" not in cluster]
     assert gone["placed"] == 1
+
+
+def test_what_came_beside_the_pool_is_counted_of_clusters_that_left_it_too(api: FlaskClient, app_clock: Clock) -> None:
+    put_pool(api, "two", ["local", "west"])
+    report(api, "west", capacity={"executions": 9})
+    created(api, "named", cluster="west")
+    put_label(api, "fast", ["west"])
+    created(api, "labelled", **label("fast"))
+    put_pool(api, "two", ["local"])
+    app_clock.advance(1)
+    clusters = by_cluster(get(api, "pools/two/shares"))
+    assert clusters["west"]["otherwise"] == {"cluster": 1, "label": 1}
+    assert clusters["west"]["why"].startswith("the pool placed nothing there; left the pool by revision ")
+    assert clusters["local"]["why"] == "the pool placed nothing there"
 
 
 def test_the_window_and_what_is_looked_at_are_limited(api: FlaskClient, context: Context, app_clock: Clock) -> None:
