@@ -438,7 +438,7 @@ def test_launch_plans_that_name_a_pool_are_found_up_to_a_number_and_counted(api:
     path = ("cluster_assignment", "cluster_pool_name")
     with context.database.reading() as connection:
         plans = active_plans.naming(connection, path, "gpu", 2)
-        assert [plan.name for plan in plans] == ["first", "second"]
+        assert [plan.id.name for plan in plans] == ["first", "second"]
         assert active_plans.count_naming(connection, path, "gpu") == 3
 
 
