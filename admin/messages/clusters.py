@@ -185,7 +185,7 @@ class RecentWaitAnswer(Answer):
     """How long the newest executions that were placed at a cluster waited for their first start."""
 
     seconds: Annotated[float, Meta(description="From creation to the first start, on average.")]
-    executions: Annotated[int, Meta(description="How many have started, of those that were looked at.")]
+    executions: Annotated[int, Meta(description="How many started there first, of those that were looked at.")]
     examined: Annotated[int, Meta(description="How many were looked at: the newest hundred at most.")]
 
 
@@ -202,7 +202,7 @@ class ClusterDetailsAnswer(ClusterAnswer):
     ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
     recent_wait: Annotated[
-        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions has started.")
+        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions started there first.")
     ] = None
 
     @classmethod
