@@ -130,6 +130,9 @@ def test_the_window_and_what_is_looked_at_are_limited(api: FlaskClient, context:
     assert (cut.examined, cut.total, cut.examined_since) == (4, 11, now)
     assert cut.not_counted == ["7 older executions of the window are not counted."]
     refused(api.get(f"{API}/pools/one/shares?after=2999-01-01T00:00:00Z"), 400, "invalid_request", "after")
+    for span in ("100000y", "999999999y"):
+        answer = refused(api.get(f"{API}/pools/one/shares?after={span}"), 400, "invalid_request", "after")
+        assert "is too long ago." in answer["message"]
     answer = refused(api.get(f"{API}/pools/oen/shares"), 404, "pool_not_found")
     assert "'one'" in answer["message"]
 
