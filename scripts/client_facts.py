@@ -25,6 +25,7 @@ from admin.core.jobs.job import JOB
 from admin.core.placement.filters import STATE_FILTERS, WEIGHT
 from admin.core.projects import ProjectState
 from admin.core.settings.builtin_kinds import BUILTIN_KINDS
+from admin.messages.clusters import STATES
 from admin.messages.service import KindAnswer
 from admin.messages.shared import to_json
 
@@ -51,6 +52,7 @@ def facts() -> dict[str, Any]:
         "origins": list(WORDS["origin"]),
         "execution_states": list(WORDS["state"]),
         "project_states": [state.value for state in ProjectState],
+        "cluster_states": list(STATES),
         "selector_fields": {name: kind.value for name, kind in FIELDS.items()},
         "selector_aliases": ALIASES,
         "most_terms": MOST_TERMS,

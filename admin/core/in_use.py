@@ -22,12 +22,13 @@ class Use:
     version: int | None = None  #: of the row that is the user, or the revision by which it is one
     group: tuple[str, str] | None = None  #: the kind and name of the pool or label that has a removed cluster
     executions: tuple[str, ...] = ()  #: the first of those that are, by name
-    provenance: Provenance | None = None  #: of that version
+    registered_by: Provenance | None = None  #: of a launch plan that is the user
+    provenance: Provenance | None = None  #: of that version, or of the launch plan
     count: int = 1  #: the users that it stands for
 
     @property
     def sentence(self) -> str:
-        """`pool 'gpu': development names it (revision 41, ana, 3 days ago, 'new racks').`"""
+        """`pool 'gpu': development names it (revision 41, ana, 3 d ago, 'new racks').`"""
         return f"{self.reason}."
 
     def as_detail(self) -> dict[str, Any]:
@@ -64,6 +65,7 @@ def _first_of_row(uses: list[Use], most: int) -> list[Use]:
         noun=noun,
         reason=f"{first.removed_noun} '{first.removed}': {count} more use it",
         version=None,
+        registered_by=None,
         group=None,
         count=count,
     )
@@ -83,11 +85,13 @@ def describe_waiting(count: int, first: Sequence[str]) -> str:
 
 
 def with_provenance(uses: Iterable[Use], made_by: Mapping[int, Provenance], now: datetime) -> list[Use]:
-    """Uses that say by which revision they are so, as far as that is kept."""
+    """Uses that say by which revision they are so, as far as that is kept, or who registered the launch plan."""
     return [_explained(use, made_by.get(use.version or 0), now) for use in uses]
 
 
-def _explained(use: Use, provenance: Provenance | None, now: datetime) -> Use:
+def _explained(use: Use, made_by: Provenance | None, now: datetime) -> Use:
+    provenance = made_by or use.registered_by
     if provenance is None:
         return use
-    return replace(use, reason=f"{use.reason} ({provenance.describe(now)})", provenance=provenance)
+    verb = "" if made_by else "registered by "
+    return replace(use, reason=f"{use.reason} ({verb}{provenance.describe(now)})", provenance=provenance)

@@ -76,12 +76,13 @@ class Provenance:
         A rollback has what it rolled back: `revision 42 (rollback of 41), …`. Without `now` it has the time itself, for
         a sentence that is stored.
         """
-        number = f"event {self.event}" if self.revision is None else f"revision {self.revision}"
-        number += describe_rollback(self.undone, self.restored)
+        number = "" if self.event is None else f"event {self.event}"
+        if self.revision is not None:
+            number = f"revision {self.revision}{describe_rollback(self.undone, self.restored)}"
         if self.kept is False:
             number = not_kept(number)
         age = f"at {show_time(self.at)}" if now is None else f"{show_duration((now - self.at).total_seconds())} ago"
-        parts = [number, show_name(self.author, self.claimed_by), age]
+        parts = [*([number] if number else []), show_name(self.author, self.claimed_by), age]
         if self.message:
             parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
         return ", ".join(parts)

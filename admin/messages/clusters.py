@@ -19,6 +19,9 @@ from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenan
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView
 from admin.store.executions import ListedExecution
 
+#: What the state of a cluster is, before what operators have decided about it.
+STATES = ("pending", *(health.value for health in Health))
+
 
 class ClustersQuery(PageQuery):
     pool = fields.String(validate=NAME)
@@ -110,7 +113,7 @@ class ClusterAnswer(Answer):
     agent_since: Annotated[Time | None, Meta(description="When this process first synced.")] = None
     agent_version: str | None = None
     leases: int
-    state: Annotated[str, one_of("pending", *(health.value for health in Health))]
+    state: Annotated[str, one_of(*STATES)]
     cost: float | None = None
     capacity: AmountsAnswer | None = None
     reported_free: Annotated[
@@ -182,7 +185,7 @@ class RecentWaitAnswer(Answer):
     """How long the newest executions that were placed at a cluster waited for their first start."""
 
     seconds: Annotated[float, Meta(description="From creation to the first start, on average.")]
-    executions: Annotated[int, Meta(description="How many have started, of those that were looked at.")]
+    executions: Annotated[int, Meta(description="How many started there first, of those that were looked at.")]
     examined: Annotated[int, Meta(description="How many were looked at: the newest hundred at most.")]
 
 
@@ -199,7 +202,7 @@ class ClusterDetailsAnswer(ClusterAnswer):
     ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
     recent_wait: Annotated[
-        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions has started.")
+        RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions started there first.")
     ] = None
 
     @classmethod

@@ -23,6 +23,7 @@ from admin.messages.requests import NAME, PRINTABLE_LINES, SCOPE_KEY, Fields, Re
 #: A time, or how long ago.
 Moment = datetime | timedelta
 _NO_MOMENT = "is neither a time (RFC 3339) nor how long ago, such as 24h, 7d, 2w or 1y."
+_TOO_LONG_AGO = "is too long ago."
 
 
 _SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform or job."
@@ -33,12 +34,16 @@ class TimeField(fields.Field[Moment]):
 
     def _deserialize(self, value: object, attr: str | None, data: object, **kwargs: object) -> Moment:
         text = value if isinstance(value, str) else ""
-        for read in (parse_span, parse_time):
-            try:
-                return read(text)
-            except (ValueError, OverflowError):
-                continue
-        raise ValidationError(_NO_MOMENT)
+        try:
+            return parse_span(text)
+        except OverflowError:
+            raise ValidationError(_TOO_LONG_AGO) from None
+        except ValueError:
+            pass
+        try:
+            return parse_time(text)
+        except (ValueError, OverflowError):
+            raise ValidationError(_NO_MOMENT) from None
 
 
 def time_of(moment: Moment, now: datetime, field: str) -> datetime:
@@ -46,7 +51,7 @@ def time_of(moment: Moment, now: datetime, field: str) -> datetime:
     try:
         return moment if isinstance(moment, datetime) else now - moment
     except OverflowError:
-        raise invalid(field, _NO_MOMENT) from None
+        raise invalid(field, _TOO_LONG_AGO) from None
 
 
 def with_times(query: Fields, now: datetime) -> Fields:

@@ -65,6 +65,9 @@ class UseAnswer(ScopeAnswer):
         int | None, Meta(description="The revision before which they were set, by one that is no longer kept.")
     ] = None
     key: Annotated[str | None, Meta(description="The configuration key.")] = None
+    registered_by: Annotated[
+        ProvenanceAnswer | None, Meta(description="Who registered the version of the launch plan, when and why.")
+    ] = None
 
     @classmethod
     def from_use(cls, use: Use) -> UseAnswer:
@@ -76,6 +79,7 @@ class UseAnswer(ScopeAnswer):
             fields={dotted(path): value for path, value in use.leaves.items()},
             version=use.version if use.plan is None else use.plan.version,
             key=use.key or None,
+            registered_by=use.registered_by and ProvenanceAnswer.from_attributes(use.registered_by),
         )
 
 

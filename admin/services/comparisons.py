@@ -23,7 +23,7 @@ from admin.core.executions.comparisons import (
 )
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.routes import describe_rungs, source_of, winner_of, with_sources
+from admin.core.placement.routes import describe_rungs, source_of, winner_of
 from admin.core.provenance import Provenance, show_name
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
@@ -34,7 +34,7 @@ from admin.services.context import Context
 from admin.services.decision_views import StoredView
 from admin.services.effective import effective_in
 from admin.services.executions import find_execution
-from admin.services.field_provenance import find_field_provenance
+from admin.services.field_provenance import find_field_provenance, rungs_with_sources
 from admin.services.launches import find_launch
 from admin.services.run_requests import run_request_of
 from admin.services.statuses import times_of
@@ -199,7 +199,7 @@ def _decided(connection: Connection, execution: Execution) -> tuple[Side, list[J
     """An execution as its last decision left it, and the settings that it was decided by."""
     decision = decisions.of(connection, execution.id)[-1]
     settings = decisions.trail(connection, decision.settings_trail)
-    winner = winner_of(with_sources(settings["rungs"], execution.launched.get("launch_plan")))
+    winner = winner_of(rungs_with_sources(connection, settings["rungs"], execution.launched))
     message = decision.reason_message
     if decision.cluster and decision.reason in CHOSEN:
         message = describe_choice(decision.cluster, decision.reason, is_past=True)

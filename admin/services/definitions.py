@@ -240,7 +240,7 @@ def _plans_naming(connection: Connection, path: tuple[str, ...], name: str) -> I
     """The active launch plans that name something, up to a number, and how many others do."""
     plans = active_plans.naming(connection, path, name, _MOST_USERS + 1)
     for plan in plans[:_MOST_USERS]:
-        yield Use(noun="launch_plans", reason=f"{plan} names it")
+        yield Use(noun="launch_plans", reason=f"{plan.id} names it", registered_by=plan.registered_by)
     if len(plans) > _MOST_USERS:
         rest = active_plans.count_naming(connection, path, name) - _MOST_USERS
         reason = f"{rest} more {'launch plan names' if rest == 1 else 'launch plans name'} it"

@@ -14,14 +14,14 @@ from admin.core.executions.spec import request_warnings
 from admin.core.executions.statuses import Status
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.routes import describe_rungs, route_of, winner_of, with_sources
+from admin.core.placement.routes import describe_rungs, route_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
 from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.executions import beyond_last, find_execution, reading_execution
-from admin.services.field_provenance import with_field_provenance
+from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
@@ -119,6 +119,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         winner = winner_of(settings["rungs"])
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
+        rungs = rungs_with_sources(connection, settings["rungs"], execution.launched)
         attempts = list_attempts(connection, execution)
         given_job = given_jobs(connection, [execution]).get(execution.id)
         silence = status = lease = None
@@ -142,7 +143,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         label=winner["name"] if winner["kind"] == "label" else None,
         strategy=trail["strategy"],
         revision=decision.revision,
-        rungs=with_sources(settings["rungs"], execution.launched.get("launch_plan")),
+        rungs=rungs,
         candidates=render_candidates(
             with_declines(trail, attempts.declines),
             decision.scores,

@@ -11,7 +11,9 @@ from sqlalchemy import Connection
 from admin.core.changes import UNSTORED, RowChange
 from admin.core.executions.effective_settings import versions_in
 from admin.core.json_text import JsonObject
+from admin.core.placement.routes import asks_by_definition, with_sources
 from admin.core.provenance import Provenance
+from admin.core.registrations import Identifier
 from admin.core.settings.field_revisions import (
     FieldRevisions,
     FieldsByRow,
@@ -23,8 +25,9 @@ from admin.core.settings.field_revisions import (
 )
 from admin.core.settings.resolution import Row
 from admin.services.context import Context
-from admin.store import attributes, revisions, row_changes
+from admin.store import attributes, registrations, revisions, row_changes
 from admin.store.attributes import StoredAttribute
+from admin.store.registration_tables import launch_plans
 
 #: Rows whose changes are read for one answer, and changes of each.
 MOST_ROWS = 100
@@ -126,3 +129,14 @@ def with_field_provenance(
         **trail,
         "settings": [with_revisions(value, field_provenance.fields) for value in settings],
     }, field_provenance.provenance
+
+
+def rungs_with_sources(
+    connection: Connection, rungs: Sequence[JsonObject], launched: Mapping[str, Mapping[str, str]]
+) -> list[JsonObject]:
+    """The rungs of a trail, of which those that are no setting name their source, and who registered a launch plan."""
+    plan = launched.get("launch_plan")
+    registered = None
+    if plan and asks_by_definition(rungs):
+        registered = registrations.get(connection, launch_plans, Identifier(**plan))
+    return with_sources(rungs, plan, registered.registered_by if registered else None)

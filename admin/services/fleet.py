@@ -57,7 +57,7 @@ class RecentWait(NamedTuple):
     """How long the newest executions of a cluster waited for their first start."""
 
     seconds: float  #: on average
-    executions: int  #: how many have started, of those that were looked at
+    executions: int  #: how many have started there first, of those that were looked at
     examined: int
 
 
@@ -68,7 +68,7 @@ class ClusterDetails(ClusterView):
     leased: Sequence[ListedExecution]
     queue: Sequence[ListedExecution]  #: what its agent does not have yet, the first to be leased first
     by_pool: Mapping[str, GroupCapacity]
-    recent_wait: RecentWait | None  #: None where none of the newest executions has started
+    recent_wait: RecentWait | None  #: None where none of the newest executions has started there first
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from admin.core.changes import RowWrite
 from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.routes import describe_rungs, with_sources
+from admin.core.placement.routes import describe_rungs
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import Scope
@@ -23,7 +23,7 @@ from admin.services.creations import generated_name
 from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation
-from admin.services.field_provenance import with_field_provenance
+from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
@@ -56,6 +56,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         candidates = evaluation.trail.body
         switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
         others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
+        rungs = rungs_with_sources(connection, steps["rungs"], resolved.identifiers)
     return Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -65,7 +66,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         label=run_plan.route.label,
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
-        rungs=with_sources(steps["rungs"], resolved.identifiers.get("launch_plan")),
+        rungs=rungs,
         candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,

@@ -167,16 +167,20 @@ def pool_shares(
         bodies = shares.trails_of(connection, {execution.placement_trail for execution in placed})
         placings = {digest: Placing(body) for digest, body in bodies.items()}
         examined = _affordable(placed, placings, most.compared)
-        each = max(100, most.otherwise // len(group.members))
-        members = [member.cluster for member in group.members]
-        otherwise = shares.placed_otherwise(connection, name, members, window, each)
         # No revision keeps a pool of configuration.
         is_managed = group.definition.version is not None
         kept = most.definition_changes if is_managed else 0
         changes = row_changes.definition_changes_since(connection, FleetKind.POOL.value, name, window.after, kept)
         pruned = list(_pruned(connection, window, is_managed=is_managed))
         placement = _placement(connection, examined, placings)
-    clusters = _clusters(group, placement, otherwise, member_changes(changes))
+        members = member_changes(changes)
+        promised = shares_promised_by(placement.weightings) if placement.placed else promised_shares(group)
+        # Those that are no members any more stand behind those that are.
+        names = dict.fromkeys(member.cluster for member in group.members)
+        names |= dict.fromkeys(sorted(placement.placed.keys() | members.left.keys() | promised.keys()))
+        each = max(100, most.otherwise // len(names))
+        otherwise = shares.placed_otherwise(connection, name, list(names), window, each)
+    clusters = _clusters(group, placement, promised, otherwise, members)
     weights = {member.cluster: member.weight for member in group.members}
     return PoolShares(
         group=group,
@@ -287,19 +291,20 @@ def _switched_by(
 def _clusters(
     group: Group,
     placement: _Placement,
+    promised: Mapping[str, float],
     otherwise: Mapping[str, Mapping[str, int]],
     members: MemberChanges,
 ) -> list[ClusterShare]:
+    """What was placed on each cluster of `otherwise`, in its order."""
     placed, passed_over = placement.placed, placement.passed_over
     weights = {member.cluster: member.weight for member in group.members}
     draws = placed.total()
-    promised = shares_promised_by(placement.weightings) if draws else promised_shares(group)
     lost: dict[str, Counter[PassedOver]] = {}
     for others in passed_over.values():
         for other, count in others.items():
             lost.setdefault(other.cluster, Counter())[other] += count
     shares_of_clusters = []
-    for name in [*weights, *sorted((placed.keys() | members.left.keys() | promised.keys()) - weights.keys())]:
+    for name, came_otherwise in otherwise.items():
         gained, lost_there = passed_over.get(name, Counter()), lost.get(name, Counter())
         promised_share = promised.get(name)
         expected = None
@@ -323,7 +328,7 @@ def _clusters(
                 placed=placed[name],
                 passed_over=gained,
                 switched_by={other: placement.switched_by.get(other, ()) for other in gained},
-                otherwise=otherwise.get(name, {}),
+                otherwise=came_otherwise,
                 drawn=drawn,
                 expected=expected,
                 why="; ".join([why, *members.describe(name)]),

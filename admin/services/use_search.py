@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.effective_settings import payload_of
 from admin.core.problems import Path, closest, invalid
+from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier, settings_of
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL, EXECUTION_QUEUE
 from admin.core.settings.kinds import Kind
@@ -66,6 +67,7 @@ class Use:
     set_before: int | None = None  #: before which it was set then
     key: str = ""
     plan: Identifier | None = None
+    registered_by: Provenance | None = None  #: of the launch plan
 
 
 Ask = Callable[[Connection], Question]  #: makes a question of what a transaction sees
@@ -231,6 +233,7 @@ class UseSearch:
                         leaves=leaves,
                         scope=Scope(domain, project, plan.workflow, name),
                         plan=plan.id,
+                        registered_by=plan.registered_by,
                     )
 
     def _places(self, use: Use, limit: int, after: Scope | None) -> list[Scope]:

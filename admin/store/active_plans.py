@@ -66,10 +66,10 @@ def containing(connection: Connection, texts: Sequence[str], after: PlaceKey | N
     return [registered_of(row) for row in connection.execute(query)]
 
 
-def naming(connection: Connection, path: tuple[str, ...], name: str, limit: int) -> list[Identifier]:
+def naming(connection: Connection, path: tuple[str, ...], name: str, limit: int) -> list[Registered]:
     """The first active launch plans that have a name at a path of their definitions."""
-    query = select(*_KEY_COLUMNS).where(IS_ACTIVE, _has_name(path, name)).order_by(*_KEY_COLUMNS).limit(limit)
-    return [build(Identifier, row) for row in connection.execute(query)]
+    query = select(launch_plans).where(IS_ACTIVE, _has_name(path, name)).order_by(*_KEY_COLUMNS).limit(limit)
+    return [registered_of(row) for row in connection.execute(query)]
 
 
 def count_naming(connection: Connection, path: tuple[str, ...], name: str) -> int:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     select,
 )
 
+from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.json_text import JsonObject
 from admin.store.batches import insert_all
@@ -85,6 +86,22 @@ def unconfirmed_attempts(connection: Connection, ids: Iterable[int], cluster: st
             elif record.get("unconfirmed") and key not in confirmed:
                 unconfirmed.add(key)
     return unconfirmed
+
+
+def first_starts(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[datetime, str | None]]:
+    """When and at which cluster the first attempt of some executions started, by their ids, of those that are over."""
+    requested = list(ids)
+    if not requested:
+        return {}
+    columns = (_event_columns.execution_id, _event_columns.cluster, _event_columns.attempt)
+    is_record = (_event_columns.execution_id.in_(requested), _event_columns.attempt.is_not(None))
+    query = select(*columns).where(*is_record).order_by(_event_columns.id).limit(_MOST_RECORDS)
+    starts: dict[int, tuple[datetime, str | None]] = {}
+    for id, cluster, stored in connection.execute(query):
+        started_at = AttemptRecord.from_json(stored).started_at
+        if started_at is not None:
+            starts.setdefault(id, (started_at, cluster))
+    return starts
 
 
 def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: str) -> set[int]:

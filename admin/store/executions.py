@@ -27,7 +27,7 @@ from admin.core.json_text import JsonObject
 from admin.core.resources import Amounts, occupied
 from admin.core.settings.scopes import Scope
 from admin.store.batches import update_all
-from admin.store.execution_events import Event, add_events
+from admin.store.execution_events import Event, add_events, first_starts
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, executions
 from admin.store.sql_types import AnySelect
 
@@ -333,15 +333,19 @@ class FirstWait(NamedTuple):
     """How an execution that was placed at a cluster waited for its first start."""
 
     created_at: datetime
-    started_at: datetime | None  #: None for what has not started, or was started more than once
+    started_at: datetime | None  #: None for what has not started, or started first at another cluster
 
 
 def newest_waits(connection: Connection, cluster: str, limit: int) -> list[FirstWait]:
     """The waits of the newest executions that are or were at a cluster."""
-    columns = (_columns.created_at, _columns.started_at, _columns.attempt - _columns.unstarted)
-    query = select(*columns).where(_columns.cluster == cluster)
-    rows = connection.execute(query.order_by(_columns.created_at.desc(), _columns.id.desc()).limit(limit))
-    return [FirstWait(created_at, started_at if number == 1 else None) for created_at, started_at, number in rows]
+    number = _columns.attempt - _columns.unstarted
+    query = select(_columns.id, _columns.created_at, _columns.started_at, number).where(_columns.cluster == cluster)
+    rows = connection.execute(query.order_by(_columns.created_at.desc(), _columns.id.desc()).limit(limit)).all()
+    # What is tried again has the start of its last attempt, or none yet.
+    first = {id: (started_at, cluster) for id, _, started_at, number in rows if number == 1 and started_at is not None}
+    first |= first_starts(connection, [id for id, *_ in rows if id not in first])
+    started = {id: started_at for id, (started_at, place) in first.items() if place == cluster}
+    return [FirstWait(created_at, started.get(id)) for id, created_at, *_ in rows]
 
 
 def counts_by_cluster(connection: Connection) -> dict[tuple[str, str], int]:

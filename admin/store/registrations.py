@@ -52,6 +52,11 @@ class Registered:
     expected_inputs: JsonObject | None = None  #: of a launch plan, where they were looked up
     state_set_by: Provenance | None = None  #: who set its state, where that was looked up and recorded
 
+    @property
+    def registered_by(self) -> Provenance:
+        """Who registered it, when and why."""
+        return Provenance(author=self.author, claimed_by=self.claimed_by, at=self.created_at, message=self.message)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RegisteredFilter:

@@ -75,7 +75,7 @@ def show_difference(
     if session.printer.is_quiet and not asks_first:
         return False
     stream = session.printer.report_stream
-    print(printable(title), file=stream)
+    session.printer.report(printable(title))
     print_diff(unified(before, after, labels), stream)
     return True
 

@@ -15,10 +15,12 @@ from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 from ctl.client.nouns import plural
 from ctl.client.scopes import KEYS
-from ctl.client.words import count, listed
+from ctl.client.words import count, did_you_mean, fold, listed
 
 if TYPE_CHECKING:
-    from ctl.client.selectors import Term
+    from datetime import datetime
+
+    from ctl.client.selectors import Reader, Term
 
 Row = TypeVar("Row")
 
@@ -59,6 +61,7 @@ class Listing:
     aliases: Mapping[str, str] = field(default_factory=dict)  #: Flyte's names of fields, beside those of a scope
     prefixes: Sequence[str] = ()  #: that may stand before a field, as in `workflow.name`
     states: Sequence[str] = ()  #: the words of `state`, by Flyte's numbers
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: of other fields that have one of a few words
     order: str = "created_at"  #: what --filter.asc alone sorts by
     limit: int | None = None  #: how many rows come unless --filter.limit says it; all by default
     ahead: Sequence[str] = ()  #: the times that lie ahead
@@ -204,14 +207,30 @@ def _terms(selector: str, listing: Listing) -> list[Term]:
 
     types = {name: "time" if _is_time(name) else "text" for name in listing.fields}
     types |= dict.fromkeys(listing.ahead, "time ahead")
+    words = {**listing.words, **({"state": listing.states} if listing.states else {})}
     return parse_selector(
         selector,
         "--filter.fieldSelector",
         now=datetime.now(UTC),
         types=types,
         aliases=listing.names(),
-        readers={"state": lambda value, _place, _now: _state(value, listing.states)} if listing.states else {},
+        readers={name: _word_reader(name, words[name], listing) for name in words},
     )
+
+
+def _word_reader(name: str, words: Sequence[str], listing: Listing) -> Reader:
+    """Reads a value of a field that has one of a few words, in any case; states also by Flyte's numbers."""
+
+    def read(text: str, place: str, now: datetime) -> str:
+        if name == "state" and listing.states and text.isdecimal() and int(text) < len(words):
+            return words[int(text)]
+        by_fold = {fold(word): word for word in words}
+        if fold(text) not in by_fold:
+            choices = f"choose {listed(words, 'or')}.{did_you_mean(text, words)}"
+            raise InvalidInput(f"{place}: there is no {name} {text!r}: {choices}")
+        return by_fold[fold(text)]
+
+    return read
 
 
 def _sort(rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> list[Row]:
@@ -229,10 +248,6 @@ def _sort(rows: Iterable[Row], flags: Mapping[str, Any], listing: Listing) -> li
 def _order(value: Any) -> tuple[str, Any]:
     """What a value is sorted by: in some lists one field has values of several types, of which numbers come first."""
     return "" if isinstance(value, int | float) else type(value).__name__, value
-
-
-def _state(text: str, states: Sequence[str]) -> str:
-    return states[int(text)] if text.isdecimal() and int(text) < len(states) else text.upper()
 
 
 def _is_time(name: str) -> bool:

@@ -270,8 +270,10 @@ def plain_table(header: list[str] | None, rows: list[list[str]]) -> str:
 def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
     """A plain table whose widest columns are lines below each row, until the others fit a width.
 
-    Columns without anything in them are left out before.
+    Columns without anything in them are left out before. The first column is folded where it is too wide alone.
     """
+    from ctl.cli.sentences import fold
+
     lines = [header, *([cell or "-" for cell in row] for row in rows)]
     widths = {index: max(len(line[index]) for line in lines) for index in range(len(header))}
     empty = [index for index in widths if index and not any(row[index] for row in rows)]
@@ -279,9 +281,9 @@ def stacked_table(header: list[str], rows: list[list[str]], width: int) -> str:
         widest = max(list(widths)[1:], key=lambda index: (widths[index], index))
         widths.pop(empty.pop() if empty else widest)
     table = plain_table([header[index] for index in widths], [[row[index] for index in widths] for row in rows])
-    if len(widths) == len(header):
-        return table
     first, *others = table.splitlines(keepends=True)
+    if len(widths) == 1:
+        others = ["".join(f"{part}\n" for part in fold(line.rstrip("\n"), width, indent="    ")) for line in others]
     below = [index for index in range(len(header)) if index not in widths]
     stacked = (
         line + "".join(_below(header[index], row[index], width) for index in below if row[index])

@@ -56,6 +56,11 @@ def describe_provenance(printer: Printer, provenance: Document) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def describe_registration(printer: Printer, provenance: Document) -> str:
+    """`registered by anonymous (says ana), 3 d 4 h ago, 'nightly runs'`, of a version of a launch plan."""
+    return f"registered by {describe_provenance(printer, provenance)}"
+
+
 def describe_revision(printer: Printer, version: int | None, revisions: Mapping[str, Document] | None) -> str:
     """A revision; its number alone where the answer has no revisions, and that it is not kept where it has others."""
     if not version:

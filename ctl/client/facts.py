@@ -21,9 +21,10 @@ FINISHED_PHASES: frozenset[str] = frozenset(_FACTS["finished_phases"])
 CAUSES: tuple[str, ...] = tuple(_FACTS["causes"])
 #: The rungs that may decide where an execution goes, the most specific first.
 ORIGINS: tuple[str, ...] = tuple(_FACTS["origins"])
-#: Of executions and of projects; the position is Flyte's number.
+#: Of executions and of projects, where the position is Flyte's number, and of clusters.
 EXECUTION_STATES: tuple[str, ...] = tuple(_FACTS["execution_states"])
 PROJECT_STATES: tuple[str, ...] = tuple(_FACTS["project_states"])
+CLUSTER_STATES: tuple[str, ...] = tuple(_FACTS["cluster_states"])
 #: What executions can be selected by: `text`, `time`, `number` or `whole number` by the name of the field.
 SELECTOR_FIELDS: Mapping[str, str] = _FACTS["selector_fields"]
 #: Other names of these fields, most of them Flyte's.

@@ -9,7 +9,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.options import SCOPE_PARAMETERS, at_option, kind_argument, option
 from ctl.cli.output import Columns, Printer
-from ctl.cli.provenance import describe_revision, describe_setter
+from ctl.cli.provenance import describe_setter
 from ctl.cli.revisions import revision_or_time
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
@@ -183,13 +183,13 @@ def _side(side: Document) -> str:
 
 def _placed(printer: Printer, placed: Document, revisions: Mapping[str, Document] | None) -> str:
     """Where an execution was placed by its last decision, why, and who said so."""
-    from ctl.commands.executions.explain import describe_placement
+    from ctl.commands.executions.explain import describe_placement, describe_rung
     from ctl.commands.executions.tables import rung_origin
 
     where, rule = describe_placement(placed), f"{placed['rule'][:1].upper()}{placed['rule'][1:]}."
     decided = f"decision {placed['decision']}, {printer.when(placed['decided_at'])}"
     origin = placed.get("origin") or {}  # an older admin has none
-    revision = describe_revision(printer, origin.get("version"), revisions)
+    revision = describe_rung(printer, origin, revisions)
     set_by = f" Set by {rung_origin(origin, revision)}." if revision else ""
     return f"{where}, {decided}: {placed['reason']['message']} {rule}{set_by}"
 

@@ -8,7 +8,7 @@ from typing import Any
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, Option, complete_kind
 from ctl.cli.output import Printer
-from ctl.cli.provenance import as_of, describe_provenance, describe_revision, describe_setter
+from ctl.cli.provenance import as_of, describe_provenance, describe_registration, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -200,7 +200,9 @@ def _name(use: Document) -> str:
 
 def _set_by(printer: Printer, use: Document, revisions: Mapping[str, Document] | None) -> str:
     if use["level"] == "launch-plan-definition":
-        return f"definition of {_scope(use)} (version {use['version']})"
+        registered = use.get("registered_by")  # an older admin does not say
+        by = f", {describe_registration(printer, registered)}" if registered else ""
+        return f"definition of {_scope(use)} (version {use['version']}{by})"
     return describe_setter(printer, use, revisions if printer.is_wide else None)
 
 

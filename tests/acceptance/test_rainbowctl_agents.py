@@ -520,6 +520,15 @@ def test_a_cluster_is_drained_with_a_deadline_and_undrained(shell: Shell) -> Non
     assert (done.status, done.out) == (0, "")
     assert done.err.startswith("Draining cluster quiet: 1 execution may finish there, and what is left is ended in ")
     assert state(shell, "quiet")[1].startswith("ready,draining for another 59 min")
+    for selector in ("state=draining", "state=READY,draining=true", "state contains drain", "state not in (cordoned)"):
+        selected = json.loads(shell.ok(f"rainbowctl get cluster --selector '{selector}' -o json"))
+        assert "quiet" in [cluster["name"] for cluster in selected], selector
+    for selector in ("state=cordoned", "state!=draining"):
+        selected = json.loads(shell.ok(f"rainbowctl get cluster --selector '{selector}' -o json"))
+        assert "quiet" not in [cluster["name"] for cluster in selected], selector
+    assert "choose pending, expected, ready, unreachable, lost, disabled, draining or cordoned. Did you mean" in (
+        shell.refused(2, "rainbowctl get cluster --selector state=drainin")
+    )
     assert "new disks" in shell.ok("rainbowctl get cluster quiet -o wide")
     assert agent.sync()["state"]["draining"] is True
     for verb in ("drain", "cordon"):  # a drain is a cordon too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from ctl.cli.output import Printer
+from ctl.client.times import to_second
 from tests.support.admins import running_admin
 from tests.support.shells import Shell
 
@@ -240,6 +242,28 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
     assert "limits" in shell.refused(2, "rainbowctl where-used task-resource-attribute limit.cpu=2")
     value = shell.ok("rainbowctl where-used cluster-pool-attribute cluster_pool_name=used -o json")
     assert json.loads(value)["uses"] == answer["uses"]
+
+
+def test_a_launch_plan_that_names_a_pool_says_who_registered_it(shell: Shell) -> None:
+    project = shell.project("registering")
+    shell.rest("PUT", "pools/planned", {"pool": {"members": [{"id": "somewhere"}]}})
+    id = {"project": project, "domain": "staging", "name": "fit", "version": "v1"}
+    shell.rest("POST", "workflows", {"id": id, "spec": {"job": {"command": ["work"]}}})
+    spec = {"workflow_id": id, "cluster_assignment": {"cluster_pool_name": "planned"}}
+    plan = {"id": {**id, "name": "nightly"}, "state": "ACTIVE", "spec": spec, "claimed_by": "ana", "message": "faster"}
+    shell.rest("POST", "launch_plans", plan)
+    [use] = shell.rest("GET", "uses?pool=planned")["uses"]
+    assert json.loads(shell.ok("rainbowctl where-used pool planned -o json"))["uses"] == [use]
+    place = f"definition of project {project}, domain staging, workflow fit, launch plan nightly"
+    by, age = r"registered by anonymous \(says ana\), ", r"[0-9]+ s ago, 'faster'\)"
+    assert re.search(rf"{place} \(version v1, {by}{age}", shell.ok("rainbowctl where-used pool planned"))
+    wide = shell.ok("rainbowctl where-used pool planned -o wide")
+    assert re.search(rf"\(version v1, {by}{to_second(use['registered_by']['at'])}, 'faster'\)", wide)
+    shell.ok(f"rainbowctl create execution planned -p {project} -d staging --launchplan nightly -q")
+    for command in ("explain execution planned", "place --launchplan nightly"):
+        text = re.sub(r"\s+", " ", shell.ok(f"rainbowctl {command} -p {project} -d staging"))
+        assert re.search(rf"launch plan nightly v1 \({by}{age}", text), text
+    assert re.search(rf"nightly version v1 names it \({by}{age}", shell.refused(5, "rainbowctl delete pool planned"))
 
 
 def test_what_applies_is_said_in_one_sentence_with_who_set_it(shell: Shell) -> None:

@@ -213,6 +213,9 @@ def test_an_abort_at_a_silent_cluster_says_that_nobody_has_confirmed_it(shell: S
     assert message.count(unconfirmed) == 2  # once for each of the two
     assert f". {unconfirmed}" in message
     change_database(tmp_path, "UPDATE executions SET lease_expires_at = '2026-01-01 00:00:00.000000'")
+    dry = shell.run(f"rainbowctl delete execution e {HERE} --giveUp --dryRun")
+    assert "it would be given up, and ABORTED" in dry.err
+    assert dry.err.lower().count("nobody has confirmed that its job has ended") == 1, dry.err
     done = shell.run(f"rainbowctl delete execution e {HERE} --giveUp --cause 'the rack burnt down'")
     given_up = "Gave up execution flytesnacks/development/e: it is ABORTED, though nobody has confirmed that its job"
     assert done.err == f"{given_up} has ended.\n"

@@ -439,7 +439,7 @@ def test_launch_plans_that_name_a_pool_are_found_up_to_a_number_and_counted(api:
     path = ("cluster_assignment", "cluster_pool_name")
     with context.database.reading() as connection:
         plans = active_plans.naming(connection, path, "gpu", 2)
-        assert [plan.name for plan in plans] == ["first", "second"]
+        assert [plan.id.name for plan in plans] == ["first", "second"]
         assert active_plans.count_naming(connection, path, "gpu") == 3
 
 
@@ -657,3 +657,18 @@ def test_a_cluster_tells_how_long_its_newest_executions_waited(
         agent.start()
     created(api, "waits", cluster="east")
     assert get(api, "clusters/east")["recent_wait"] == {"seconds": 3.0, "executions": 2, "examined": 3}
+
+
+def test_what_is_tried_again_waited_until_its_first_start(api: FlaskClient, context: Context, app_clock: Clock) -> None:
+    agent = played_agent(api, context, "east")
+    created(api, "again", cluster="east", retry={"attempts": 3, "backoff": "60s"})
+    app_clock.advance(6)
+    first = {"seconds": 6.0, "executions": 1, "examined": 1}
+    agent.start()
+    assert get(api, "clusters/east")["recent_wait"] == first
+    app_clock.advance(10)
+    agent.finish(["again"], "FAILED", exit_code=1)
+    assert get(api, "clusters/east")["recent_wait"] == first, "while it is in back-off"
+    app_clock.advance(60)
+    agent.start()
+    assert get(api, "clusters/east")["recent_wait"] == first, "in its second attempt"

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
 from admin.store.decisions import decisions, trails
+from tests.support.agents import Clock
 from tests.support.placing import (
     API,
     DOMAIN,
@@ -217,6 +218,34 @@ def test_rungs_of_a_launch_plan_and_a_request_name_these(api: FlaskClient) -> No
     assert sources(explanation(api, "f")) == sources(place(api, "f", **launch, **pool("own"))) == both
     created(api, "g")
     assert sources(explanation(api, "g")) == {}
+
+
+def test_what_a_launch_plan_decides_says_who_registered_it(api: FlaskClient, app_clock: Clock) -> None:
+    put_pool(api, "gpu", ["a"])
+    ok(register_workflow(api, "train"))
+    ok(register_plan(api, "nightly", "train", **pool("gpu"), claimed_by="ana", message="more\nspeed"))
+    made_by = {
+        "author": "anonymous",
+        "claimed_by": "ana",
+        "at": app_clock().isoformat().replace("+00:00", "Z"),
+        "message": "more\nspeed",
+    }
+    launch = {"launch_plan": {"name": "nightly"}}
+    created(api, "e", **launch)
+    app_clock.advance(60)
+    for answer in (explanation(api, "e"), place(api, "f", **launch)):
+        assert [rung["registered_by"] for rung in answer["rungs"] if "registered_by" in rung] == [made_by]
+    created(api, "g", **launch, **pool("gpu"))
+    compared = get(api, f"executions/{PROJECT}/{DOMAIN}/e/comparison?other_name=g")
+    assert compared["first"]["placed"]["origin"]["registered_by"] == made_by
+    [use] = get(api, "uses?pool=gpu")["uses"]
+    assert (use["level"], use["version"], use["registered_by"]) == ("launch-plan-definition", "v1", made_by)
+    refusal = refused(api.delete(f"{API}/pools/gpu"), 409, "in_use", "launch_plans")
+    words = "nightly version v1 names it (registered by anonymous (says ana), 1 min ago, 'more speed')."
+    detail = next(detail for detail in refusal["details"] if detail["field"] == "launch_plans")
+    assert words in detail["reason"]
+    assert words in refusal["message"]
+    assert detail["provenance"] == made_by
 
 
 # Where would this run

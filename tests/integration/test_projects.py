@@ -80,6 +80,21 @@ def test_a_dry_run_of_archiving_lists_what_waits_and_would_still_start(api: Flas
     assert "nothing can be set, registered or created there" in refusal.get_json()["message"]
 
 
+def test_a_rollback_that_would_remove_a_project_names_what_it_still_has(api: FlaskClient) -> None:
+    revision = api.post(f"{API}/projects", json={"project": {"id": "search"}}).get_json()["version"]
+    body = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "a"}}}, "claimed_by": "ana"}
+    for place in ("development", "staging", "production"):
+        api.put(f"{API}/project_domain_attributes/search/{place}", json={**body, "message": "near"})
+    api.put(f"{API}/project_attributes/search", json=body)
+    refused = api.post(f"{API}/rollbacks?dry_run=true", json={"revision": revision})
+    assert (refused.status_code, refused.get_json()["error"]) == (400, "invalid_request")
+    [detail] = refused.get_json()["details"]
+    first = f"execution-cluster-label at project search (revision {revision + 4}, anonymous (says ana), "
+    assert detail["reason"].startswith(f"project 'search' still has attributes: {first}")
+    assert f"project-domain search/development (revision {revision + 1}, anonymous (says ana), " in detail["reason"]
+    assert detail["reason"].endswith(", 'near') and 1 more. Delete them first.")
+
+
 def test_a_project_can_be_put_back_as_it_was_read(api: FlaskClient) -> None:
     read = api.get(f"{API}/projects/flytesnacks").get_json()
     updated = api.put(f"{API}/projects/flytesnacks", json={**read, "description": "New."}).get_json()

@@ -15,7 +15,7 @@ from admin.services.retention import prune
 from admin.services.shares import ShareLimits, pool_shares
 from tests.support.agents import Clock
 from tests.support.copies import copy_execution
-from tests.support.placing import API, created, get, label, ok, pool, put_pool, refused, report, switch
+from tests.support.placing import API, created, get, label, ok, pool, put_label, put_pool, refused, report, switch
 
 NAMES = [f"e{number}" for number in range(40)]
 
@@ -99,6 +99,20 @@ def test_a_cluster_that_left_the_pool_is_shown_without_a_weight(api: FlaskClient
     assert gone["placed"] == 1
 
 
+def test_what_came_beside_the_pool_is_counted_of_clusters_that_left_it_too(api: FlaskClient, app_clock: Clock) -> None:
+    put_pool(api, "two", ["local", "west"])
+    report(api, "west", capacity={"executions": 9})
+    created(api, "named", cluster="west")
+    put_label(api, "fast", ["west"])
+    created(api, "labelled", **label("fast"))
+    put_pool(api, "two", ["local"])
+    app_clock.advance(1)
+    clusters = by_cluster(get(api, "pools/two/shares"))
+    assert clusters["west"]["otherwise"] == {"cluster": 1, "label": 1}
+    assert clusters["west"]["why"].startswith("the pool placed nothing there; left the pool by revision ")
+    assert clusters["local"]["why"] == "the pool placed nothing there"
+
+
 def test_the_window_and_what_is_looked_at_are_limited(api: FlaskClient, context: Context, app_clock: Clock) -> None:
     put_pool(api, "one", ["local"])
     add(api, "one", "first")
@@ -116,6 +130,9 @@ def test_the_window_and_what_is_looked_at_are_limited(api: FlaskClient, context:
     assert (cut.examined, cut.total, cut.examined_since) == (4, 11, now)
     assert cut.not_counted == ["7 older executions of the window are not counted."]
     refused(api.get(f"{API}/pools/one/shares?after=2999-01-01T00:00:00Z"), 400, "invalid_request", "after")
+    for span in ("100000y", "999999999y"):
+        answer = refused(api.get(f"{API}/pools/one/shares?after={span}"), 400, "invalid_request", "after")
+        assert "is too long ago." in answer["message"]
     answer = refused(api.get(f"{API}/pools/oen/shares"), 404, "pool_not_found")
     assert "'one'" in answer["message"]
 

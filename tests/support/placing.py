@@ -141,8 +141,9 @@ def register_plan(
     api: FlaskClient, name: str, workflow: str, version: str = "v1", state: str = "ACTIVE", **spec: Any
 ) -> TestResponse:
     place = {key: spec.pop(key) for key in ("project", "domain") if key in spec}
+    by: dict[str, Any] = {key: spec.pop(key) for key in ("claimed_by", "message") if key in spec}
     spec = {"workflow_id": {"name": workflow, "version": "v1"}, **spec}
-    body = {"id": identifier(name, version, **place), "state": state, "spec": spec}
+    body = {"id": identifier(name, version, **place), "state": state, "spec": spec, **by}
     return api.post(f"{API}/launch_plans", json=body)
 
 

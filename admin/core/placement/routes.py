@@ -19,6 +19,7 @@ from typing import Any
 
 from admin.core.json_text import JsonObject
 from admin.core.problems import Setting
+from admin.core.provenance import Provenance
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT, EXECUTION_CLUSTER_LABEL
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformValues
@@ -186,14 +187,22 @@ def winner_of(rungs: Sequence[JsonObject]) -> JsonObject:
     return next(rung for rung in rungs if rung["state"] == "wins")
 
 
-def with_sources(rungs: Sequence[JsonObject], plan: Mapping[str, str] | None) -> list[JsonObject]:
-    """Rungs, of which those that are given and are no setting name their source: the request, or the launch plan."""
+def asks_by_definition(rungs: Sequence[JsonObject]) -> bool:
+    """Whether the definition of the launch plan says something."""
+    return any(rung["rung"] == DEFINITION and rung["state"] != "silent" for rung in rungs)
+
+
+def with_sources(
+    rungs: Sequence[JsonObject], plan: Mapping[str, str] | None, registered_by: Provenance | None
+) -> list[JsonObject]:
+    """Rungs, of which those that are given and are no setting name their source: the request, or the launch plan.
+
+    The launch plan's have who registered it, as far as that is known.
+    """
     definition = describe_version("launch_plan", plan) if plan else "the launch plan's definition"
-    sources = {REQUEST: "the request", DEFINITION: definition}
-    return [
-        {**rung, "source": sources[rung["rung"]]} if rung["rung"] in sources and rung["state"] != "silent" else rung
-        for rung in rungs
-    ]
+    by: JsonObject = {"registered_by": registered_by.as_json()} if registered_by else {}
+    sources: dict[str, JsonObject] = {REQUEST: {"source": "the request"}, DEFINITION: {"source": definition, **by}}
+    return [rung if rung["state"] == "silent" else {**rung, **sources.get(rung["rung"], {})} for rung in rungs]
 
 
 def describe_version(noun: str, identifier: Mapping[str, str]) -> str:

@@ -193,7 +193,7 @@ def explain_share(
     ]
     if len(by_cluster) > _MOST_NAMED:
         parts.append(f"{sum(count for _, count in by_cluster[_MOST_NAMED:])} came for others")
-    return "; ".join(parts) or (f"{placed} by the strategy alone" if placed else "nothing came there")
+    return "; ".join(parts) or (f"{placed} by the strategy alone" if placed else "the pool placed nothing there")
 
 
 def _off(other: PassedOver, drained: Collection[PassedOver]) -> str:

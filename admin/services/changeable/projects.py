@@ -7,15 +7,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
-from admin.core.problems import Invalid, Problem
+from admin.core.problems import Invalid, Problem, list_first
 from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_values, to_payload
+from admin.core.provenance import not_kept
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
 from admin.services.changeable.base import Changeable, row_change
 from admin.services.context import Context
-from admin.store import attributes, executions, projects, registrations
+from admin.store import attributes, executions, projects, registrations, revisions
 
 _FIELD = "project_definition"
+#: Rows that an error names.
+_MOST_NAMED = 3
 
 
 def project_write(project_id: str, values: ProjectValues | None, expectation: Expectation = ANYTHING) -> RowWrite:
@@ -55,8 +58,9 @@ class ChangeableProjects(Changeable):
         """A project goes only together with everything that is stored below it."""
         removed_places = {(change.kind, change.scope) for change in self.draft.changes if change.after is None}
         for project_id in sorted(change.scope.project for change in removed):
-            if any(key not in removed_places for key in attributes.keys_below(self.connection, project_id)):
-                reason = "still has attributes. Delete them first."
+            left = [key for key in attributes.keys_below(self.connection, project_id) if key not in removed_places]
+            if left:
+                reason = f"still has attributes: {self._describe(left)}. Delete them first."
             elif executions.has_project(self.connection, project_id) or registrations.has_project(
                 self.connection, project_id
             ):
@@ -64,6 +68,20 @@ class ChangeableProjects(Changeable):
             else:
                 continue
             yield Problem(field="project", reason=f"project '{project_id}' {reason}")
+
+    def _describe(self, keys: Sequence[tuple[str, Scope]]) -> str:
+        """Some rows, the first of them with the revisions that changed them last."""
+        kinds, now = self.context.settings.kinds, self.context.clock()
+        first = sorted(keys)[:_MOST_NAMED]
+        versions = {(row.kind, row.scope): row.version for row in attributes.exactly(self.connection, first)}
+        made_by = revisions.provenance_of(self.connection, versions.values())
+        named = []
+        for kind, scope in first:
+            version = versions[kind, scope]
+            by = made_by[version].describe(now) if version in made_by else not_kept(f"revision {version}")
+            noun = kinds[kind].noun if kind in kinds else kind
+            named.append(f"{noun} at {scope} ({by})")
+        return list_first(named, _MOST_NAMED, count=len(keys), separator="; ")
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         after = projects_after(self._before, changes, now)

@@ -28,6 +28,7 @@ from ctl.commands.executions.tables import ID_COLUMNS
 _MOST_LISTED = 20
 #: The phase of what its agent is to end.
 _ABORTING = "ABORTING"
+_UNCONFIRMED = "nobody has confirmed that its job has ended"
 
 _HELP = f"""End executions: those named, or all that a selector matches. Their history stays.
 
@@ -104,8 +105,14 @@ def _effect(outcome: Document, *, is_given_up: bool) -> str:
     if not outcome.get("changed"):
         return "is being ended already" if outcome.get("phase") == _ABORTING else "has ended already"
     if is_given_up:
-        return f"would be given up, and {after}, though nobody has confirmed that its job has ended"
+        return f"would be given up, and {after}{_though_unconfirmed(outcome)}"
     return f"would be ended: {_ABORTING} until its agent confirms" if after == _ABORTING else "would be ended"
+
+
+def _though_unconfirmed(outcome: Document) -> str:
+    """That nobody has confirmed the end of what is given up, unless the message of the admin says so."""
+    is_told = _UNCONFIRMED in str(outcome.get("message") or "").lower()
+    return "" if is_told else f", though {_UNCONFIRMED}"
 
 
 def _note_outcome(session: Session, id: ExecutionId, outcome: Document, *, is_given_up: bool) -> None:
@@ -117,7 +124,7 @@ def _note_outcome(session: Session, id: ExecutionId, outcome: Document, *, is_gi
     elif phase == _ABORTING:
         text = f"Asked the agent that has execution {id} to end it: it is {phase} until that confirms."
     elif is_given_up:
-        text = f"Gave up execution {id}: it is {phase}, though nobody has confirmed that its job has ended."
+        text = f"Gave up execution {id}: it is {phase}{_though_unconfirmed(outcome)}."
     else:
         text = f"Ended execution {id}: it is {phase}."
     session.printer.note(f"{text} {message}" if message else text)

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctl.cli.output import Columns, Printer, Time
-from ctl.cli.provenance import describe_origin_revision, describe_provenance, describe_revision, show_name
+from ctl.cli.provenance import (
+    describe_origin_revision,
+    describe_provenance,
+    describe_registration,
+    describe_revision,
+    show_name,
+)
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -131,12 +137,19 @@ def _show_rungs(printer: Printer, explanation: Document) -> None:
     shown = [rung for rung in rungs if printer.is_wide or rung.get("state") != "silent"]
 
     def set_by(rung: Document) -> str:
-        return rung_origin(rung, describe_revision(printer, rung.get("version"), explanation.get("revisions")))
+        return rung_origin(rung, describe_rung(printer, rung, explanation.get("revisions")))
 
     printer.rows(shown, {"RUNG": "rung", "ASKS FOR": _target, "STATE": "state", "SET BY": set_by})
     silent = len(rungs) - len(shown)
     if silent:
         printer.line(f"{silent} more say nothing; `-o wide` shows them.")
+
+
+def describe_rung(printer: Printer, rung: Document, revisions: Mapping[str, Document] | None) -> str:
+    """Who set what a rung says: the revision of its row, or who registered the launch plan; empty where none did."""
+    if rung.get("registered_by"):
+        return describe_registration(printer, rung["registered_by"])
+    return describe_revision(printer, rung.get("version"), revisions)
 
 
 def _heading(printer: Printer, explanation: Document) -> list[str]:

@@ -41,10 +41,10 @@ def _nodes(execution: Execution) -> str:
 def rung_origin(rung: Document, revision: str = "") -> str:
     """A column: the scope, configuration key, request or launch plan that says what a rung asks for.
 
-    `revision` describes the version of its row.
+    `revision` describes the version of its row, or who registered the launch plan.
     """
     if rung.get("source"):
-        return str(rung["source"])
+        return f"{rung['source']} ({revision})" if revision else str(rung["source"])
     scope = Scope.from_document(rung)
     if scope.level != "platform":
         version = revision or (f"version {rung['version']}" if rung.get("version") else "")

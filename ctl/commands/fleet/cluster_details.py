@@ -107,7 +107,9 @@ def _recent_wait(wait: Document | None) -> str:
     if not wait:
         return ""
     seconds, number, examined = wait["seconds"], wait["executions"], wait["examined"]
-    return f"{format_duration(seconds)} on average: {number} that started, of the newest {examined} placed here"
+    return (
+        f"{format_duration(seconds)} on average: {number} that started here first, of the newest {examined} placed here"
+    )
 
 
 _POOL_COLUMNS: Columns = {

@@ -14,7 +14,7 @@ from ctl.cli.provenance import describe_provenance, show_author
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
-from ctl.client.facts import SCHEMAS
+from ctl.client.facts import CLUSTER_STATES, SCHEMAS
 from ctl.client.times import parse_timestamp
 from ctl.client.words import count, listed
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
@@ -71,8 +71,12 @@ def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
     return with_text(changed, "description", flags["description"])
 
 
-def state_words(cluster: Document) -> str:
-    """Its state, and what an operator has decided about it: `ready,draining`."""
+#: What operators decide about a cluster; of two by one event the first is shown.
+_SWITCHED = ("disabled", "draining", "cordoned")
+
+
+def _state_words(cluster: Document) -> list[str]:
+    """Its state, and what an operator has decided about it."""
     words = ["disabled"] if cluster.get("enabled") is False else []
     provenance = cluster.get("provenance") or {}
     is_apart = provenance.get("cordoned", provenance.get("draining")) != provenance.get("draining")
@@ -80,7 +84,12 @@ def state_words(cluster: Document) -> str:
         words.append("cordoned")  # a drain cordons too
     if cluster.get("draining"):
         words.append("draining")
-    return ",".join([*text_cells(cluster, "state"), *words])
+    return [*text_cells(cluster, "state"), *words]
+
+
+def state_words(cluster: Document) -> str:
+    """The same as tables show it: `ready,draining`."""
+    return ",".join(_state_words(cluster))
 
 
 def state_until(cluster: Document) -> str:
@@ -89,7 +98,7 @@ def state_until(cluster: Document) -> str:
     time = parse_timestamp(deadline)
     if time is None:
         return state_words(cluster)
-    return f"{state_words(cluster)}{' until' if time > datetime.now(UTC) else ', its deadline was'} {deadline}"
+    return f"{state_words(cluster)}{' until' if time > datetime.now(UTC) else ', its deadline was at'} {deadline}"
 
 
 def _amounts(amounts: Document | None) -> str:
@@ -166,6 +175,11 @@ def _first(names: Sequence[str]) -> str:
     return listed([*names[:_MOST_NAMED], *more])
 
 
+_FIELDS = (
+    *("name", "state", "enabled", "cordoned", "draining", "source", "engine", "engine_version", "agent_host"),
+    *("leases", "waiting", "running", "cost", "last_sync_at", "agent_version", "pools", "labels", "version"),
+    "description",
+)
 _CLUSTER = FleetNoun(
     name="cluster",
     about=(
@@ -176,12 +190,9 @@ _CLUSTER = FleetNoun(
     ),
     columns=_COLUMNS,
     wide_columns=_WIDE_COLUMNS,
-    states=("disabled", "draining", "cordoned"),
-    fields=(
-        *("name", "state", "enabled", "cordoned", "draining", "source", "engine", "engine_version", "agent_host"),
-        *("leases", "waiting", "running", "cost", "last_sync_at", "agent_version", "pools", "labels", "version"),
-        "description",
-    ),
+    states=_SWITCHED,
+    fields={**{field: field for field in _FIELDS}, "state": _state_words},
+    words={"state": (*CLUSTER_STATES, *_SWITCHED)},
     parameters=_PARAMETERS,
     filters=[
         Option(

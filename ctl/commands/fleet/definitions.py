@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +11,7 @@ import click
 from ctl.cli.groups import Command
 from ctl.cli.lists import Listing, choose_page, opening, refuse_choice, typed_choice
 from ctl.cli.options import MESSAGE, Argument, Option, at_option, definition_completer, dry_run_option
-from ctl.cli.output import Columns, Printer
+from ctl.cli.output import Columns, Field, Printer
 from ctl.cli.provenance import describe_provenance, describe_state, describe_version
 from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
@@ -35,7 +35,8 @@ class FleetNoun:
     columns: Columns
     wide_columns: Columns
     states: Sequence[str] = ()  #: that operators switch it into; of two by one event the first is shown
-    fields: Sequence[str]  #: that lists can be selected and sorted by
+    fields: Mapping[str, Field]  #: that lists can be selected and sorted by
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)  #: of those that have one of a few words
     parameters: Sequence[click.Parameter]  #: flags for its fields
     changing: Sequence[click.Parameter] = ()  #: flags that change single entries of a field
     filters: Sequence[click.Parameter] = ()
@@ -54,7 +55,7 @@ class FleetNoun:
 
 
 def get_definition(noun: FleetNoun) -> Command:
-    listing = Listing(fields={field: field for field in noun.fields}, prefixes=(noun.name,), order="name")
+    listing = Listing(fields=noun.fields, words=noun.words, prefixes=(noun.name,), order="name")
 
     def run(session: Session, name: str | None, **flags: Any) -> None:
         if flags["at"] is not None:

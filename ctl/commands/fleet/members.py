@@ -83,7 +83,7 @@ def member_noun(
             "FREE": lambda group: _amounts(group, "free"),
             "SOURCE": "source",
         },
-        fields=("name", *fields, "source", "version", "description"),
+        fields={field: field for field in ("name", *fields, "source", "version", "description")},
         wide_columns={
             "TOTAL": lambda group: _amounts(group, "capacity"),
             "EXPECTED": _expected,

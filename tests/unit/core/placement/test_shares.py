@@ -160,4 +160,4 @@ def test_a_share_is_explained_by_chance_by_what_went_past_and_by_what_came_inste
         == "5 came since e was full; 4 came since d was full; 3 came since c was full; 3 came for others"
     )
     assert explained() == "9 by the strategy alone"
-    assert explained(placed=0) == "nothing came there"
+    assert explained(placed=0) == "the pool placed nothing there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,15 +14,23 @@ from ctl.cli.session import Session
 from ctl.client.errors import InvalidInput
 
 ROWS: list[dict[str, Any]] = [
-    {"name": "b", "state": "ACTIVE", "created_at": "2026-03-01T12:00:00.5Z", "cost": 10, "pools": ["x", "y"]},
+    {
+        "name": "b",
+        "state": "ACTIVE",
+        "created_at": "2026-03-01T12:00:00.5Z",
+        "cost": 10,
+        "pools": ["x", "y"],
+        "mood": "good",
+    },
     {"name": "a", "state": "INACTIVE", "created_at": "2026-03-01T12:00:00Z", "cost": 9, "pools": ["y"]},
     {"name": "c", "state": "ACTIVE", "created_at": None, "is_new": True},
 ]
 LISTING = Listing(
-    fields={name: name for name in ("name", "state", "created_at", "cost", "is_new", "pools")},
+    fields={name: name for name in ("name", "state", "created_at", "cost", "is_new", "pools", "mood")},
     aliases={"project.name": "name"},
     prefixes=("workflow",),
     states=("INACTIVE", "ACTIVE"),
+    words={"mood": ("good", "bad")},
 )
 NO_FLAGS: dict[str, Any] = {"selector": None, "sort_by": None, "is_ascending": False, "limit": None, "page": None}
 
@@ -42,6 +51,8 @@ def chosen(**flags: Any) -> str:
         ("state=active,name>b", "c"),
         ("state=1", "bc"),
         ("state=0", "a"),
+        ("mood=GOOD", "b"),
+        ("mood != good", "ac"),
         ("created_at>2026-03-01T12:00:00", "b"),
         ("created_at<=2026-03-01T13:00:00", "ba"),
         ("cost>9", "b"),
@@ -57,6 +68,20 @@ def chosen(**flags: Any) -> str:
 )
 def test_a_selector_keeps_the_rows_that_match(selector: str, names: str) -> None:
     assert chosen(selector=selector) == names
+
+
+@pytest.mark.parametrize(
+    ("selector", "error"),
+    [
+        ("state=activ", "there is no state 'activ': choose INACTIVE or ACTIVE. Did you mean ACTIVE?"),
+        ("state in (ACTIVE;2)", "there is no state '2': choose INACTIVE or ACTIVE."),
+        ("mood!=goood", "there is no mood 'goood': choose good or bad. Did you mean good?"),
+        ("mood=1", "there is no mood '1': choose good or bad."),
+    ],
+)
+def test_a_word_that_no_row_can_have_is_refused(selector: str, error: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"{re.escape(error)}$"):
+        chosen(selector=selector)
 
 
 def test_the_names_of_a_scope_are_understood_unless_they_are_those_of_the_row_itself() -> None:

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ctl.cli.diffs import one_line, unified
+from ctl.cli.diffs import one_line, show_difference, unified
 from ctl.cli.output import Printer, Sentence, Time, plain_table, print_error, stacked_table
 from ctl.cli.sentences import fold
+from ctl.cli.session import Session
 from ctl.client.answers import Attribute
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import printable
@@ -88,6 +89,19 @@ def test_columns_for_which_a_line_has_no_room_are_written_below_their_row() -> N
         "NAME   STATE  AGE\nbirch  able   3d\n  SET BY: revision 41,\n    anonymous (says ana)\noak    able   4d\n"
     )
     assert stacked_table(["NAME", "STATE"], [["x" * 50, "able"]], 30) == f"NAME\n{'x' * 50}\n  STATE: able\n"
+
+
+def test_a_first_column_that_is_too_wide_alone_is_folded() -> None:
+    scope = "definition of project search, domain development, workflow index.build, launch plan hourly"
+    table = stacked_table(["SET BY", "KIND"], [[scope, "execution-cluster-label"], ["revision 4", ""]], 60)
+    assert table == (
+        "SET BY\n"
+        "definition of project search, domain development, workflow\n"
+        "    index.build, launch plan hourly\n"
+        "  KIND: execution-cluster-label\n"
+        "revision 4\n"
+    )
+    assert stacked_table(["SET BY"], [[scope]], 60) == "".join(table.splitlines(keepends=True)[:3])
 
 
 @pytest.mark.parametrize(
@@ -235,6 +249,17 @@ def test_the_row_of_a_plan_is_folded_on_a_terminal(
     assert max(map(len, lines)) <= 100
     assert [line[:11] for line in lines] == ["update     ", " " * 11]
     assert " ".join(line[11:] for line in lines) == title
+
+
+def test_the_title_of_a_difference_is_folded_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    title = "task-resource-attribute of project search, domain development, workflow index.build, launch plan hourly"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    show_difference(Session(), title, {"value": "a"}, None, asks_first=False)
+    first, second, *_diff = capsys.readouterr().out.splitlines()
+    assert f"{first} {second}" == title
 
 
 def test_warnings_and_errors_are_folded_on_a_terminal_whatever_is_written_as_data(

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from ctl.cli.output import Printer
 from ctl.client.times import age, distance
-from ctl.commands.fleet.clusters import state_words, summary
+from ctl.commands.fleet.clusters import state_until, state_words, summary
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,14 @@ from ctl.commands.fleet.clusters import state_words, summary
 )
 def test_a_state_says_what_an_operator_decided_too(cluster: dict[str, Any], expected: str) -> None:
     assert state_words(cluster) == expected
+
+
+def test_a_deadline_that_has_passed_is_shown_by_its_age() -> None:
+    deadline = (datetime.now(UTC) - timedelta(minutes=3, seconds=5.5)).isoformat().replace("+00:00", "Z")
+    cluster = {"state": "ready", "enabled": True, "draining": True, "drain_deadline": deadline}
+    assert Printer().in_words(state_until(cluster)).startswith("ready,draining, its deadline was 3 min 5 s ago")
+    shown = Printer(format="wide").in_words(state_until(cluster))
+    assert shown == f"ready,draining, its deadline was at {deadline[:19].replace('T', ' ')}Z"
 
 
 def test_the_last_sync_is_shown_by_its_age() -> None:
