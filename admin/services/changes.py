@@ -107,13 +107,13 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     if isinstance(outcome, Exception):
         raise outcome
     try:
-        return _with_late_warnings(context, outcome)
+        return with_late_warnings(context, outcome)
     except Exception:  # the change is committed, so that no fault of a warning may be taken for its own
         _log.exception("the warnings about a committed change could not be completed")
         return outcome
 
 
-def _with_late_warnings(context: Context, changed: Changed) -> Changed:
+def with_late_warnings(context: Context, changed: Changed) -> Changed:
     """A committed change with all of its warnings, from memory where that has what they need."""
     changes = [row.change for row in changed.rows]
     refusals = refusals_in_memory(context, changes, changed.revision)
