@@ -147,7 +147,8 @@ def _report(problem: BaseException, args: list[str], status: int | None = None) 
         print(file=sys.stderr)
     elif status is not None:
         error.exit_code = status
-    print_error(error, as_json=_wants_json(args))
+    format = _typed_format(args)
+    print_error(error, as_json=format == "json", is_wide=format == "wide")
     return error.exit_code
 
 
@@ -162,11 +163,11 @@ def _as_error(problem: BaseException) -> RainbowError:
     return Interrupted()
 
 
-def _wants_json(args: list[str]) -> bool:
-    """Whether errors are wanted as JSON; read from the words themselves, for parsing them may be what failed."""
+def _typed_format(args: list[str]) -> str:
+    """In which format errors are wanted; read from the words themselves, for parsing them may be what failed."""
     text = "\0".join(args)
     formats: list[str] = re.findall(r"(?:^|\0)(?:-o|--output)[\0=]?([^\0]+)", text)
-    return (formats[-1] if formats else os.environ.get("RAINBOW_OUTPUT", "")).lower() == "json"
+    return (formats[-1] if formats else os.environ.get("RAINBOW_OUTPUT", "")).lower()
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

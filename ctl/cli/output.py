@@ -350,12 +350,14 @@ def _bold(text: str) -> str:
     return click.style(text, bold=True) if has_colour(sys.stdout) else text
 
 
-def print_error(error: RainbowError, *, as_json: bool) -> None:
-    """An error, once, on stderr."""
+def print_error(error: RainbowError, *, as_json: bool, is_wide: bool = False) -> None:
+    """An error, once, on stderr; with its times as `Printer.in_words` shows them."""
+    from ctl.cli.sentences import with_distances
+
     if as_json:
         sys.stderr.write(to_json(error.document()))
         return
-    first, *rest = map(printable_lines, error.lines())
+    first, *rest = (printable_lines(with_distances(line, is_wide=is_wide)) for line in error.lines())
     start, *more = _folded(f"error: {first}", sys.stderr, "  ")
     more += [part for line in rest for part in _folded(line, sys.stderr, "    ")]
     print(f"{paint('error:', 'red', sys.stderr)}{start.removeprefix('error:')}", *more, sep="\n", file=sys.stderr)

@@ -219,6 +219,8 @@ def show(value: Any) -> str:
 
 #: The properties that identify the entries of a list, in order of preference.
 _NAMES = ("name", "id", "key", "task_type")
+#: The properties of an entry of a map that is written as a list.
+_PAIR = {"key", "value"}
 
 
 def parts_of(value: Any) -> dict[str, str]:
@@ -227,6 +229,8 @@ def parts_of(value: Any) -> dict[str, str]:
 
 
 def _parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value.keys() == _PAIR:
+        value = value["value"]  # its key is the last word of the path
     entries = value if isinstance(value, Mapping) else _by_name(value) if isinstance(value, list) else None
     if not entries:
         yield path, value
@@ -243,7 +247,9 @@ def _by_name(items: list[Any]) -> dict[str, Any] | None:
             if len(set(names)) < len(names):
                 return None
             rest = [{name: part for name, part in item.items() if name != key} for item in items]
-            return {name: parts or name for name, parts in zip(names, rest, strict=True)}
+            if key == "key" and all(parts.keys() == {"value"} for parts in rest):
+                rest = [parts["value"] for parts in rest]
+            return {name: name if parts == {} else parts for name, parts in zip(names, rest, strict=True)}
     return None
 
 

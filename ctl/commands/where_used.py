@@ -11,7 +11,7 @@ from ctl.cli.output import Printer
 from ctl.cli.provenance import as_of, describe_provenance, describe_registration, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
-from ctl.client.errors import InvalidInput
+from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.executions import ExecutionId
 from ctl.client.schemas import show
 from ctl.client.scopes import Scope
@@ -29,7 +29,8 @@ it from there (--reach lists them); the executions that wait or run by it, of a 
 without a cluster and name it; and at how many of the scopes executions would be refused if it went away. Nothing is
 written.
 
-It is of the first hundred that say it and the first thousand scopes below them; --all goes on to the end.
+It is of the first hundred that say it and the first thousand scopes below them; --all goes on to the end. The exit
+status is 3 for a name that there is not and was not, and that nothing uses.
 """
 
 
@@ -57,18 +58,19 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     query = _query(session, noun, name)
     answer = session.client.uses(query, reach=reach, everything=everything)
     printer = session.printer
-    if printer.machine_output((_name(use) for use in answer["uses"]), answer):
+    is_unused, deleted = _is_unused(answer), answer.get("deleted_by")
+    near = did_you_mean(answer.get("name") or "", answer.get("closest", []))
+    unknown = "" if answer["known"] or deleted else f"No {noun} is called '{answer['name']}'.{near}"
+    is_shown = printer.machine_output((_name(use) for use in answer["uses"]), answer)
+    if is_unused and unknown:
+        raise NotFound(f"{unknown} {_describe_unused(noun, answer)}", name=f"{noun.replace('-', '_')}_not_found")
+    if is_shown:
         return
-    is_unused = _is_unused(answer)
     printer.sentence(_describe_unused(noun, answer) if is_unused else _opening(noun, answer))
-    if not answer["known"]:
-        near = did_you_mean(answer["name"], answer.get("closest", []))
-        deleted = answer.get("deleted_by")
-        printer.warning(
-            f"The {noun} '{answer['name']}' was deleted by {describe_provenance(printer, deleted)}."
-            if deleted
-            else f"No {noun} is called '{answer['name']}'.{near}"
-        )
+    if unknown:
+        printer.warning(unknown)
+    elif deleted:
+        printer.warning(f"The {noun} '{answer['name']}' was deleted by {describe_provenance(printer, deleted)}.")
     for key in ("pools", "labels"):
         if answer.get(key) and not is_unused:
             printer.sentence(f"It is in the {key} {', '.join(answer[key])}.")

@@ -233,8 +233,6 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
         ["EXECUTION", "PHASE"],
         [f"{project}/staging/waits", "QUEUED"],
     ]
-    done = shell.run("rainbowctl where-used pool usde")
-    assert (done.status, "No pool is called 'usde'. Did you mean used?" in done.err) == (0, True), done.err
     assert "Did you mean pool?" in shell.refused(2, "rainbowctl where-used pol used")
     done = shell.run("rainbowctl delete pool usde --dryRun")
     assert "There is no pool usde: there is nothing to delete. Did you mean used?" in done.err
@@ -242,6 +240,20 @@ def test_where_a_pool_is_used(shell: Shell) -> None:
     assert "limits" in shell.refused(2, "rainbowctl where-used task-resource-attribute limit.cpu=2")
     value = shell.ok("rainbowctl where-used cluster-pool-attribute cluster_pool_name=used -o json")
     assert json.loads(value)["uses"] == answer["uses"]
+
+
+def test_a_name_that_nothing_has_and_nothing_uses_is_not_found(shell: Shell) -> None:
+    shell.rest("PUT", "pools/unknowns", {"pool": {"members": [{"id": "local"}]}})
+    message = shell.refused(3, "rainbowctl where-used pool unknwons")
+    start = "error: No pool is called 'unknwons'. Did you mean unknowns? Nothing uses pool 'unknwons': "
+    assert message.startswith(start), message
+    done = shell.run("rainbowctl where-used pool unknwons -o json")
+    answer = json.loads(done.out)
+    assert (done.status, answer["known"], answer["closest"]) == (3, False, ["unknowns"]), done.err
+    assert answer == shell.rest("GET", "uses?pool=unknwons")
+    assert json.loads(done.err)["error"]["name"] == "pool_not_found"
+    shell.rest("DELETE", "pools/unknowns")
+    assert shell.run("rainbowctl where-used pool unknowns").status == 0, "its deletion is known"
 
 
 def test_a_launch_plan_that_names_a_pool_says_who_registered_it(shell: Shell) -> None:

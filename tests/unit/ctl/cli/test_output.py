@@ -346,6 +346,19 @@ def test_a_column_of_sentences_has_distances(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "WHY\nlast heard 1 h 1 min ago\n"
 
 
+def test_errors_show_how_long_ago_something_was(capsys: pytest.CaptureFixture[str]) -> None:
+    time = (datetime.now(UTC) - timedelta(days=3, minutes=5)).isoformat().replace("+00:00", "Z")
+    error = InvalidInput(f"Executions that ended before {time} were pruned.")
+    print_error(error, as_json=False)
+    assert capsys.readouterr().err == "error: Executions that ended more than 3 d ago were pruned.\n"
+    print_error(error, as_json=False, is_wide=True)
+    assert (
+        capsys.readouterr().err == f"error: Executions that ended before {time[:19].replace('T', ' ')}Z were pruned.\n"
+    )
+    print_error(error, as_json=True)
+    assert time in capsys.readouterr().err
+
+
 def test_errors_and_warnings_are_folded_on_a_terminal_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,8 @@ def test_a_value_is_shown_without_json(value: object, shown: str) -> None:
         (["a", "b"], {"": "a, b"}),
         ({"a": {"b": 1}, "c": []}, {"a.b": "1", "c": "[]"}),
         ({"members": [{"id": "e", "weight": 2}, {"id": "w"}]}, {"members.e.weight": "2", "members.w": "w"}),
+        ({"values": [{"key": "MODE", "value": "a"}, {"key": "B", "value": ""}]}, {"values.MODE": "a", "values.B": ""}),
+        ({"key": "MODE", "value": "a"}, {"": "a"}),
         ([{"weight": 2}, {"weight": 3}], {"": "weight=2; weight=3"}),
         ([{"id": "e", "weight": 2}, {"id": "e", "weight": 3}], {"": "id=e, weight=2; id=e, weight=3"}),
     ],
