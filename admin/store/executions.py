@@ -338,9 +338,9 @@ def newest_waits(connection: Connection, cluster: str, limit: int) -> list[First
     query = select(_columns.id, _columns.created_at, _columns.started_at, number).where(_columns.cluster == cluster)
     rows = connection.execute(query.order_by(_columns.created_at.desc(), _columns.id.desc()).limit(limit)).all()
     # What is tried again has the start of its last attempt, or none yet.
-    first = {id: (started_at, cluster) for id, _, started_at, number in rows if number == 1 and started_at is not None}
-    first |= first_starts(connection, [id for id, *_ in rows if id not in first])
-    started = {id: started_at for id, (started_at, place) in first.items() if place == cluster}
+    started = {id: started_at for id, _, started_at, number in rows if number == 1 and started_at is not None}
+    earlier = first_starts(connection, [id for id, *_ in rows if id not in started])
+    started |= {id: started_at for id, (started_at, place) in earlier.items() if place == cluster}
     return [FirstWait(created_at, started.get(id)) for id, created_at, *_ in rows]
 
 
