@@ -10,7 +10,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
-    bindparam,
     false,
     func,
     literal_column,
@@ -203,7 +202,6 @@ class WaitingExecution(NamedTuple):
     events: int
     revision: int
     queue_deadline: datetime | None
-    not_before: datetime | None
     demand_cpu: int
     demand_memory: int
     demand_gpu: int
@@ -236,8 +234,6 @@ QUEUED = _columns.phase == literal_column(f"'{Phase.QUEUED.value}'")
 #: The same in the form of the partial indexes, for frequent queries.
 IS_QUEUED = text(IN_QUEUE)
 UNLEASED = (IS_QUEUED, _columns.lease_expires_at.is_(None))
-#: What is not in back-off, at the time `now`.
-MAY_START = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
 OPEN = _columns.finished_at.is_(None)
 _IS_UNFINISHED = and_(OPEN, _columns.phase.in_([phase.value for phase in UNFINISHED]))
 LEASED = _columns.lease_expires_at.is_not(None)
@@ -342,11 +338,9 @@ def newest_waits(connection: Connection, cluster: str, limit: int) -> list[First
     query = select(_columns.id, _columns.created_at, _columns.started_at, number).where(_columns.cluster == cluster)
     rows = connection.execute(query.order_by(_columns.created_at.desc(), _columns.id.desc()).limit(limit)).all()
     # What is tried again has the start of its last attempt, or none yet.
-    first: dict[int, tuple[datetime, str | None]] = {
-        id: (started_at, cluster) for id, _, started_at, number in rows if number == 1 and started_at is not None
-    }
-    first |= first_starts(connection, [id for id, *_ in rows if id not in first])
-    started = {id: started_at for id, (started_at, place) in first.items() if place == cluster}
+    started = {id: started_at for id, _, started_at, number in rows if number == 1 and started_at is not None}
+    earlier = first_starts(connection, [id for id, *_ in rows if id not in started])
+    started |= {id: started_at for id, (started_at, place) in earlier.items() if place == cluster}
     return [FirstWait(created_at, started.get(id)) for id, created_at, *_ in rows]
 
 
