@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
+    bindparam,
     false,
     func,
     literal_column,
@@ -202,6 +203,7 @@ class WaitingExecution(NamedTuple):
     events: int
     revision: int
     queue_deadline: datetime | None
+    not_before: datetime | None
     demand_cpu: int
     demand_memory: int
     demand_gpu: int
@@ -234,6 +236,8 @@ QUEUED = _columns.phase == literal_column(f"'{Phase.QUEUED.value}'")
 #: The same in the form of the partial indexes, for frequent queries.
 IS_QUEUED = text(IN_QUEUE)
 UNLEASED = (IS_QUEUED, _columns.lease_expires_at.is_(None))
+#: What is not in back-off, at the time `now`.
+MAY_START = or_(_columns.not_before.is_(None), _columns.not_before <= bindparam("now"))
 OPEN = _columns.finished_at.is_(None)
 _IS_UNFINISHED = and_(OPEN, _columns.phase.in_([phase.value for phase in UNFINISHED]))
 LEASED = _columns.lease_expires_at.is_not(None)

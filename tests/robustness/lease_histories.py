@@ -31,7 +31,7 @@ def _check(row: Row[*tuple[Any, ...]], events: list[Row[*tuple[Any, ...]]]) -> N
     sequence = [(event_row.type, event_row.phase) for event_row in events]
     story = f"{row.name}: {sequence}, now {row.phase}, attempt {row.attempt}"
     assert [event_row.number for event_row in events] == list(range(1, row.events + 1)), story
-    phase, attempt = Phase.QUEUED, 1
+    phase, attempt, is_drained = Phase.QUEUED, 1, False
     for event_row in events:
         after = Phase(event_row.phase)
         if event_row.type in NEW_ATTEMPTS:
@@ -42,8 +42,11 @@ def _check(row: Row[*tuple[Any, ...]], events: list[Row[*tuple[Any, ...]]]) -> N
             assert phase is after is Phase.QUEUED, story
         elif event_row.type in ("REFUSED", "CONFIRMED", "DROPPED", "CREATED", "SILENT", "HEARD"):
             assert after is phase, story
+        elif event_row.type == "ABORTING" and phase is Phase.ABORTING:
+            assert (is_drained, event_row.reason) == (True, "TERMINATED"), story  # it is not to run elsewhere
         else:
             assert phase.may_become(after), story
+        is_drained = event_row.type == "ABORTING" and event_row.reason == "DRAINED"
         phase = after
     assert (phase.value, attempt) == (row.phase, row.attempt), story
     assert phase.is_finished == (row.finished_at is not None), story
