@@ -132,8 +132,6 @@ def _settle_unmentioned(exchange: Exchange, lease: LeasedExecution, now: datetim
     elif may_have_started(lease):
         if request.take_over and lease.lease_instance != request.instance:
             lease.set(lease_instance="")  # with --take-over the operator states that the other agent is gone
-        if lease.lease_expires_at is not None and lease.lease_expires_at <= now and _was_silent(exchange, now):
-            lease.set(lease_expires_at=now)  # it could not answer meanwhile: `find_unanswered` counts from here
         # An agent that could not be believed is asked only once, for it would answer and be asked again at once.
         if request.sequence == 1 or may_disown(lease, request.instance, now):
             answer.questions.append(lease)
@@ -141,6 +139,8 @@ def _settle_unmentioned(exchange: Exchange, lease: LeasedExecution, now: datetim
             assert lease.lease_expires_at is not None
             seconds = exchange.context.settings.agents.lease_seconds
             lease.apply(wait_for_other(lease, lease.lease_expires_at - timedelta(seconds=seconds)), now)
+        elif lease.lease_expires_at is not None and lease.lease_expires_at <= now and _was_silent(exchange, now):
+            lease.set(lease_expires_at=now)  # it could not answer meanwhile: `find_unanswered` counts from here
     elif not answer.takes_work:
         lease.apply(requeue(lease, "Its cluster takes no new work.", stays=False), now)
     elif len(answer.leases) < request.want:
