@@ -8,12 +8,11 @@ from sqlalchemy import Connection
 
 from admin.core.changes import UNSTORED, RowChange, rows_after
 from admin.core.projects import project_changes
-from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
 from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level, Scope
-from admin.core.settings.warnings import Warning, WarningCode, excesses_at, warn, warn_of_excess
+from admin.core.settings.warnings import Warning, WarningCode, excesses_at, only_relieves, warn, warn_of_excess
 from admin.services.context import Context
 from admin.store import attributes
 from admin.store.attributes import Filter
@@ -27,25 +26,11 @@ MOST_WARNINGS = 20
 def caps_below(changes: Iterable[RowChange]) -> bool:
     """Whether changes may cap defaults at scopes below them."""
     return any(
-        _is_of_resources(change) and change.scope.level is not Level.LAUNCH_PLAN and not _is_relief(change)
+        _is_of_resources(change)
+        and change.scope.level is not Level.LAUNCH_PLAN
+        and not only_relieves(change.before or {}, change.after or {})
         for change in changes
     )
-
-
-def _is_relief(change: RowChange) -> bool:
-    """Whether a change only raises limits and lowers defaults, so that nothing is capped by it."""
-    before, after = change.before or {}, change.after or {}
-    for part, sign in (("limits", 1), ("defaults", -1)):
-        old, new = before.get(part, {}), after.get(part, {})
-        if old.keys() != new.keys():
-            return False
-        for resource in new:
-            if old[resource] is None or new[resource] is None:
-                if old[resource] != new[resource]:
-                    return False
-            elif sign * (parse_quantity(new[resource]) - parse_quantity(old[resource])) < 0:
-                return False
-    return True
 
 
 def find_capped_below(context: Context, connection: Connection, changes: Sequence[RowChange]) -> list[Warning]:

@@ -81,12 +81,9 @@ def find_new_obstacles(
     consequences: dict[tuple[ConsequenceCode, str], Consequence] = {}
     for scope in places:
         definition = definitions.get(scope, {})
-        consequence = then.at(scope, after, definition)
+        consequence = then.newly_at(scope, after, definition, now.at(scope, before, definition))
         if consequence is None:
             continue
-        previous = now.at(scope, before, definition)
-        if previous is not None and previous.code is consequence.code:
-            continue  # so it is already
         key = consequence.code, _reason(consequence)
         consequences[key] = consequence
         kept[key].append(scope)

@@ -110,11 +110,11 @@ class _Loss:
 
     def at(self, scope: Scope, rows: RowsByKind, definition: JsonObject) -> ConsequenceCode | None:
         """Whether executions at a scope would be refused or wait, and do not now; or do, for want of it."""
-        then = self._then.at(scope, rows, definition) if self._is_felt else None
-        if then is None:
+        if not self._is_felt:
             return None
-        now = None if self._now is None else self._now.at(scope, rows, definition)
-        return None if now is not None and now.code is then.code else then.code
+        before = None if self._now is None else self._now.at(scope, rows, definition)
+        consequence = self._then.newly_at(scope, rows, definition, before)
+        return None if consequence is None else consequence.code
 
 
 def _is_reached(context: Context, use: Use, scope: Scope, rows: Mapping[Scope, Row], definition: JsonObject) -> bool:

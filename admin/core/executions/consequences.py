@@ -141,6 +141,13 @@ class PlacementObstacles:
             self._by_winner[key] = self._of_route(route)
         return self._by_winner[key]
 
+    def newly_at(
+        self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], before: Consequence | None
+    ) -> Consequence | None:
+        """The same; None also where executions were kept in the same way `before`."""
+        consequence = self.at(scope, rows, definition)
+        return None if consequence and before and consequence.code is before.code else consequence
+
     def _of_route(self, route: Route) -> Consequence | None:
         try:
             return _of_place(route, self._fleet)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from admin.core.executions.consequences import ROUTE_KINDS
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.spec import target_of
 from admin.core.jobs.job import task_type
@@ -61,7 +62,7 @@ def field_effects(resolved: Resolved, registered: RegisteredWork) -> list[FieldE
     kind, scope = resolved.kind, resolved.scope
     left = [*resolved.origins, *resolved.unset]
     effects: list[FieldEffect] = []
-    if not names_place(kind):
+    if kind.name not in ROUTE_KINDS:
         covered = _take(left, definition_paths(kind, left, registered.definition))
         effects += _of_definition(kind, covered, registered, definition_message(scope.launch_plan, covered))
     jobs = list(registered.jobs.values())
@@ -108,14 +109,9 @@ def _take(left: list[Path], paths: Collection[Path]) -> list[Path]:
     return taken
 
 
-def names_place(kind: Kind) -> bool:
-    """Whether a kind names a pool or label, of which one wins over all others."""
-    return kind.name in (kinds.EXECUTION_CLUSTER_LABEL.name, kinds.CLUSTER_ASSIGNMENT.name)
-
-
 def definition_paths(kind: Kind, paths: Collection[Path], definition: Mapping[str, Any]) -> Collection[Path]:
     """Those of some leaves over which the definition of a launch plan wins; others may be among them."""
-    if names_place(kind):
+    if kind.name in ROUTE_KINDS:
         target = target_of(definition)
         return paths if target.pool or target.label else []
     own_leaves = kind.leaves(payload_of(kind, definition))

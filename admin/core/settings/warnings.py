@@ -11,7 +11,7 @@ from admin.core.problems import Invalid, Path, Problem, Setting, closest, did_yo
 from admin.core.provenance import Provenance
 from admin.core.quantities import parse_quantity
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
-from admin.core.settings.kinds import Kind, Merge, NameList
+from admin.core.settings.kinds import Kind, Merge, NameList, Payload
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import EffectiveValue, Resolved, Row, effective_value
 from admin.core.settings.scopes import Level, Origin, Scope
@@ -281,6 +281,23 @@ def zero_limits(limits: Mapping[str, str | None]) -> list[str]:
         for resource in ("cpu", "memory")
         if (limit := limits.get(resource)) is not None and parse_quantity(limit) == 0
     ]
+
+
+def only_relieves(before: Payload, after: Payload) -> bool:
+    """Whether a change of a row of resources only raises limits and lowers defaults, so that it caps nothing."""
+
+    def rises(low: Payload, high: Payload, part: str) -> bool:
+        least, most = low.get(part, {}), high.get(part, {})
+        return least.keys() == most.keys() and all(_is_at_most(least[name], most[name]) for name in least)
+
+    return rises(before, after, "limits") and rises(after, before, "defaults")
+
+
+def _is_at_most(least: str | None, most: str | None) -> bool:
+    """Whether an amount is not above another one; null, which unsets, is comparable only with itself."""
+    if least is None or most is None:
+        return least == most
+    return parse_quantity(least) <= parse_quantity(most)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,11 +14,11 @@ from admin.core.settings.builtin_kinds import (
     EXECUTION_QUEUE,
     TASK_RESOURCE,
 )
-from admin.core.settings.kinds import Kind, NameList
+from admin.core.settings.kinds import Kind, NameList, Payload
 from admin.core.settings.platform import PlatformLeaf, PlatformValues
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
-from admin.core.settings.warnings import Surroundings, Warning, check_row
+from admin.core.settings.warnings import Surroundings, Warning, check_row, only_relieves
 
 KNOWN = {
     NameList.LABEL: frozenset({"mycluster", "gpu-east"}),
@@ -118,3 +118,20 @@ def test_any_default_is_stored_where_the_limit_is_unset() -> None:
 )
 def test_an_expectation_holds_for_its_row(expectation: Expectation, holds_without_row: bool, holds_at_7: bool) -> None:
     assert (expectation.holds(None), expectation.holds(7)) == (holds_without_row, holds_at_7)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "relieves"),
+    [
+        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1500m"}}, True),
+        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1000m"}}, True),
+        ({"limits": {"cpu": "2"}}, {"limits": {"cpu": "1"}}, False),
+        ({"limits": {"cpu": "2"}}, {"limits": {"cpu": None}}, False),
+        ({}, {"limits": {"cpu": "2"}}, False),
+        ({"limits": {"cpu": "2"}}, {}, False),  # a broader limit may be lower
+        ({"defaults": {"cpu": "2"}}, {"defaults": {"cpu": "1"}}, True),
+        ({"defaults": {"cpu": "1"}}, {"defaults": {"cpu": "2"}}, False),
+    ],
+)
+def test_a_change_that_only_relieves_caps_nothing(before: Payload, after: Payload, relieves: bool) -> None:
+    assert only_relieves(before, after) is relieves
