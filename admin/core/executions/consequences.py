@@ -13,7 +13,7 @@ from admin.core.executions.queues import find_queues
 from admin.core.executions.spec import target_of
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload
-from admin.core.placement.decisions import evaluate
+from admin.core.placement.decisions import Evaluation, evaluate
 from admin.core.placement.routes import DEFINITION, Route, RouteKind, Rung, Target, find_route
 from admin.core.problems import Refused
 from admin.core.settings import builtin_kinds as kinds
@@ -99,14 +99,17 @@ def _of_route(
     route = route_at(resolved.scope, rows, definition, rules.platform)
     if _is_outranked(resolved.kind, route):
         return Consequence(code=ConsequenceCode.OUTRANKED, rung=route.winner)
-    return _of_place(route, fleet)
+    return _of_place(route, fleet, _evaluate(route, fleet))
 
 
-def _of_place(route: Route, fleet: Fleet) -> Consequence | None:
+def _evaluate(route: Route, fleet: Fleet) -> Evaluation:
+    """Which clusters take a job that asks for nothing: whether one is large enough is each job's own matter."""
+    return evaluate(route, fleet, Workload(key=""), {})
+
+
+def _of_place(route: Route, fleet: Fleet, evaluation: Evaluation) -> Consequence | None:
     """That executions of a route wait; None where a cluster takes them."""
     check_known(route, fleet)
-    # A job that asks for nothing: whether a cluster is large enough is each job's own matter.
-    evaluation = evaluate(route, fleet, Workload(key=""), {})
     check_feasible(evaluation)
     return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message, route=route)
 
@@ -114,13 +117,14 @@ def _of_place(route: Route, fleet: Fleet) -> Consequence | None:
 class PlacementObstacles:
     """Finds what keeps new executions, which ask for nothing themselves, from being placed on a fleet.
 
-    Every cluster of a route is looked at once, at however many scopes it is taken.
+    The clusters of a pool or label are looked at once, whichever settings name it at however many scopes.
     """
 
     def __init__(self, rules: Rules, fleet: Fleet) -> None:
         self._rules = rules
         self._fleet = fleet
         self._by_winner: dict[tuple[RouteKind, str, str, Scope], Consequence | None] = {}
+        self._evaluations: dict[tuple[RouteKind, str], Evaluation] = {}
 
     def at(self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any]) -> Consequence | None:
         """That executions at a scope are refused, or wait, and why; None where a cluster takes them.
@@ -149,7 +153,10 @@ class PlacementObstacles:
         return None if consequence and before and consequence.code is before.code else consequence
 
     def _of_route(self, route: Route) -> Consequence | None:
+        place = route.kind, route.name
+        if place not in self._evaluations:
+            self._evaluations[place] = _evaluate(route, self._fleet)
         try:
-            return _of_place(route, self._fleet)
+            return _of_place(route, self._fleet, self._evaluations[place])
         except Refused as refusal:
             return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)

@@ -132,13 +132,14 @@ def _targets(rung: str, target: Target) -> Iterator[Rung]:
 
 def _attributes(scope: Scope, rows: RowsByKind) -> Iterator[Rung]:
     for level_scope in reversed(scope.chain()):
+        level = level_scope.level.value
         for kind, route_kind, field in _KINDS:
             row = rows.get(kind.name, {}).get(level_scope)
-            rung = Rung(rung=level_scope.level.value, kind=route_kind, scope=level_scope)
             if row is None:
-                yield rung
+                yield Rung(rung=level, kind=route_kind, scope=level_scope)
             else:
-                yield replace(rung, is_set=True, name=row.payload.get(field), version=row.version)
+                name = row.payload.get(field)
+                yield Rung(rung=level, kind=route_kind, scope=level_scope, is_set=True, name=name, version=row.version)
 
 
 _KINDS: tuple[tuple[Kind, RouteKind, str], ...] = (
