@@ -8,11 +8,13 @@ from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
 from admin.core.executions.comparisons import PARTS, FactPair
+from admin.core.executions.own_settings import FieldEffect
 from admin.core.settings.comparisons import Leaf, LeafPair
+from admin.messages.effective import FieldEffectAnswer
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Number, RequestSchema, ResourceType, ScopeQuery
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer, Time, described_as, one_of
-from admin.services.comparisons import Comparison, Placed, Side
+from admin.services.comparisons import Comparison, FieldEffects, Placed, Side
 
 
 class ComparisonQuery(ScopeQuery):
@@ -78,10 +80,22 @@ class LeafAnswer(Answer):
     state: Annotated[str, one_of("set", "unset", "absent")]
     value: Any = None
     origin: Annotated[dict[str, Any] | None, described_as("OriginAnswer")] = None
+    effect: Annotated[
+        FieldEffectAnswer | None,
+        Meta(
+            description="Where executions do not follow it: the launch plan or the workflow's job, as registered now, "
+            "or of an execution its own job says it itself, or it is above a limit."
+        ),
+    ] = None
 
     @classmethod
-    def from_leaf(cls, leaf: Leaf) -> LeafAnswer:
-        return cls(state=leaf.state, value=leaf.value, origin=None if leaf.origin is None else dict(leaf.origin))
+    def from_leaf(cls, leaf: Leaf, effect: FieldEffect | None) -> LeafAnswer:
+        return cls(
+            state=leaf.state,
+            value=leaf.value,
+            origin=None if leaf.origin is None else dict(leaf.origin),
+            effect=None if effect is None else FieldEffectAnswer.from_effect(effect),
+        )
 
 
 class DifferenceAnswer(Answer):
@@ -91,9 +105,14 @@ class DifferenceAnswer(Answer):
     second: LeafAnswer
 
     @classmethod
-    def from_pair(cls, pair: LeafPair) -> DifferenceAnswer:
-        first, second = LeafAnswer.from_leaf(pair.first), LeafAnswer.from_leaf(pair.second)
-        return cls(resource_type=pair.kind, field=pair.path, first=first, second=second)
+    def from_pair(cls, pair: LeafPair, first: FieldEffects, second: FieldEffects) -> DifferenceAnswer:
+        key = pair.kind, pair.path
+        return cls(
+            resource_type=pair.kind,
+            field=pair.path,
+            first=LeafAnswer.from_leaf(pair.first, first.get(key)),
+            second=LeafAnswer.from_leaf(pair.second, second.get(key)),
+        )
 
 
 class FactAnswer(Answer):
@@ -126,13 +145,13 @@ class ComparisonAnswer(Answer):
 
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> ComparisonAnswer:
-        facts = comparison.facts
+        facts, effects = comparison.facts, (comparison.first.effects, comparison.second.effects)
         return cls(
             message=comparison.message,
             facts=None if facts is None else [FactAnswer.from_pair(pair) for pair in facts],
             first=ComparedAnswer.from_side(comparison.first),
             second=ComparedAnswer.from_side(comparison.second),
-            differences=[DifferenceAnswer.from_pair(pair) for pair in comparison.differences],
+            differences=[DifferenceAnswer.from_pair(pair, *effects) for pair in comparison.differences],
             equal=comparison.equal,
             revisions=ProvenanceAnswer.by_number(comparison.provenance),
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 
 from admin.core.executions.consequences import ConsequenceCode
-from admin.core.executions.own_settings import FIELD_OUTCOMES
+from admin.core.executions.own_settings import FIELD_OUTCOMES, FieldEffect
 from admin.core.settings import trails
 from admin.core.settings.field_revisions import with_revisions
 from admin.core.settings.kinds import Kind
@@ -123,6 +123,10 @@ class FieldEffectAnswer(Answer):
     message: Annotated[str, Meta(description="Why, in a sentence about all fields of one reason.")]
     value: Annotated[Any, Meta(description="What executions get instead, where that is one value.")] = None
 
+    @classmethod
+    def from_effect(cls, effect: FieldEffect) -> FieldEffectAnswer:
+        return cls.from_attributes(effect, outcome=effect.outcome.value)
+
 
 class EffectiveAnswer(Answer):
     values: list[Annotated[Json, described_as("ValueAnswer")]]
@@ -173,7 +177,7 @@ class EffectiveAnswer(Answer):
             if consequences
             else None,
             field_effects={
-                name: [FieldEffectAnswer.from_attributes(entry, outcome=entry.outcome.value) for entry in entries]
+                name: [FieldEffectAnswer.from_effect(entry) for entry in entries]
                 for name, entries in (effective.field_effects or {}).items()
                 if entries
             }

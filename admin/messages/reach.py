@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta
 
+from admin.core.executions.own_settings import FieldEffect
 from admin.core.problems import dotted
 from admin.core.settings import trails
 from admin.core.settings.field_revisions import FieldsByRow
@@ -14,7 +16,7 @@ from admin.core.settings.kinds import Kind
 from admin.core.settings.reach import Relation, ScopeRelation
 from admin.core.settings.scopes import Scope
 from admin.messages.attributes import ConfigurationAnswer, OriginJson, with_field_revisions
-from admin.messages.effective import ConsequenceAnswer
+from admin.messages.effective import ConsequenceAnswer, FieldEffectAnswer
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import PageQuery, ResourceType, ScopeQuery
 from admin.messages.shared import Answer, ProvenanceAnswer, Revisions, ScopeAnswer, one_of
@@ -44,15 +46,36 @@ class RelationAnswer(ScopeAnswer):
         Meta(description="Where the scope has the row's pool or label, and executions go by another one."),
     ] = None
 
+    field_effects: Annotated[
+        list[FieldEffectAnswer] | None,
+        Meta(
+            description="The fields that the scope has as the row says, and that executions there do not follow: the "
+            "launch plan or the workflow's job says them itself, or they are above a limit."
+        ),
+    ] = None
+
     @classmethod
     def from_relation(
-        cls, kind: Kind, relation: ScopeRelation, rows: FieldsByRow, outranked: ShownConsequence | None
+        cls,
+        kind: Kind,
+        relation: ScopeRelation,
+        rows: FieldsByRow,
+        outranked: ShownConsequence | None,
+        effects: Sequence[FieldEffect],
     ) -> RelationAnswer:
         fields = {dotted(path): field.value for path, field in relation.fields.items()}
         consequence = outranked and ConsequenceAnswer.from_consequence(outranked)
         level = relation.scope.level.value
         origins = with_field_revisions(kind, trails.origins(relation.origins), rows) or None
-        return cls.from_attributes(relation, level=level, fields=fields, origins=origins, consequence=consequence)
+        field_effects = [FieldEffectAnswer.from_effect(effect) for effect in effects] or None
+        return cls.from_attributes(
+            relation,
+            level=level,
+            fields=fields,
+            origins=origins,
+            consequence=consequence,
+            field_effects=field_effects,
+        )
 
 
 class RelationCounts(Answer):
@@ -65,6 +88,9 @@ class RelationCounts(Answer):
     differs_by_field: Annotated[int, Meta(description="The fields of the row stand in several ways there.")]
     outranked: Annotated[
         int, Meta(description="Of those that follow or say the same, where executions go by another pool or label.")
+    ]
+    not_followed: Annotated[
+        int, Meta(description="Where executions do not follow a field that the scope has as the row says.")
     ]
 
 
@@ -89,10 +115,15 @@ class ReachAnswer(Answer):
                 **{relation.value: counts[relation] for relation in Relation},
                 differs_by_field=mixed,
                 outranked=len(reach.outranked),
+                not_followed=len(reach.field_effects),
             ),
             scopes=[
                 RelationAnswer.from_relation(
-                    reach.kind, relation, reach.set_by.fields, reach.outranked.get(relation.scope)
+                    reach.kind,
+                    relation,
+                    reach.set_by.fields,
+                    reach.outranked.get(relation.scope),
+                    reach.field_effects.get(relation.scope, ()),
                 )
                 for relation in reach.relations
             ],

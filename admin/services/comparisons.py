@@ -21,10 +21,12 @@ from admin.core.executions.comparisons import (
     describe_comparison,
     pair_facts,
 )
+from admin.core.executions.own_settings import FieldEffect, field_effects, field_effects_on
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
 from admin.core.placement.routes import describe_rungs, source_of, winner_of
 from admin.core.provenance import Provenance, show_name
+from admin.core.registrations import Identifier
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
 from admin.core.settings.kinds import Kind
@@ -36,10 +38,12 @@ from admin.services.effective import effective_in
 from admin.services.executions import find_execution
 from admin.services.field_provenance import find_field_provenance, rungs_with_sources
 from admin.services.launches import find_launch
+from admin.services.registered_work import find_registered
 from admin.services.run_requests import run_request_of
 from admin.services.statuses import times_of
 from admin.store import decisions
 from admin.store.executions import Execution, ExecutionId
+from admin.store.given_jobs import given_jobs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +62,17 @@ class Placed:
     decided_at: datetime
 
 
+#: By the names of their kinds and their own, the fields that executions do not follow.
+FieldEffects = Mapping[tuple[str, str], FieldEffect]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Side:
     """What is compared: a scope as of a revision, or as an execution at it was decided."""
 
     scope: Scope
     revision: int
+    effects: FieldEffects  #: by what is registered now, or of an execution by its own job
     execution: ExecutionId | None = None
     placed: Placed | None = None  #: of an execution
 
@@ -94,9 +103,15 @@ def compare_scopes(context: Context, first: ScopeAt, second: ScopeAt, kinds: Ite
     chosen = list(kinds)
     sides, values = [], []
     with context.database.reading() as connection:
+        registered = find_registered(connection, {first.scope, second.scope})
         for side in (first, second):
             effective = effective_in(context, connection, side.scope, chosen, at=side.at)
-            sides.append(Side(scope=side.scope, revision=effective.revision))
+            effects = {
+                (value.kind.name, effect.field): effect
+                for value in effective.values
+                for effect in field_effects(value, registered[side.scope])
+            }
+            sides.append(Side(scope=side.scope, revision=effective.revision, effects=effects))
             values.append([trails.resolved(value) for value in effective.values])
         return _compare(context, connection, sides, chosen, values)
 
@@ -105,11 +120,17 @@ def compare_execution(context: Context, key: ExecutionId) -> Comparison:
     """Compare the settings that an execution was decided by with those that the same request would get now."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
-        side, stored = _decided(connection, execution)
+        side, stored = _decided(context, connection, execution)
         view = StoredView(context, connection)
         resolved = find_launch(view.catalog, run_request_of(execution), may_be_archived=True)
-        now = view.effective_settings(resolved).trail.body["settings"]
-        sides = [side, Side(scope=resolved.launch.scope, revision=view.basis.revision)]
+        settings = view.effective_settings(resolved)
+        effects = {
+            (name, effect.field): effect
+            for name, value in settings.settings.items()
+            for effect in field_effects_on(value, resolved.workflow, dict(resolved.launch.job))
+        }
+        now = settings.trail.body["settings"]
+        sides = [side, Side(scope=resolved.launch.scope, revision=view.basis.revision, effects=effects)]
         return _compare(context, connection, sides, list(context.settings.kinds), [stored, now])
 
 
@@ -117,7 +138,7 @@ def compare_executions(context: Context, first: ExecutionId, second: ExecutionId
     """Compare two executions: what they are, their settings, how they were placed and how they ended."""
     with context.database.reading() as connection:
         executions = [find_execution(context, connection, key) for key in (first, second)]
-        decided = [_decided(connection, execution) for execution in executions]
+        decided = [_decided(context, connection, execution) for execution in executions]
         sides, values = [side for side, _ in decided], [settings for _, settings in decided]
         comparison = _compare(context, connection, sides, list(context.settings.kinds), values)
         outcomes = [_outcome(context, connection, execution) for execution in executions]
@@ -195,7 +216,7 @@ def _placement_facts(placed: Placed) -> dict[str, str | int | None]:
     }
 
 
-def _decided(connection: Connection, execution: Execution) -> tuple[Side, list[JsonObject]]:
+def _decided(context: Context, connection: Connection, execution: Execution) -> tuple[Side, list[JsonObject]]:
     """An execution as its last decision left it, and the settings that it was decided by."""
     decision = decisions.of(connection, execution.id)[-1]
     settings = decisions.trail(connection, decision.settings_trail)
@@ -221,8 +242,27 @@ def _decided(connection: Connection, execution: Execution) -> tuple[Side, list[J
         workflow=execution.workflow,
         launch_plan=execution.launch_plan,
     )
-    side = Side(scope=scope, revision=decision.revision, execution=execution.key, placed=placed)
+    effects = _effects_on(context, connection, execution, scope, settings["settings"])
+    side = Side(scope=scope, revision=decision.revision, effects=effects, execution=execution.key, placed=placed)
     return side, settings["settings"]
+
+
+def _effects_on(
+    context: Context, connection: Connection, execution: Execution, scope: Scope, settings: Sequence[JsonObject]
+) -> FieldEffects:
+    """The fields of an execution's settings that it did not follow, since its own job says them or for a limit."""
+    kinds, job = context.settings.kinds, given_jobs(connection, [execution]).get(execution.id)
+    workflow = execution.launched.get("workflow")
+    values = [
+        trails.read_resolved(kinds[value["resource_type"]], scope, value)
+        for value in settings
+        if value["resource_type"] in kinds
+    ]
+    return {
+        (value.kind.name, effect.field): effect
+        for value in values
+        for effect in field_effects_on(value, None if workflow is None else Identifier(**workflow), job)
+    }
 
 
 def _compare(

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from admin.core.executions.consequences import ROUTE_KINDS, find_outranking, names_place
+from admin.core.executions.own_settings import FieldEffect, field_effects
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind
 from admin.core.settings.reach import Relation, ScopeRelation, relate
-from admin.core.settings.resolution import RowsByKind
+from admin.core.settings.resolution import Row, RowsByKind, resolve
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
 from admin.services.consequences import ShownConsequence, show_outranking
 from admin.services.context import Context
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.known_scopes import scopes_below
-from admin.services.registered_work import plan_settings
+from admin.services.registered_work import find_registered, plan_settings
 from admin.services.scopes import check_readable
 from admin.store import attributes, revisions
 from admin.store.attributes import StoredAttribute
@@ -37,6 +38,9 @@ class Reach:
     revision: int
     relations: tuple[ScopeRelation, ...]
     outranked: Mapping[Scope, ShownConsequence]  #: what executions go by at scopes that have the value of the row
+    field_effects: Mapping[
+        Scope, Sequence[FieldEffect]
+    ]  #: of fields that scopes have as the row says, and do not follow
     last: Scope | None  #: the scope after which the next page begins; None for the last page
     fields: Mapping[str, int] | None  #: the revisions that set the fields of the row; None if not kept
     set_by: FieldProvenance  #: of the row, of the rows that the scopes have, and of those that they follow instead
@@ -66,6 +70,7 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
             relate(kind, row, place, rows[kind.name], platform.at(kind, place.domain)) for place in places[:limit]
         ]
         outranked, outranked_by = _find_outranked(context, connection, kind, row, relations, rows)
+        effects = _find_effects(context, connection, kind, relations, rows[kind.name])
         versions = (relation.version for relation in relations if relation.version)
         this = RowVersion(kind.name, row.scope, row.version)
         deciding = {
@@ -85,6 +90,7 @@ def find_reach(context: Context, kind: Kind, scope: Scope, after: Scope | None, 
         revision=revision,
         relations=tuple(relations),
         outranked=outranked,
+        field_effects=effects,
         last=last,
         fields=fields.revisions if fields and fields.revisions else None,
         set_by=set_by,
@@ -109,3 +115,23 @@ def _find_outranked(
     outranking = {scope: rung for scope, rung in rungs.items() if rung is not None}
     shown, provenance = show_outranking(context, connection, list(outranking.values()))
     return dict(zip(outranking, shown, strict=True)), provenance
+
+
+def _find_effects(
+    context: Context,
+    connection: Connection,
+    kind: Kind,
+    relations: Iterable[ScopeRelation],
+    rows: Mapping[Scope, Row],
+) -> dict[Scope, list[FieldEffect]]:
+    """What happens with the fields that scopes have as a row says, where executions there do not follow them."""
+    having = {
+        relation.scope: [path for path, how in relation.fields.items() if how in _HAVE_VALUE] for relation in relations
+    }
+    registered, platform = find_registered(connection, having), context.settings.platform
+    effects = {
+        scope: field_effects(resolve(kind, scope, rows, platform.at(kind, scope.domain)), registered[scope], paths)
+        for scope, paths in having.items()
+        if paths
+    }
+    return {scope: entries for scope, entries in effects.items() if entries}

@@ -23,7 +23,8 @@ from ctl.client.times import format_duration
 _HELP = """Show what differs between two scopes, field by field, with the origin of each value. Nothing is written.
 
 The first scope is named as everywhere; what is not named of the other one is the same. --at and --otherAt compare as of
-revisions or times, also at one scope, with the platform's current configuration.
+revisions or times, also at one scope, with the platform's current configuration. Fields that executions do not follow,
+since a workflow's job or a launch plan says them itself, are marked.
 
 compare execution NAME shows where the settings that an execution was decided by differ from those that the same request
 would get now; with --otherExecution, what differs between two executions: what they run and who created them, how each
@@ -97,7 +98,10 @@ def compare(session: Session, kind: str | None, **flags: Any) -> None:
     rows = [cells for difference in comparison["differences"] for cells in _rows(session, comparison, difference)]
     if rows:
         printer.line()
-        printer.table(["KIND", "FIELD", "FIRST", "FIRST SET BY", "SECOND", "SECOND SET BY"], rows)
+        titles = ["KIND", "FIELD", "FIRST", "FIRST SET BY", "SECOND", "SECOND SET BY", "EFFECT"]
+        if not any(cells[-1] for cells in rows):
+            titles, rows = titles[:-1], [cells[:-1] for cells in rows]
+        printer.table(titles, rows)
 
 
 def _show_facts(printer: Printer, facts: Sequence[Document]) -> None:
@@ -205,7 +209,16 @@ def _rows(session: Session, comparison: Document, difference: Document) -> Itera
         if values[0] != values[1]:
             field = ".".join(name for name in (difference["field"], path) if name)
             first, second = (value or "" for value in values)
-            yield [noun, field, first, set_by[0], second, set_by[1]]
+            yield [noun, field, first, set_by[0], second, set_by[1], _effect(*sides)]
+
+
+def _effect(first: Document, second: Document) -> str:
+    """What wins over a field that executions do not follow, on one side or on both."""
+    sides = {"first": first, "second": second}
+    effects = {word: str(side["effect"]["effect"]) for word, side in sides.items() if side.get("effect")}
+    if len(effects) > 1 and len(set(effects.values())) == 1:
+        return f"both: {effects['first']}"
+    return "; ".join(f"{word}: {effect}" for word, effect in effects.items())
 
 
 def _set_by(printer: Printer, leaf: Document, revisions: Mapping[str, Document] | None) -> str:

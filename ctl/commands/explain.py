@@ -32,7 +32,8 @@ with the platform's current configuration. A workflow or launch plan that nothin
 name that there is.
 
 --reach shows which scopes below the row that is set at this scope follow it, which say otherwise, and which say the
-same again: workflows and launch plans that are registered or have settings, and projects in their domains.
+same again: workflows and launch plans that are registered or have settings, and projects in their domains. Fields that
+their jobs or definitions say themselves are marked.
 
 explain execution NAME says how it stands now and why, and what happens next; each attempt with its native id, when it
 ended and by what; the lease, and when its agent was last heard; the rule that decided, what each rung asks for, most

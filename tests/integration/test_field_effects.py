@@ -138,6 +138,107 @@ def test_each_kind_says_which_fields_reach_nothing(
     assert [entry[:3] for entry in sorted(effects(answer, kind))] == expected
 
 
+def test_reach_marks_the_fields_that_a_job_or_a_launch_plan_says_itself(set_up: FlaskClient) -> None:
+    ok(register_workflow(set_up, "plain"))
+    query = f"resource_type={CONFIG}&project={PROJECT}&domain={DOMAIN}&workflow=index.build"
+    reach = get(set_up, f"effective_attributes/reach?{query}")
+    [plan] = reach["scopes"]
+    assert (plan["relation"], reach["counts"]["follows"], reach["counts"]["not_followed"]) == ("follows", 1, 1)
+    explained = effective(set_up, CONFIG, **PLAN)["field_effects"][CONFIG]
+    of_row = {entry["field"]: entry for entry in explained if entry["field"] != "max_parallelism"}  # of the project
+    marked = {entry["field"]: entry for entry in plan["field_effects"]}
+    assert marked.keys() == of_row.keys()
+    for field, entry in marked.items():
+        assert (entry["effect"], entry.get("value")) == (of_row[field]["effect"], of_row[field].get("value"))
+        assert "max_parallelism" not in entry["message"]
+    query = f"resource_type={RESOURCES}&project={PROJECT}&domain={DOMAIN}"
+    answer = get(set_up, f"effective_attributes/reach?{query}")
+    fields = {
+        place.get("launch_plan") or place["workflow"]: [entry["field"] for entry in place["field_effects"]]
+        for place in answer["scopes"]
+    }
+    both = ["defaults.cpu", "defaults.memory", "defaults.storage"]
+    assert fields == {"index.build": both, "hourly": both, "plain": ["defaults.storage"]}
+    put_resources(set_up, "workflow", "defaults", "300Mi", **WORKFLOW)
+    [place] = [
+        place
+        for place in get(set_up, f"effective_attributes/reach?{query}")["scopes"]
+        if place["workflow"] == "index.build" and "launch_plan" not in place
+    ]
+    # The row does not decide of the memory there.
+    assert [entry["field"] for entry in place["field_effects"]] == ["defaults.cpu", "defaults.storage"]
+
+
+def compared(answer: Any, side: str) -> dict[str, str | None]:
+    """What wins over the fields that differ, on one side."""
+    return {entry["field"]: entry[side].get("effect", {}).get("effect") for entry in answer["differences"]}
+
+
+def test_comparisons_of_scopes_mark_what_a_job_or_a_launch_plan_says_itself(set_up: FlaskClient) -> None:
+    here = f"project={PROJECT}&domain={DOMAIN}&workflow=index.build"
+    query = f"effective_attributes/comparison?{here}&resource_type={CONFIG}"
+    put_attribute(set_up, "workflow", "workflow_execution_config", envs(MODE="other", FREE="other"), workflow="plain")
+    ok(register_workflow(set_up, "plain"))
+    answer = get(set_up, f"{query}&other_workflow=plain")
+    job = "the job of workflow index.build v1 says"
+    assert compared(answer, "first") == {
+        "envs.values.MODE": f"{job} job",
+        "envs.values.LEVEL": None,
+        "envs.values.BOTH": f"{job} job",
+        "envs.values.FREE": None,
+        "labels.values.team": f"{job} search",
+    }
+    assert set(compared(answer, "second").values()) == {None}
+    with_plan = get(set_up, f"{query}&launch_plan=hourly&other_workflow=plain&other_launch_plan=none")
+    assert compared(with_plan, "first")["envs.values.LEVEL"] == "launch plan hourly v1 says plan"
+    [mode] = [entry for entry in answer["differences"] if entry["field"] == "envs.values.MODE"]
+    [explained] = [
+        entry
+        for entry in effective(set_up, CONFIG, **WORKFLOW)["field_effects"][CONFIG]
+        if entry["field"] == "envs.values.MODE"
+    ]
+    assert mode["first"]["effect"] == explained
+    before = get(set_up, f"effective_attributes?{here}")["revision"]
+    put_attribute(set_up, "workflow", "workflow_execution_config", envs(MODE="newer", FREE="newer"), **WORKFLOW)
+    answer = get(set_up, f"{query}&at={before}")
+    for side in ("first", "second"):
+        effects_of_side = compared(answer, side)
+        assert (effects_of_side["envs.values.MODE"], effects_of_side["envs.values.FREE"]) == (f"{job} job", None)
+
+
+def test_the_comparison_of_an_execution_with_today_marks_what_each_job_says_itself(set_up: FlaskClient) -> None:
+    created(set_up, "idx", launch_plan={"name": "hourly"})
+    created(set_up, "adhoc", job={"command": ["true"], "environment": {"TEAM": "own"}})
+    put_attribute(
+        set_up,
+        "workflow",
+        "workflow_execution_config",
+        envs(MODE="newer", LEVEL="newer", FREE="newer"),
+        **WORKFLOW,
+    )
+    put_resources(set_up, "project-domain", "defaults", "300Mi")
+    put_resources(set_up, "domain", "limits", "250Mi")
+    put_attribute(set_up, "domain", "workflow_execution_config", envs(TEAM="row"))
+    answer = get(set_up, f"executions/{PROJECT}/{DOMAIN}/idx/comparison")
+    first, second = compared(answer, "first"), compared(answer, "second")
+    job = "the job of workflow index.build v1 says"
+    assert (first["envs.values.MODE"], second["envs.values.MODE"]) == (f"{job} job", f"{job} job")
+    assert (first["envs.values.FREE"], second["envs.values.FREE"]) == (None, None)
+    assert "envs.values.LEVEL" not in first  # what the launch plan says is part of both
+    assert (first["defaults.memory"], second["defaults.memory"]) == (f"{job} 1Gi", f"{job} 1Gi")
+    adhoc = get(set_up, f"executions/{PROJECT}/{DOMAIN}/adhoc/comparison")
+    second = compared(adhoc, "second")
+    assert second["envs.values.TEAM"] == "the job says own"
+    assert second["defaults.memory"] == "executions get 250Mi, the limit"
+    [team] = [entry for entry in adhoc["differences"] if entry["field"] == "envs.values.TEAM"]
+    assert team["second"]["effect"]["message"] == "The job says envs.values.TEAM itself. This does not reach it."
+    assert job_of(set_up, "adhoc")["environment"]["TEAM"] == "own"
+
+
+def job_of(api: FlaskClient, name: str) -> Any:
+    return get(api, f"executions/{PROJECT}/{DOMAIN}/{name}")["job"]
+
+
 def test_a_job_of_which_a_version_follows_a_field_does_not_take_it_away(set_up: FlaskClient) -> None:
     ok(register_workflow(set_up, "index.build", "v2", job={"command": ["true"], "environment": {"MODE": "newer"}}))
     answer = effective(set_up, CONFIG, **WORKFLOW)

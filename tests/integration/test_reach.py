@@ -71,6 +71,7 @@ def test_scopes_below_a_domain_follow_it_say_otherwise_or_the_same(labelled: Fla
         "follows_another": 1,
         "differs_by_field": 0,
         "outranked": 0,
+        "not_followed": 0,
     }
     assert "token" not in answer
     assert {place["fields"]["value"] for place in answer["scopes"]} == set(BELOW.values())

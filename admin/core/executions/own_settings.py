@@ -27,6 +27,8 @@ FIELD_OUTCOMES = (
     WarningCode.UNREAD_FIELD,
     WarningCode.DEFAULT_CAPPED,
 )
+#: In place of a workflow's version, of a job that a request gives itself.
+_AD_HOC = Identifier(project="", domain="", name="", version="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +56,16 @@ class FieldEffect:
         return self.outcome is not WarningCode.DEFAULT_CAPPED
 
 
-def field_effects(resolved: Resolved, registered: RegisteredWork) -> list[FieldEffect]:
+def field_effects(
+    resolved: Resolved, registered: RegisteredWork, paths: Collection[Path] | None = None
+) -> list[FieldEffect]:
     """The fields of an effective value that executions at its scope do not follow; one reason for each field.
 
-    Where executions go by another pool or label is not among it: `consequences` has that.
+    With `paths` only of those fields. Where executions go by another pool or label is not among it: `consequences` has
+    that.
     """
     kind, scope = resolved.kind, resolved.scope
-    left = [*resolved.origins, *resolved.unset]
+    left = [path for path in (*resolved.origins, *resolved.unset) if paths is None or path in paths]
     effects: list[FieldEffect] = []
     if kind.name not in ROUTE_KINDS:
         covered = _take(left, definition_paths(kind, left, registered.definition))
@@ -87,6 +92,16 @@ def field_effects(resolved: Resolved, registered: RegisteredWork) -> list[FieldE
                 )
             )
     return effects
+
+
+def field_effects_on(resolved: Resolved, workflow: Identifier | None, job: JsonObject | None) -> list[FieldEffect]:
+    """The same for one execution, of its own settings and its job as given; None where that is not known.
+
+    What its launch plan or its request says is part of these settings, and goes over the job.
+    """
+    jobs = {} if job is None else {workflow or _AD_HOC: job}
+    paths = [path for path, origin in resolved.origins.items() if not origin.layer]
+    return field_effects(resolved, RegisteredWork(jobs=jobs), paths)
 
 
 def without_overridden(resolved: Resolved, effects: Iterable[FieldEffect]) -> Resolved:
@@ -130,9 +145,10 @@ def job_paths(kind: Kind, paths: Iterable[Path], jobs: Sequence[Mapping[str, Any
 
 def job_message(kind: Kind, workflow: str, jobs: Iterable[Mapping[str, Any]], paths: Iterable[Path]) -> str:
     """That the jobs of a workflow ignore some leaves."""
+    job = f"The job of workflow '{workflow}'" if workflow else "The job"
     if kind.name == kinds.PLUGIN_OVERRIDE.name:
-        return f"The job of workflow '{workflow}' is of the task type {_task_types(jobs)}. This does not reach it."
-    return f"The job of workflow '{workflow}' says {_listed(paths)} itself. This does not reach it."
+        return f"{job} is of the task type {_task_types(jobs)}. This does not reach it."
+    return f"{job} says {_listed(paths)} itself. This does not reach it."
 
 
 def _is_ignored(kind: Kind, path: Path, job: Mapping[str, Any]) -> bool:
@@ -177,10 +193,9 @@ def _of_definition(
 def _of_jobs(
     kind: Kind, paths: Iterable[Path], jobs: Mapping[Identifier, JsonObject], message: str
 ) -> Iterator[FieldEffect]:
-    names = {workflow.name for workflow in jobs}
-    versions = {workflow.version for workflow in jobs}
-    version = f" {min(versions)}" if len(jobs) == 1 else ""
-    who = f"the job of workflow {min(names, default='')}{version}"
+    name = min((workflow.name for workflow in jobs), default="")
+    version = f" {min(workflow.version for workflow in jobs)}" if len(jobs) == 1 else ""
+    who = f"the job of workflow {name}{version}" if name else "the job"
     for path in paths:
         values = {_own_value(kind, path, job) for job in jobs.values()}
         value = values.pop() if len(values) == 1 else None

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from admin.core.json_text import json_text
 from admin.core.problems import Path, dotted
 from admin.core.provenance import Provenance, not_kept
+from admin.core.settings.kinds import Kind
 from admin.core.settings.resolution import Resolved, Step
-from admin.core.settings.scopes import PLATFORM, Origin, Scope
+from admin.core.settings.scopes import PLATFORM, Level, Origin, Scope
 
 
 def digest(body: Any) -> str:
@@ -71,6 +72,26 @@ def resolved(effective: Resolved) -> dict[str, Any]:
         "unset": origins(effective.unset),
         "trail": [step(level) for level in effective.trail],
     }
+
+
+_LEVELS = frozenset(level.value for level in Level)
+
+
+def read_resolved(kind: Kind, scope: Scope, shown: Mapping[str, Any]) -> Resolved:
+    """An effective value as it is stored and shown, with its origins; without its steps and what is unset."""
+    sources = {
+        path: read_origin(shown["origins"][name])
+        for path in kind.leaves(shown["value"])
+        if (name := dotted(path)) in shown["origins"]
+    }
+    return Resolved(kind, scope, shown["value"], sources, {}, ())
+
+
+def read_origin(shown: Mapping[str, Any]) -> Origin:
+    """An origin from what is stored and shown of it."""
+    scope = Scope(**{key: shown[key] for key in Scope._fields if key in shown})
+    layer = "" if shown["level"] in _LEVELS else shown["level"]
+    return Origin(scope, shown.get("version"), shown.get("key", ""), layer)
 
 
 def origins(sources: Mapping[Path, Origin]) -> dict[str, Any]:

@@ -42,6 +42,8 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
         parts.append(f"{outranked} of {having} with its value {verb} by another pool or label")
     if mixed := counts.get("differs_by_field"):
         parts.append(f"{mixed} {'differs' if mixed == 1 else 'differ'} by field")
+    if ignored := counts.get("not_followed"):
+        parts.append(f"at {ignored} executions do not follow every field of it")
     first = "the first " if reach.get("token") else ""
     printer.sentence(
         f"{kind.noun} {payload}, set by {set_by}: "
@@ -55,6 +57,8 @@ def show_reach(session: Session, kind: Kind, scope: Scope, *, everything: bool) 
             columns["SET BY"] = lambda place: _set_by(printer, place, revisions)
         if any(place.get("consequence") for place in shown):
             columns["PLACEMENT GOES BY"] = lambda place: _goes_by(printer, place.get("consequence"), revisions)
+        if any(place.get("field_effects") for place in shown):
+            columns["EFFECT"] = _effect
         printer.rows(shown, columns)
     if len(shown) < len(scopes):
         printer.note(f"{len(scopes) - len(shown)} more: -o wide shows them.")
@@ -78,6 +82,11 @@ def _set_by(printer: Printer, place: Document, revisions: Mapping[str, Document]
         for origin in place["origins"].values()
     ]
     return "; ".join(dict.fromkeys(parts))
+
+
+def _effect(place: Document) -> str:
+    """`defaults.cpu: the job of workflow fit v1 says 4`, of the fields that executions do not follow."""
+    return "; ".join(f"{entry['field']}: {entry['effect']}" for entry in place.get("field_effects") or [])
 
 
 def _goes_by(printer: Printer, consequence: Document | None, revisions: Mapping[str, Document] | None) -> str:
