@@ -47,10 +47,11 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
 @operations.add("GET", "/executions", query=ExecutionListQuery, for_agents=True)
 def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
     """List executions of every project."""
-    order = order_of(query)
+    now = context().clock()
+    order = order_of(query, now)
     listed = executions.list_executions(
         context(),
-        conditions_of(query, context().clock()),
+        conditions_of(query, now),
         scope=scope_of(query),
         order=order,
         after=place_of(query.get("token"), order.field, order.name),
@@ -70,7 +71,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
             for execution in listed.page.executions
         ],
         unknown_names=UnknownNameAnswer.from_unknown(listed.unknown),
-        token=place_token(listed.page.last, order.name),
+        token=place_token(listed.page.last, order.name, order.asked_at),
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from marshmallow import fields
 
-from admin.core.executions.selectors import check_sort_field, parse_value
+from admin.core.executions.selectors import check_sort_field, parse_time, parse_value
 from admin.core.problems import Invalid
 from admin.messages.executions import ListedAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
@@ -37,22 +37,39 @@ class ExecutionListQuery(StateSelector, PageQuery):
     )
 
 
-def order_of(query: Fields) -> Order:
+def order_of(query: Fields, now: datetime) -> Order:
     """The order that a query names; Invalid for a field that no list is sorted by."""
-    return Order(field=check_sort_field(query["sort_key"]), descending=query["sort_direction"] == "DESCENDING")
+    field = check_sort_field(query["sort_key"])
+    asked_at = _asked_at(query.get("token")) or now if field == "duration" else None
+    return Order(field=field, descending=query["sort_direction"] == "DESCENDING", asked_at=asked_at)
 
 
-def place_token(place: Place | None, order: str) -> str | None:
-    """The token for the page after a place in a list of some order; None where there is no such page."""
+def _asked_at(token: str | None) -> datetime | None:
+    """When the first page of a list was asked for, which the tokens of its pages carry; None for the first."""
+    key = key_of(token, 3, 4)
+    if key is None or len(key) == 3:
+        return None
+    try:
+        return parse_time(key[3])
+    except ValueError:
+        raise wrong_token("this list") from None
+
+
+def place_token(place: Place | None, order: str, asked_at: datetime | None = None) -> str | None:
+    """The token for the page after a place in a list of some order; None where there is no such page.
+
+    `asked_at` is when the first page was asked for, where the order depends on that.
+    """
     if place is None:
         return None
     value, row_id = place
-    return token_of((order, value.isoformat() if isinstance(value, datetime) else str(value), row_id))
+    shown = value.isoformat() if isinstance(value, datetime) else str(value)
+    return token_of((order, shown, row_id, *([] if asked_at is None else [asked_at.isoformat()])))
 
 
 def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
     """The place in a token, None for the first page; Invalid for one that a list of another order gave."""
-    key = key_of(token, 3)
+    key = key_of(token, 3, 4)
     if key is None:
         return None
     error = wrong_token("this list")

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import operator
 from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, FromClause, Text, and_, case, exists, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Float,
+    FromClause,
+    Text,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -47,6 +62,8 @@ _COLUMNS = {
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: A start that is earlier than any other.
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
+_Value = TypeVar("_Value")
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 def stored_columns(field: str) -> tuple[str, ...]:
@@ -114,14 +131,14 @@ def time_limit_of(table: FromClause) -> AnyColumn:
     return limit
 
 
-class _PerDatabase(FunctionElement[str]):
+class _PerDatabase(FunctionElement[_Value]):
     """A function of one argument that each database writes in its own way."""
 
     sqlite: str
     postgresql: str
 
 
-class _Day(_PerDatabase):
+class _Day(_PerDatabase[str]):
     """The day of a time in UTC, such as 2026-03-01."""
 
     type = Text()
@@ -130,7 +147,17 @@ class _Day(_PerDatabase):
     postgresql = "to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 
 
-class _Entries(_PerDatabase):
+class _Microseconds(_PerDatabase[int]):
+    """The microseconds from 1970 until a time, a whole number."""
+
+    type = BigInteger()
+    inherit_cache = True
+    # The seconds are cut off first, for SQLite rounds them.
+    sqlite = "(CAST(strftime('%s', substr({0}, 1, 19)) AS INTEGER) * 1000000 + CAST(substr({0}, 21, 6) AS INTEGER))"
+    postgresql = "CAST(extract(epoch FROM {0}) * 1000000 AS BIGINT)"
+
+
+class _Entries(_PerDatabase[str]):
     """The entries of a JSON list, as rows of one column, `value`."""
 
     inherit_cache = True
@@ -138,7 +165,7 @@ class _Entries(_PerDatabase):
 
 
 @compiles(_PerDatabase)
-def _compile(element: _PerDatabase, compiler: SQLCompiler, **options: object) -> str:
+def _compile(element: _PerDatabase[_Value], compiler: SQLCompiler, **options: object) -> str:
     template = element.sqlite if is_sqlite(compiler.dialect) else element.postgresql
     return template.format(compiler.process(element.clauses, **options))
 
@@ -217,8 +244,41 @@ def _runs_for(function: str, seconds: float, now: datetime, table: FromClause) -
     except OverflowError:
         start = _EARLIEST if seconds > 0 else now
     reverse = {"gt": operator.lt, "gte": operator.le, "lt": operator.gt, "lte": operator.ge}[function]
-    is_running = (table.c.phase.in_(_RUNNING), table.c.duration.is_(None), table.c.started_at.is_not(None))
-    return and_(*is_running, reverse(table.c.started_at, start))
+    return and_(_is_running(table), reverse(table.c.started_at, start))
+
+
+def _is_running(table: FromClause) -> ColumnElement[bool]:
+    return and_(table.c.phase.in_(_RUNNING), table.c.duration.is_(None), table.c.started_at.is_not(None))
+
+
+class Run(Protocol):
+    """The fields of an execution by which it takes time."""
+
+    @property
+    def phase(self) -> str: ...
+
+    @property
+    def started_at(self) -> datetime | None: ...
+
+    @property
+    def duration(self) -> float | None: ...
+
+
+def seconds_taken(table: FromClause, now: datetime) -> AnyColumn:
+    """How long an execution took; until `now` where it still runs, and 0 where it has not started."""
+    microseconds: AnyColumn = literal((now - _EPOCH) // _MICROSECOND, BigInteger) - _Microseconds(table.c.started_at)
+    running = cast(microseconds, Float) / literal(1e6, Float)
+    # Whole numbers are divided, so that `seconds_taken_by` has the very same numbers for pages to go on after.
+    return case(
+        (and_(_is_running(table), table.c.started_at < now), running), else_=func.coalesce(table.c.duration, 0.0)
+    )
+
+
+def seconds_taken_by(run: Run, now: datetime) -> float:
+    """The same of one execution."""
+    if run.duration is None and run.phase in _RUNNING and run.started_at is not None and run.started_at < now:
+        return (now - run.started_at).total_seconds()
+    return run.duration or 0.0
 
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:

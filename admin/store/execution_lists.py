@@ -36,7 +36,16 @@ from admin.core.quantities import parse_duration
 from admin.store import derived_fields
 from admin.store.derived_fields import Check
 from admin.store.dialects import is_postgresql
-from admin.store.execution_fields import COMPARISONS, fits, on_lost_of, stored_columns, time_limit_of, value_of
+from admin.store.execution_fields import (
+    COMPARISONS,
+    fits,
+    on_lost_of,
+    seconds_taken,
+    seconds_taken_by,
+    stored_columns,
+    time_limit_of,
+    value_of,
+)
 from admin.store.execution_tables import executions
 from admin.store.executions import Execution, ListedExecution
 from admin.store.sql_types import AnyColumn, AnyRow, AnySelect
@@ -105,6 +114,7 @@ class Order:
 
     field: str
     descending: bool
+    asked_at: datetime | None = None  #: by duration: until when what still runs has run, on every page of a list
 
     @property
     def name(self) -> str:
@@ -121,10 +131,14 @@ class Order:
 
     def comparable(self, table: FromClause) -> AnyColumn:
         """The field that sorts, with a value where there is none."""
+        if self.field == "duration" and self.asked_at is not None:
+            return seconds_taken(table, self.asked_at)
         value = value_of(table, self.field)
         return func.coalesce(value, self._without) if self.field in ("not_before", *_WITHOUT) else value
 
     def place_of(self, row: AnyRow) -> Place:
+        if self.field == "duration" and self.asked_at is not None:
+            return seconds_taken_by(row, self.asked_at), row.id
         value = getattr(row, self.field)
         if self.field == "not_before" and row.phase != Phase.QUEUED.value:
             value = None
@@ -140,7 +154,7 @@ class Order:
 
 #: A time before and one after all others: whatever the order, what has no next attempt comes last.
 _LONG_AGO, _NEVER = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
-#: As what executions are sorted that have nothing in a field; what has not ended has no duration.
+#: As what executions are sorted that have nothing in a field.
 _WITHOUT: Mapping[str, str | float | datetime] = {
     **dict.fromkeys(("cluster", "pool", "label"), ""),
     "duration": 0.0,

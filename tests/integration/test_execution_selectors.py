@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -389,6 +391,42 @@ def test_what_still_runs_has_run_until_now(
     assert listed(shared, project, filters="gt(duration,1h)") == []
     assert listed(shared, project, filters="lt(duration,100y)") == ["ended", "runs"]
     assert counted(shared, project, "phase", filters="gt(duration,5)") == {"SUCCEEDED": 1, "RUNNING": 1}
+
+
+@pytest.mark.parametrize("direction", ["ASCENDING", "DESCENDING"])
+def test_what_still_runs_is_sorted_by_its_time_until_the_first_page(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str, direction: str
+) -> None:
+    agent: PlayedAgent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    add(agent, "long")
+    held = agent.start()
+    clock.advance(30)
+    agent.finish(held)
+    for name in ("first", "second"):
+        add(agent, name)
+        agent.start()
+        clock.advance(0.000001)
+    clock.advance(20)
+    add(agent, "third")
+    agent.start()
+    clock.advance(1)
+    add(agent, "waits")
+    query = f"executions?project={project}&sort_by.key=duration&sort_by.direction={direction}&limit=1"
+    order: list[str] = []
+    page = get(shared, query)
+    while True:
+        order += names(page["executions"])
+        clock.advance(15)  # by now what runs has taken longer than what ended
+        if "token" not in page:
+            break
+        page = get(shared, f"{query}&token={quote(page['token'])}")
+    expected = ["long", "first", "second", "third", "waits"]
+    assert order == (expected if direction == "DESCENDING" else expected[::-1])
+    newest = names(get(shared, query.replace("limit=1", "limit=9"))["executions"])
+    expected = ["first", "second", "third", "long", "waits"]
+    assert newest == (expected if direction == "DESCENDING" else expected[::-1])
+    token = base64.urlsafe_b64encode(json.dumps([f"duration {direction}", "1.0", "1", "noon"]).encode()).decode()
+    refused(shared.get(f"{API}/{query}&token={token}"), 400, "invalid_request", "token")
 
 
 def unknown(api: FlaskClient, path: str) -> list[tuple[str, str, list[str]]]:

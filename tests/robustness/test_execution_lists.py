@@ -31,13 +31,14 @@ from tests.support.placing import API, created, get, refused
 
 COUNT = 120
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ASKED = NOON + timedelta(seconds=30, microseconds=7)
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 #: What each field may hold; few values each, so that they often meet. None and "" both stand for none.
 VALUES: dict[str, list[Any]] = {
     "project": ["p0", "p1", "p2"],
     "domain": ["development", "staging"],
-    "phase": ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"],
+    "phase": ["QUEUED", "RUNNING", "ABORTING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"],
     "reason": ["ASSIGNED", "TERMINATED", "CLUSTER_LOST"],
     "cluster": [None, "c0", "c1", "c2"],
     "pool": [None, "gpu", "cpu"],
@@ -90,7 +91,7 @@ def _rows() -> list[dict[str, Any]]:
             "name": f"e{draw.randrange(100):02}x{number:03}",
             "created_at": NOON + timedelta(seconds=draw.randrange(40)),
             "updated_at": NOON + timedelta(seconds=draw.randrange(40)),
-            "started_at": draw.choice([None, NOON, NOON + timedelta(seconds=draw.randrange(40))]),
+            "started_at": draw.choice([None, NOON, NOON + timedelta(microseconds=draw.randrange(40_000_000))]),
             "exit_code": draw.choice([None, 0, 1, 137]),
             "duration": draw.choice([None, 0.1, 0.00001, 1 / 3, 4000.0]),
         }
@@ -152,6 +153,13 @@ def fits(row: Any, condition: Condition) -> bool:
     return (not names.isdisjoint(condition.values)) is (condition.function in ("eq", "value_in"))
 
 
+def taken(row: Any, _: str) -> float:
+    """How long an execution took, or has run by the time of the question."""
+    if row.duration is None and row.phase in ("RUNNING", "ABORTING") and row.started_at is not None:
+        return float(max(0.0, (ASKED - row.started_at).total_seconds()))
+    return float(row.duration or 0.0)
+
+
 @given(
     conditions=st.lists(any_condition(), max_size=4),
     sort_by=st.sampled_from(SORT_FIELDS),
@@ -178,7 +186,7 @@ def test_a_list_holds_what_fits_once_and_in_order(
                 connection,
                 conditions,
                 Execution,
-                order=Order(field=sort_by, descending=descending),
+                order=Order(field=sort_by, descending=descending, asked_at=ASKED),
                 after=after,
                 limit=limit,
                 limits=ListLimits(examined=examined, examined_first=1),
@@ -189,9 +197,9 @@ def test_a_list_holds_what_fits_once_and_in_order(
             if after is None:
                 break
     assert after is None
-    without: dict[str, Any] = {"duration": 0.0, "started_at": LONG_AGO, "not_before": LONG_AGO if descending else NEVER}
-    nothing = without.get(sort_by, "")
-    sorted_by = {"not_before": value_of}.get(sort_by, getattr)
+    without: dict[str, Any] = {"started_at": LONG_AGO, "not_before": LONG_AGO if descending else NEVER}
+    nothing = without.get(sort_by, 0.0 if sort_by == "duration" else "")
+    sorted_by = {"not_before": value_of, "duration": taken}.get(sort_by, getattr)
     expected.sort(key=lambda row: (sorted_by(row, sort_by) or nothing, row.id), reverse=descending)
     assert [row.id for row in listed] == [row.id for row in expected]
 

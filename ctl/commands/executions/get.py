@@ -67,8 +67,8 @@ shows everything about one execution: the request, the job, the settings and the
 --by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}. NEXT
 ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU are what they request together.
 
-What still runs counts in duration>1h and the like with the time until now. Times are shown as how long ago;
--o wide shows them in UTC.
+What still runs counts in duration>1h and the like, and when sorted by duration, with the time until now. Times are
+shown as how long ago; -o wide shows them in UTC.
 """
 
 
@@ -280,11 +280,6 @@ def _note_more(session: Session, executions: Sequence[Execution], flags: Mapping
     """What a list cannot tell, and the command that does."""
     if executions and "decisions" in _selected_by(flags):
         session.printer.note("`rainbowctl explain execution NAME` says from where to where each went, and why.")
-    if flags["sort_by"] == "duration" and not all(execution.is_finished for execution in executions):
-        session.printer.note(
-            "What has not ended is sorted as if it had taken no time; `--filter.sortBy started_at --filter.asc` shows "
-            "first what has run longest."
-        )
 
 
 def _selected_by(flags: Mapping[str, Any]) -> list[str]:
