@@ -513,6 +513,12 @@ def test_a_drain_of_a_silent_cluster_tells_where_what_waits_for_the_agent_runs_a
     app_clock.advance(601)
     end_drained(context_of(app))
     assert execution(api, "again")["closure"]["phase"] == "ABORTING"
+    ok(api.post(f"{API}/clusters/east/undrain", json={}))
+    for silent in (preview(api, "drain", deadline="10m"), preview(api, "drain")):
+        assert (effects(silent), silent["counts"]) == ({"again": ("ENDING", "east")}, {"ENDING": 1})
+        assert messages(silent)["again"].startswith("It is being ended already, but its agent is silent since")
+        assert messages(silent)["again"].endswith(", and another attempt follows.")
+    ok(api.post(f"{API}/clusters/east/drain", json={"deadline": "10m"}))
     east.finish(["again"], "ABORTED")
     decide_undecided(context)
     assert (execution(api, "again")["closure"]["phase"], execution(api, "again")["cluster"]) == ("QUEUED", "west")

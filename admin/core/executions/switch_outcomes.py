@@ -17,7 +17,7 @@ from admin.core.executions.attempts import (
 )
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
-from admin.core.executions.retries import CLUSTER_LOST, Retries
+from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.placement.decisions import Decision
 from admin.core.times import show_due, show_time
 
@@ -51,6 +51,9 @@ class LeasedAttempt(Repeatable, Protocol):
 
     @property
     def phase(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
 
     @property
     def cluster(self) -> str | None: ...
@@ -124,11 +127,18 @@ def of_drain(attempt: LeasedAttempt, deadline: datetime | None, decision: Decisi
     if deadline is not None and _is_cut_short(attempt, deadline):
         return _at_deadline(attempt, deadline, decision)
     if attempt.phase == Phase.ABORTING.value:
-        return SwitchOutcome(outcome=Outcome.ENDING, message="It is being ended already.", cluster=attempt.cluster)
+        message = f"It is being ended already{_then(attempt)}."
+        return SwitchOutcome(outcome=Outcome.ENDING, message=message, cluster=attempt.cluster)
     ends_at = time_limit_ends_at(attempt.started_at, attempt.content)
     limit = "" if ends_at is None else f", at the latest at {show_time(ends_at)} by its time limit"
     message = f"Runs on until it ends{limit}."
     return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=ends_at)
+
+
+def _then(attempt: LeasedAttempt) -> str:
+    """That another attempt follows one that is being ended for a drain, by its policy."""
+    is_repeated = attempt.reason == DRAINED and seconds_until_retry(attempt, CLUSTER_LOST) is not None
+    return ", and another attempt follows" if is_repeated else ""
 
 
 def _at_deadline(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None) -> SwitchOutcome:
@@ -178,7 +188,8 @@ def of_missing_agent(attempt: LeasedAttempt, agent: MissingAgent, decision: Deci
         return _returned(attempt, agent, decision)
     over = agent.given_up_at if waits_for_agent(attempt) else agent.judged_at(attempt)
     if attempt.phase == Phase.ABORTING.value:
-        message = f"It is being ended already, but {agent.why}: it counts as ended {show_due(over, agent.now)}."
+        ends = f"it counts as ended {show_due(over, agent.now)}{_then(attempt)}"
+        message = f"It is being ended already, but {agent.why}: {ends}."
         return SwitchOutcome(outcome=Outcome.ENDING, message=message, cluster=attempt.cluster, at=over)
     if agent.drained_at is not None and agent.is_drained(attempt):
         order = f"Its agent is to end it {show_due(agent.drained_at, agent.now)}, but {agent.why}"
