@@ -231,10 +231,10 @@ _REQUESTED: Columns = {
 
 
 def _bytes(number: int) -> str:
-    """A number of bytes in the largest unit that it has one of, to a tenth: `1.5Gi`."""
+    """A number of bytes in the largest unit that has it exactly with one decimal: `1.5Gi`, `2000Mi`."""
     for suffix, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-        if number >= size:
-            return f"{number / size:.1f}".removesuffix(".0") + suffix
+        if number >= size and number * 10 % size == 0:
+            return f"{number * 10 // size / 10}".removesuffix(".0") + suffix
     return str(number)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ctl.cli.output import Printer
 from ctl.client.executions import Execution
-from ctl.commands.executions.tables import reason_of, show_executions
+from ctl.commands.executions.tables import reason_of, show_counts, show_executions
 
 LATER = (datetime.now(UTC) + timedelta(days=2, hours=1, minutes=30)).isoformat()
 
@@ -65,3 +65,22 @@ def test_a_list_that_was_selected_by_a_field_shows_what_it_is_about(capsys: pyte
     show_executions(session, [execution], with_place=False, selected_by=["decisions"])
     header, row = capsys.readouterr().out.splitlines()
     assert row[header.index("DECISIONS") :].startswith("3 ")
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        (2000 * 2**20, "2000Mi"),
+        (2 * 2**30, "2Gi"),
+        (1536 * 2**20, "1.5Gi"),
+        (3 * 2**40 // 2, "1.5Ti"),
+        (2**30 + 1, str(2**30 + 1)),
+        (512, "512"),
+        (0, "0"),
+    ],
+)
+def test_the_memory_of_a_group_is_shown_exactly(memory: int, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    group = {"value": "QUEUED", "count": 1, "requested": {"cpu": 1, "memory": memory, "gpu": 0}}
+    session: Any = SimpleNamespace(printer=Printer())
+    show_counts(session, {"by": "phase", "counts": [group], "total": 1})
+    assert capsys.readouterr().out.splitlines()[1].split()[3] == expected
