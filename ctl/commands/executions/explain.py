@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,10 @@ _HEADINGS = {"declined": "accepted"}
 _MOST_ATTEMPTS, _MOST_NON_CANDIDATES = 5, 10
 #: More nodes of an attempt than these are counted only, unless the output is wide.
 _MOST_NODES = 3
+
+#: How the sentence of a status begins that says how long ago its phase began.
+_DURATION = "[0-9]+ [a-z]+(?: [0-9]+ [a-z]+)?"
+_AGE = re.compile(rf"[A-Z_]+(?: on \S+)? (?:for {_DURATION}|{_DURATION} ago)")
 
 _HISTORY_COLUMNS: Columns = {
     "DECISION": "number",
@@ -102,8 +107,19 @@ def show_standing(printer: Printer, document: Document) -> None:
     """The sentence that says where an execution stands now and why, of its explanation or of itself."""
     status, silence = document.get("status"), document.get("silence")
     sentence = status["message"] if status else silence["message"] if isinstance(silence, dict) else ""
+    if sentence and status and printer.is_wide:
+        sentence = _with_time(printer, str(sentence), status)
     if sentence:
         printer.sentence(sentence)
+
+
+def _with_time(printer: Printer, sentence: str, status: Document) -> str:
+    """The sentence of a status with the time itself beside how long ago its phase began."""
+    since = printer.when(status.get("since"))
+    age = _AGE.match(sentence)
+    if not since or age is None:
+        return f"{sentence} {status['phase']} since {since}." if since else sentence
+    return f"{age[0]} ({'at' if age[0].endswith(' ago') else 'since'} {since}){sentence[age.end() :]}"
 
 
 def earlier_decision(printer: Printer, explanation: Document) -> str:

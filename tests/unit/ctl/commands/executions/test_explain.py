@@ -18,6 +18,7 @@ from ctl.commands.executions.explain import (
     show_candidates,
     show_next,
     show_non_candidates,
+    show_standing,
 )
 
 EVENT = {"event": 7, "author": "ana", "at": "2026-03-04T12:00:00Z", "message": "new disks"}
@@ -177,3 +178,28 @@ def test_the_times_that_are_shown_add_up() -> None:
     assert _times({"status": {"times": unknown}}) == [
         "times     waited 0 s, ran 5 s, 1 min not known, 1 min 5 s in all"
     ]
+
+
+@pytest.mark.parametrize(
+    ("message", "wide"),
+    [
+        (
+            "RUNNING on oak for 4 min 10 s (attempt 2 of 3): x.",
+            "RUNNING on oak for 4 min 10 s (since {}) (attempt 2 of 3): x.",
+        ),
+        ("QUEUED for 2 years 3 d, next at oak: x.", "QUEUED for 2 years 3 d (since {}), next at oak: x."),
+        ("TIMED_OUT 0 s ago: x.", "TIMED_OUT 0 s ago (at {}): x."),
+        ("SUCCEEDED on oak 3 h ago after 2 s: x.", "SUCCEEDED on oak 3 h ago (at {}) after 2 s: x."),
+        ("QUEUED: in back-off, next attempt in 4 min.", "QUEUED: in back-off, next attempt in 4 min. QUEUED since {}."),
+    ],
+)
+def test_wide_output_opens_with_the_time_itself_too(
+    message: str, wide: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = {"message": message, "phase": message.split()[0].strip(":"), "since": "2026-03-04T12:00:00.5Z"}
+    show_standing(Printer(format="wide"), {"status": status})
+    assert capsys.readouterr().out == wide.format("2026-03-04 12:00:00Z") + "\n"
+    show_standing(Printer(), {"status": status})
+    assert capsys.readouterr().out == f"{message}\n"
+    show_standing(Printer(format="wide"), {"status": {"message": message, "phase": "RUNNING"}})
+    assert capsys.readouterr().out == f"{message}\n"
