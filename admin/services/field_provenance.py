@@ -32,6 +32,9 @@ from admin.store.registration_tables import launch_plans
 #: Rows whose changes are read for one answer, and changes of each.
 MOST_ROWS = 100
 _MOST_CHANGES = 100
+#: More rows than these are read together, so many changes of each, and after that one by one.
+_FEW_ROWS = 10
+_MOST_TOGETHER = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +59,10 @@ def find_field_provenance(
     """
     named_rows = sorted(set(rows))
     changed = {(change.kind, change.scope): change for change in assumed if change.is_attribute}
-    fields = {
-        row: _trace(context, connection, row, changed.get((row.kind, row.scope)))
-        for row in islice(named_rows, most_rows)
-        if row.kind in context.settings.kinds
+    traced = [row for row in islice(named_rows, most_rows) if row.kind in context.settings.kinds]
+    fields = _trace_together(context, connection, [row for row in traced if row.version != UNSTORED])
+    fields |= {
+        row: _trace(context, connection, row, changed.get((row.kind, row.scope))) for row in traced if row not in fields
     }
     stored_rows = [row for name in named_rows if (row := _stored_row(name, fields.get(name))).version]
     numbers = {number for number in (*versions, *(row.version for row in stored_rows)) if number}
@@ -67,6 +70,34 @@ def find_field_provenance(
     provenance = revisions.provenance_of(connection, numbers)
     pruned = [row for row in stored_rows if row.version not in provenance]
     return FieldProvenance(fields=fields, provenance=provenance | _stored(connection, pruned))
+
+
+def _trace_together(
+    context: Context, connection: Connection, rows: Sequence[RowVersion]
+) -> dict[RowVersion, FieldRevisions]:
+    """Which revisions set the fields of many rows, the last change of all first, and then the one before it.
+
+    Rows are left out of which more changes would have to be read than that pays for.
+    """
+    fields: dict[RowVersion, FieldRevisions] = {}
+    open_rows: dict[RowVersion, list[RowChange]] = {row: [] for row in rows}
+    for _ in range(_MOST_TOGETHER):
+        if len(open_rows) <= _FEW_ROWS:
+            break
+        wanted = {
+            row: row._replace(version=changes[-1].before_version or UNSTORED) if changes else row
+            for row, changes in open_rows.items()
+        }
+        found = row_changes.changes_by_row(connection, wanted.values())
+        for row, version in wanted.items():
+            kind, changes, change = context.settings.kinds[row.kind], open_rows[row], found.get(version)
+            if change is not None:
+                changes.append(change)
+            traced = trace_fields(kind, changes) if changes else untraced(row.version)
+            if change is None or traced.set_before is None:
+                fields[row] = traced
+                del open_rows[row]
+    return fields
 
 
 def _trace(context: Context, connection: Connection, row: RowVersion, change: RowChange | None) -> FieldRevisions:

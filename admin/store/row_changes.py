@@ -73,6 +73,15 @@ def changes_of_row(connection: Connection, kind: str, scope: Scope, up_to: int, 
     return [_change(row) for row in connection.execute(_CHANGES_OF_ROW, values)]
 
 
+def changes_by_row(
+    connection: Connection, versions: Iterable[tuple[str, Scope, int]]
+) -> dict[tuple[str, Scope, int], RowChange]:
+    """The changes that gave rows of a kind at a scope some versions, by all three, as far as they are kept."""
+    keys = [(*scope.sort_key, kind, version) for kind, scope, version in versions]
+    changes = [_change(row) for row in _CHANGES_BY_ROW.execute(connection, keys)] if keys else []
+    return {(change.kind, change.scope, change.revision): change for change in changes}
+
+
 class ChangedSince(NamedTuple):
     """The revisions that changed a row after another one."""
 
@@ -123,6 +132,9 @@ _CHANGES_OF_ROW = (
     .where(*_AT_SCOPE, _changes.revision <= bindparam("up_to"))
     .order_by(_changes.revision.desc())
     .limit(bindparam("most"))
+)
+_CHANGES_BY_ROW = KeyedQuery(
+    select(revision_changes).where(_changes.name == ""), (*ROW_SCOPE, _changes.kind, _changes.revision)
 )
 
 

@@ -9,11 +9,18 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import delete
 
+from admin.core.settings.field_revisions import RowVersion
+from admin.services import field_provenance
+from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.warning_provenance import with_setters
 from admin.services.warnings import list_warnings
+from admin.store import attributes
+from admin.store.revision_tables import revision_changes
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, put_attribute, put_label, refused
+from tests.support.statements import statements
 
 WORKFLOWS = 1100
 FLEET = {("LABEL", "platform")}
@@ -128,3 +135,34 @@ def test_a_row_that_is_not_looked_at_field_by_field_names_no_revision_as_the_one
         explained = with_setters(context, connection, warnings, limit=1)
     setters = [(warning.set_by and warning.set_by.revision, warning.set_before) for warning in explained]
     assert setters == [(zero, None), (last, last + 1)]
+
+
+def test_the_changes_of_many_rows_are_read_together(
+    api: FlaskClient, app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 30
+    for number in range(rows):
+        scope = {"workflow": f"w{number}"}
+        put_attribute(api, "workflow", "task_resource_attributes", {"limits": {"cpu": "1"}}, **scope)
+        if number % 3:
+            both = {"cpu": "1", "memory": "1Gi"}
+            put_attribute(api, "workflow", "task_resource_attributes", {"limits": both}, **scope)
+        if number % 3 == 2:
+            put_attribute(api, "workflow", "task_resource_attributes", {"limits": {"cpu": "1"}}, **scope)
+    context = context_of(app)
+    with context.database.writing() as connection:  # as if they had been pruned
+        for number in (2, 6):
+            connection.execute(delete(revision_changes).where(revision_changes.c.revision == number))
+
+    def explained() -> tuple[FieldProvenance, int]:
+        with context.database.reading() as connection, statements(context) as asked:
+            stored = attributes.every(connection, "TASK_RESOURCE")
+            versions = [RowVersion(row.kind, row.scope, row.version) for row in stored]
+            return find_field_provenance(context, connection, versions), len(asked)
+
+    together, asked = explained()
+    monkeypatch.setattr(field_provenance, "_FEW_ROWS", rows)
+    one_by_one, asked_one_by_one = explained()
+    assert together == one_by_one
+    assert {len(fields.revisions) for fields in together.fields.values()} == {0, 1, 2}
+    assert asked < rows // 2 < rows < asked_one_by_one  # the last ten are read one by one
