@@ -29,6 +29,7 @@ from admin.core.fleet.silence import silent_since
 from admin.core.placement.decisions import Decision
 from admin.core.settings.scopes import Scope
 from admin.services.affected_scopes import changed_among
+from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_after
 from admin.services.new_executions import NewExecutions, find_new_obstacles
@@ -36,7 +37,7 @@ from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
 from admin.services.simulators import KeyedRequest, Simulator
 from admin.services.use_reach import places_of
-from admin.store import cluster_events, execution_queue, executions, fleet
+from admin.store import execution_queue, executions, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
@@ -104,7 +105,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     }
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False)
     leased = executions.leased_at(connection, draining, most + 1)
-    described = _with_switches(context, connection, fleet_now)
+    described = _with_switches(context, connection, fleet_now, new_states)
     preview = _preview(
         connection,
         described,
@@ -123,16 +124,29 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     return replace(preview, notes=notes, new_executions=_kept_out(context, connection, fleet_now, fleet_then, closed))
 
 
-def _with_switches(context: Context, connection: Connection, present: Fleet) -> Fleet:
-    """The fleet with who cordoned or drained clusters, and when, in the reasons of that, as messages tell them."""
-    cordoned = [name for name, cluster in present.clusters.items() if cluster.state.cordoned][:_MOST_SWITCHED]
-    if not cordoned:
+def _with_switches(context: Context, connection: Connection, present: Fleet, switched: Collection[str]) -> Fleet:
+    """The fleet with who disabled, cordoned or drained clusters, and when, but for those that are to be switched."""
+    others = [cluster for name, cluster in present.clusters.items() if name not in switched]
+    off = [cluster for cluster in others if cluster.state.cordoned or not cluster.enabled][:_MOST_SWITCHED]
+    if not off:
         return present
     now = context.clock()
-    events = cluster_events.switched_by(connection, {"cordoned": cordoned}, now)
-    reasons = {name: event.describe(now) for (name, _), event in events.items()}
-    states = {name: replace(present.clusters[name].state, cordon_reason=reason) for name, reason in reasons.items()}
-    return present.with_states(states)
+    provenance = cluster_provenance(context, connection, off)
+    switched_by = {
+        cluster.name: {
+            state: by[found].describe(now)
+            for state, found in (("disabled", "disabled"), ("cordoned", _cordoned_by(cluster)))
+            if found in by
+        }
+        for cluster in off
+        for by in [provenance[cluster.name]]
+    }
+    return present.with_switches(switched_by)
+
+
+def _cordoned_by(cluster: Cluster) -> str:
+    """The state whose event tells why a cluster is cordoned: a drain does that too."""
+    return "draining" if cluster.state.draining else "cordoned"
 
 
 def _notes_of_running(connection: Connection, clusters: Iterable[str]) -> Iterator[str]:

@@ -879,3 +879,24 @@ def test_a_forced_delete_tells_at_how_many_scopes_new_executions_would_be_refuse
     row = {"resource_type": "CLUSTER_ASSIGNMENT", "project": PROJECT, "domain": DOMAIN}
     delete = {"pool_definition": {"name": "alone"}, "delete": True}
     assert "reach" not in plan_of(api, delete, {**row, "payload": {"cluster_pool_name": "both"}}, force=True)
+
+
+@pytest.mark.parametrize(("word", "state"), [("cordon", "cordoned"), ("drain", "draining"), ("disable", "disabled")])
+def test_previews_name_who_switched_off_the_other_clusters(
+    api: FlaskClient, context: Context, east: PlayedAgent, west: PlayedAgent, word: str, state: str
+) -> None:
+    created(api, "waits", **pool("both"))
+    body: dict[str, Any] = {"claimed_by": "ana", "reason": "new disks"}
+    other = "west" if execution(api, "waits")["cluster"] == "east" else "east"
+    ok(api.post(f"{API}/clusters/{other}/{word}", json=body))
+    here = execution(api, "waits")["cluster"]
+    event = get(api, f"clusters/{other}")["provenance"][state]["event"]
+    for switched in ("cordon", "disable", "drain"):
+        with nothing_stored(context):
+            message = messages(preview(api, switched, here, reason="own"))["waits"]
+        by = f"(event {event}, anonymous (says ana), "
+        assert f"'{other}' is {state} {by}" in message
+        assert "'new disks')" in message
+        own = "disabled" if switched == "disable" else f"{'draining' if switched == 'drain' else 'cordoned'} (own)"
+        assert f"'{here}' is {own}" in message
+    assert get(api, f"clusters/{other}").get("cordon_reason") == (None if word == "disable" else "new disks")

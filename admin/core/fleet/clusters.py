@@ -155,6 +155,7 @@ class Cluster:
     state: ClusterState
     capacity: Amounts | None  #: None where it is unknown
     free: Amounts | None  #: as last reported
+    switched_by: Mapping[str, str] = field(default_factory=dict)  #: who switched it off, by state, where that is told
 
     @property
     def name(self) -> str:

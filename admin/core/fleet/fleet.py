@@ -81,6 +81,11 @@ class Fleet:
         }
         return replace(self, clusters=clusters)
 
+    def with_switches(self, switched_by: Mapping[str, Mapping[str, str]]) -> Fleet:
+        """The same fleet with who switched clusters off, by cluster and state."""
+        described = {name: replace(self.clusters[name], switched_by=states) for name, states in switched_by.items()}
+        return replace(self, clusters={**self.clusters, **described})
+
     def clusters_unlike(self, other: Fleet) -> frozenset[str]:
         """The names of the clusters that another fleet does not have, or not with the same definition and state."""
         return frozenset(name for name, cluster in self.clusters.items() if cluster != other.clusters.get(name))

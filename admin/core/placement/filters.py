@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from admin.core.fleet.clusters import Cluster, ClusterState, Health
+from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.silence import silent_since
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
@@ -53,20 +53,26 @@ def _weightless(candidates: Sequence[Candidate], _: Workload) -> Drops:
 
 
 def _disabled(candidates: Sequence[Candidate], _: Workload) -> Drops:
-    return {candidate.position: "is disabled" for candidate in candidates if not candidate.cluster.enabled}
+    return {
+        candidate.position: _with_note("is disabled", candidate.cluster.switched_by.get("disabled"))
+        for candidate in candidates
+        if not candidate.cluster.enabled
+    }
 
 
 def _cordoned(candidates: Sequence[Candidate], _: Workload) -> Drops:
     return {
-        candidate.position: _cordon(candidate.cluster.state)
-        for candidate in candidates
-        if candidate.cluster.state.cordoned
+        candidate.position: _cordon(candidate.cluster) for candidate in candidates if candidate.cluster.state.cordoned
     }
 
 
-def _cordon(state: ClusterState) -> str:
-    status = "is draining" if state.draining else "is cordoned"
-    return f"{status} ({state.cordon_reason})" if state.cordon_reason else status
+def _cordon(cluster: Cluster) -> str:
+    status = "is draining" if cluster.state.draining else "is cordoned"
+    return _with_note(status, cluster.switched_by.get("cordoned") or cluster.state.cordon_reason)
+
+
+def _with_note(status: str, note: str | None) -> str:
+    return f"{status} ({note})" if note else status
 
 
 def _unreachable(candidates: Sequence[Candidate], _: Workload) -> Drops:
