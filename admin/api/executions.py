@@ -40,7 +40,11 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     )
     note = None if view.silence is None else view.silence.note
     return ExecutionAnswer.from_execution(
-        view.execution, status=view.status, silence=note, abort_requested_at=view.abort_requested_at
+        view.execution,
+        status=view.status,
+        silence=note,
+        abort_requested_at=view.abort_requested_at,
+        previous_cluster=view.previous_cluster,
     )
 
 
@@ -67,6 +71,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
                 listed.abort_requests.get(execution.id),
+                listed.previous_clusters.get(execution.id),
             )
             for execution in listed.page.executions
         ],

@@ -123,6 +123,10 @@ class ListedAnswer(Answer):
     workflow: IdentifierAnswer | None = None
     launch_plan: IdentifierAnswer | None = None
     cluster: str | None = None
+    previous_cluster: Annotated[
+        str | None,
+        Meta(description="That the decision before the last chose; absent where that chose none, or there is one."),
+    ] = None
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
@@ -165,6 +169,7 @@ class ListedAnswer(Answer):
         origin: Json | None = None,
         silence: str | None = None,
         abort_requested_at: datetime | None = None,
+        previous_cluster: str | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -181,6 +186,7 @@ class ListedAnswer(Answer):
             workflow=None if workflow is None else IdentifierAnswer(**workflow),
             launch_plan=None if launch_plan is None else IdentifierAnswer(**launch_plan),
             cluster=execution.cluster,
+            previous_cluster=previous_cluster,
             pool=execution.pool,
             label=execution.label,
             origin=origin,
@@ -228,6 +234,7 @@ class ExecutionAnswer(ListedAnswer):
         status: Status | None = None,
         silence: str | None = None,
         abort_requested_at: datetime | None = None,
+        previous_cluster: str | None = None,
     ) -> ExecutionAnswer:
         content = execution.content
         quality_of_service = dict(content["quality_of_service"])
@@ -236,7 +243,11 @@ class ExecutionAnswer(ListedAnswer):
         return cls(
             **asdict(
                 ListedAnswer.from_listed(
-                    execution, RunTerms.of(content), silence=silence, abort_requested_at=abort_requested_at
+                    execution,
+                    RunTerms.of(content),
+                    silence=silence,
+                    abort_requested_at=abort_requested_at,
+                    previous_cluster=previous_cluster,
                 )
             ),
             spec=execution.request["spec"],

@@ -115,6 +115,7 @@ class ListedPage:
     silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
     terms: Mapping[int, RunTerms]  #: by their row ids
     abort_requests: Mapping[int, datetime]  #: when it was requested to end those that somebody ended, by their row ids
+    previous_clusters: Mapping[int, str | None]  #: that the decisions before the last ones chose, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
 
@@ -168,14 +169,24 @@ def list_executions(
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
         aborted = [execution.id for execution in page.executions if execution.abort_cause is not None]
         abort_requests = execution_events.abort_requests(connection, aborted)
+        previous_clusters = find_previous_clusters(connection, page.executions)
     return ListedPage(
         page=page,
         origins=origins,
         silences=silences,
         terms=terms,
         abort_requests=abort_requests,
+        previous_clusters=previous_clusters,
         unknown=unknown,
     )
+
+
+def find_previous_clusters(
+    connection: Connection, listed: Iterable[Execution | ListedExecution]
+) -> dict[int, str | None]:
+    """The clusters that were chosen before the last decisions, by the row ids of those that were decided again."""
+    keys = [(execution.id, execution.decisions - 1) for execution in listed if execution.decisions > 1]
+    return decisions.clusters(connection, keys)
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:

@@ -468,3 +468,21 @@ def test_redecide_keeps_to_the_versions_that_were_launched(api: FlaskClient) -> 
     answer = execution(api, "e")
     assert (answer["job"]["command"], answer["config"]["max_parallelism"]) == (["old"], 2)
     assert answer["launch_plan"]["version"] == "v1"
+
+
+def test_lists_and_single_executions_say_from_where_the_last_decision_took_them(
+    api: FlaskClient, context: Context
+) -> None:
+    for name in ("oak", "elm"):
+        put_cluster(api, name)
+    put_pool(api, "both", {"oak": 1, "elm": 1})
+    created(api, "moves", **pool("both"))
+    first = execution(api, "moves")["cluster"]
+    second = "elm" if first == "oak" else "oak"
+    assert "previous_cluster" not in execution(api, "moves")
+    for cluster, expected in ((first, second), (second, None)):
+        switch(api, cluster, "cordon")
+        decide_waiting(context)
+        rows = {row["id"]["name"]: row for row in get(api, "executions")["executions"]}
+        for row in (rows["moves"], execution(api, "moves")):
+            assert (row.get("previous_cluster"), row.get("cluster")) == (cluster, expected)

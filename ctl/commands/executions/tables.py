@@ -105,6 +105,13 @@ def _time_limit(execution: Execution) -> str:
     return format_duration(seconds) if seconds else ""
 
 
+def _moved(execution: Execution) -> str:
+    """From where to where the last decision took an execution: `east -> west`; "" where it stayed, or was the first."""
+    before, after = execution.document.get("previous_cluster"), execution.cluster
+    is_undecided = not after and execution.reason == "UNDECIDED"
+    return f"{before} -> {after or 'none'}" if before and before != after and not is_undecided else ""
+
+
 _PLACE: Columns = {"PROJECT": attrgetter("id.project"), "DOMAIN": attrgetter("id.domain")}
 _COLUMNS: Columns = {
     "NAME": attrgetter("id.name"),
@@ -128,6 +135,7 @@ _WIDE: Columns = {
     "CAUSE": _cause,
     "ABORTED BY": _aborted_by,
     "ABORT REQUESTED": Time(_abort_requested_at),
+    "MOVED": _moved,
     "ATTEMPT": attrgetter("attempt_number"),
     "NEXT ATTEMPT": Time(_field("not_before"), is_due=True),
     "TIME LIMIT": _time_limit,
@@ -157,13 +165,14 @@ _ABORT: Columns = {
     "ABORT REQUESTED": Time(_abort_requested_at),
     "ABORT CAUSE": Sentence(_abort_cause),
 }
+_DECISIONS: Columns = {"DECISIONS": _field("decisions"), "MOVED": _moved, "MESSAGE": Sentence(attrgetter("message"))}
 #: The columns that a list has if it is selected by these fields, since each answers more than the field asks.
 _SELECTED: Mapping[str, Columns] = {
     "silent": {"SILENCE": Sentence(_field("silence"))},
     "abort_principal": _ABORT,
     "unconfirmed": _ABORT,
-    "decisions": {"DECISIONS": _field("decisions"), "MESSAGE": Sentence(attrgetter("message"))},
-    "decided_at": {"DECISIONS": _field("decisions"), "MESSAGE": Sentence(attrgetter("message"))},
+    "decisions": _DECISIONS,
+    "decided_at": _DECISIONS,
 }
 
 

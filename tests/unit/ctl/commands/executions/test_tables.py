@@ -84,3 +84,25 @@ def test_the_memory_of_a_group_is_shown_exactly(memory: int, expected: str, caps
     session: Any = SimpleNamespace(printer=Printer())
     show_counts(session, {"by": "phase", "counts": [group], "total": 1})
     assert capsys.readouterr().out.splitlines()[1].split()[3] == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"previous_cluster": "oak", "cluster": "elm"}, "oak -> elm"),
+        ({"previous_cluster": "oak"}, "oak -> none"),
+        ({"previous_cluster": "oak", "cluster": "oak"}, "-"),
+        ({"cluster": "elm"}, "-"),
+        ({"previous_cluster": "oak", "closure": {"phase": "QUEUED", "reason": {"code": "UNDECIDED"}}}, "-"),
+    ],
+)
+def test_a_list_selected_by_decisions_says_from_where_to_where_each_went(
+    fields: dict[str, Any], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id = {"project": "p", "domain": "d", "name": "e"}
+    execution = Execution.from_document({"id": id, "decisions": 2, **fields})
+    session: Any = SimpleNamespace(printer=Printer())
+    show_executions(session, [execution], with_place=False, selected_by=["decisions"])
+    header, row = capsys.readouterr().out.splitlines()
+    start = header.index("MOVED")
+    assert row[start : header.index("MESSAGE")].strip() == expected
