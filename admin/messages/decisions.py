@@ -19,6 +19,7 @@ from admin.services.attempts import MOST_ATTEMPTS, AttemptView
 from admin.services.explanations import Explanation
 from admin.services.redecision_rounds import Redecided
 from admin.store.decisions import StoredDecision
+from admin.store.execution_events import Event
 
 
 class ExplanationQuery(RequestSchema):
@@ -78,6 +79,7 @@ class AttemptAnswer(Answer):
         bool | None, Meta(description="It was ended without its agent, which has not confirmed it since.")
     ] = None
     confirmed_at: Annotated[Time | None, Meta(description="When its agent confirmed that.")] = None
+    confirmed_as: Annotated[str | None, Meta(description="What it reported then, such as SUCCEEDED.")] = None
     silent_since: Annotated[
         Time | None, Meta(description="When its agent was last heard before its end, where it was silent then.")
     ] = None
@@ -98,8 +100,22 @@ class AttemptAnswer(Answer):
             ended_by=attempt.ended_by,
             reported_at=attempt.reported_at,
             confirmed_at=attempt.confirmed_at,
+            confirmed_as=attempt.confirmed_as,
             drained_by=attempt.drained_by and ProvenanceAnswer.from_attributes(attempt.drained_by),
         )
+
+
+class RefusedReportAnswer(Answer):
+    """A report on an execution that was refused: it came too late, or from a cluster that does not have it."""
+
+    at: Time
+    cluster: str | None = None
+    reason: ReasonAnswer
+
+    @classmethod
+    def from_event(cls, event: Event) -> RefusedReportAnswer:
+        reason = ReasonAnswer(code=event.reason or "", message=event.message or "")
+        return cls(at=event.at, cluster=event.cluster, reason=reason)
 
 
 class HeldLeaseAnswer(Answer):
@@ -156,6 +172,10 @@ class ExplanationAnswer(Answer):
         list[AttemptAnswer] | None, Meta(description=f"The last {MOST_ATTEMPTS} that an agent has or had.")
     ] = None
     unrecorded_attempts: Annotated[int | None, Meta(description="How many are not among them.")] = None
+    refused_reports: Annotated[
+        list[RefusedReportAnswer] | None,
+        Meta(description="The last five that came too late, or from a cluster that does not have it."),
+    ] = None
     lease: Annotated[HeldLeaseAnswer | None, Meta(description="While an agent has it.")] = None
     cluster: str | None = None
     reason: ReasonAnswer
@@ -192,6 +212,8 @@ class ExplanationAnswer(Answer):
             status=explanation.status and ExecutionStatusAnswer.from_status(explanation.status),
             attempts=attempts and [AttemptAnswer.from_attempt(attempt) for attempt in attempts.attempts],
             unrecorded_attempts=(attempts and attempts.unrecorded) or None,
+            refused_reports=[RefusedReportAnswer.from_event(event) for event in explanation.refused_reports or ()]
+            or None,
             received=[ReceivedAnswer(**entry) for entry in explanation.received],
             **{
                 noun: IdentifierAnswer(**explanation.launched[noun]) if noun in explanation.launched else None

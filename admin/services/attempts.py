@@ -32,6 +32,7 @@ class AttemptView:
     ended_by: str | None  #: in words; None for one that is not over
     reported_at: datetime | None  #: when the admin heard of its end, or ended it
     confirmed_at: datetime | None = None  #: when the agent of one that was ended without it reported its end
+    confirmed_as: str | None = None  #: how it had ended by that report
     drained_by: Provenance | None = None  #: the event by which the cluster was drained that ended it
 
     @property
@@ -105,7 +106,7 @@ def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> Attemp
         ended_at=record.ended_at,
         unconfirmed=None,
     )
-    return replace(view, record=confirmed, confirmed_at=at)
+    return replace(view, record=confirmed, confirmed_at=at, confirmed_as=record.outcome)
 
 
 def _ended(event: Event, record: AttemptRecord, execution: Execution) -> AttemptView:

@@ -27,8 +27,12 @@ from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import LeaseView, view_lease, view_status
 from admin.store import cluster_events, decisions, execution_events, fleet
 from admin.store.decisions import StoredDecision
+from admin.store.execution_events import Event
 from admin.store.executions import Execution, ExecutionId
 from admin.store.given_jobs import given_jobs
+
+#: Refused reports that an explanation has.
+_MOST_REFUSED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +65,7 @@ class Explanation:
     silence: SilenceView | None = None  #: of its cluster, while it waits or runs there
     status: Status | None = None  #: where it stands now; None for what was not created
     attempts: AttemptList | None = None
+    refused_reports: list[Event] | None = None  #: the last ones that came too late, or from a cluster without it
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
 
@@ -130,12 +135,13 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         rungs = rungs_with_sources(connection, settings["rungs"], execution.launched)
         attempts = list_attempts(connection, execution)
         given_job = given_jobs(connection, [execution]).get(execution.id)
-        silence = status = lease = None
+        silence = status = lease = refused = None
         if decision is history[-1]:
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
             lease = view_lease(execution, heard, is_deleted=not fleet_now.has_cluster(execution.cluster or ""))
             status = view_status(context, connection, execution, settings, provenance, silence, attempts)
+            refused = execution_events.refused_reports(connection, execution.id, _MOST_REFUSED)
     message = decision.reason_message
     is_chosen = decision.reason in CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
@@ -182,6 +188,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         silence=silence,
         status=status,
         attempts=attempts if decision is history[-1] else None,
+        refused_reports=refused,
         lease=lease,
         not_candidates=others,
     )

@@ -166,11 +166,11 @@ def _note_refusals(
 ) -> None:
     """Add events of refused reports; on the executions of others a cluster adds one each at most."""
     others = {execution.id for execution, _, _ in refused if execution.cluster != cluster}
-    noted = execution_events.with_event(connection, others, "REFUSED", cluster)
+    noted = execution_events.with_event(connection, others, execution_events.REFUSED, cluster)
     for execution, report, reason in refused:
         if execution.id not in noted:
             message = f"Cluster '{cluster}' reported {report.type} for attempt {report.attempt}; it was refused."
-            execution.note("REFUSED", reason, message, cluster, now)
+            execution.note(execution_events.REFUSED, reason, message, cluster, now)
         if execution.id in others:
             noted.add(execution.id)
 

@@ -59,6 +59,15 @@ def attempt_events(connection: Connection, execution_id: int, limit: int) -> lis
     return [Event(**row._mapping) for row in rows]
 
 
+def refused_reports(connection: Connection, execution_id: int, limit: int) -> list[Event]:
+    """The last reports on an execution that were refused, the newest last."""
+    query = _SELECT_EVENT.where(_event_columns.execution_id == execution_id, _event_columns.type == REFUSED)
+    rows = connection.execute(query.order_by(_event_columns.number.desc()).limit(limit)).all()
+    return [Event(**row._mapping) for row in reversed(rows)]
+
+
+#: The type of the event of a report that was refused.
+REFUSED = "REFUSED"
 #: The type of the event by which the agent of a lost cluster tells the end of an attempt after all.
 CONFIRMED = "CONFIRMED"
 #: The type of the event of an agent that has an attempt no longer and has not reported the end of its job.

@@ -198,6 +198,7 @@ def test_a_run_that_went_on_after_it_was_given_up_has_one_run_time(
     clock.advance(100)
     assert agent.report("gone", "SUCCEEDED", finished_at=text(clock, 0)) == "PHASE"
     clock.advance(30)
+    assert attempts(agent, "gone", "phase", "confirmed_as") == [("FAILED", "SUCCEEDED")]
     taken = get(agent.client, f"executions/{agent.project}/{DOMAIN}/gone")["closure"]["duration"]
     times = explained(agent, "gone")["status"]["times"]
     assert (taken, times["run_seconds"], times["total_seconds"]) == (140.0, 140.0, 140.0)
@@ -217,9 +218,15 @@ def test_the_end_of_a_lost_attempt_that_is_told_later_is_kept_beside_the_next_on
     shown = attempts(agent, "late", "attempt_number", "phase", "exit_code", "ended_at", "unconfirmed")
     assert shown == [(1, "FAILED", 9, ended, None)]
     assert explained(agent, "late")["attempts"][0]["confirmed_at"] is not None
+    assert attempts(agent, "late", "confirmed_as") == [("FAILED",)]
     types = [event["type"] for event in get(agent.client, f"executions/{agent.project}/{DOMAIN}/late/events")["events"]]
     assert (types.count("CONFIRMED"), types.count("REFUSED")) == (1, 0)
+    assert "refused_reports" not in explained(agent, "late")
     assert agent.report("late", "FAILED", exit_code=9) == "OLD_ATTEMPT"  # it is refused as before
+    [refused_report] = explained(agent, "late")["refused_reports"]
+    assert (refused_report["cluster"], refused_report["at"]) == (agent.cluster, text(clock, 0))
+    message = f"Cluster '{agent.cluster}' reported FAILED for attempt 1; it was refused."
+    assert refused_report["reason"] == {"code": "OLD_ATTEMPT", "message": message}
     types = [event["type"] for event in get(agent.client, f"executions/{agent.project}/{DOMAIN}/late/events")["events"]]
     assert (types.count("CONFIRMED"), types.count("REFUSED")) == (1, 1)
 

@@ -173,7 +173,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     reason = explanation.get("reason") or {}
     lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *describe_ahead(printer, explanation)]
     lines += _times(explanation)
-    lines += [*_attempts(printer, explanation), *_lease(printer, explanation)]
+    lines += [*_attempts(printer, explanation), *_refused(printer, explanation), *_lease(printer, explanation)]
     lines += [
         f"decision  {describe_placement(explanation)}",
         *([f"rule      {explanation['rule']}"] if explanation.get("rule") else []),
@@ -256,6 +256,14 @@ def _attempts(printer: Printer, explanation: Document) -> list[str]:
     return lines + [f"{_attempt_word(attempt):<9} {_attempt(printer, attempt)}" for attempt in shown]
 
 
+def _refused(printer: Printer, explanation: Document) -> list[str]:
+    """The last reports that were refused: they came too late, or from a cluster that does not have it."""
+    return [
+        f"{'refused':<9} {printer.when(report['at'])}: {report['reason']['message']} ({report['reason']['code']})"
+        for report in explanation.get("refused_reports") or []
+    ]
+
+
 def _attempt_word(attempt: Document) -> str:
     """`attempt 2`; `lease 3` for one that never started."""
     if attempt.get("phase") in NOT_BEGUN:
@@ -279,7 +287,8 @@ def _attempt(printer: Printer, attempt: Document) -> str:
         if attempt.get("unconfirmed") or (reason_code(attempt) == "CLUSTER_LOST" and not attempt.get("confirmed_at")):
             ended = "end not confirmed"
     if attempt.get("confirmed_at"):
-        at = f"end confirmed {printer.when(attempt['confirmed_at'])}"
+        told = f" ({attempt['confirmed_as']})" if attempt.get("confirmed_as") else ""
+        at = f"end confirmed {printer.when(attempt['confirmed_at'])}{told}"
         ended = f"{ended}, {at}" if attempt.get("ended_at") else at
     facts = [
         f"native id {attempt['native_id']}" if attempt.get("native_id") else "",

@@ -11,6 +11,7 @@ from ctl.cli.output import Printer
 from ctl.commands.executions.explain import (
     _attempt,
     _mentioned,
+    _refused,
     _times,
     decided_again,
     describe_ahead,
@@ -203,3 +204,14 @@ def test_wide_output_opens_with_the_time_itself_too(
     assert capsys.readouterr().out == f"{message}\n"
     show_standing(Printer(format="wide"), {"status": {"message": message, "phase": "RUNNING"}})
     assert capsys.readouterr().out == f"{message}\n"
+
+
+def test_late_reports_are_shown_with_what_they_said() -> None:
+    time = "2026-03-04T12:00:00Z"
+    attempt = {"number": 1, "phase": "FAILED", "cluster": "oak", "confirmed_at": time, "confirmed_as": "SUCCEEDED"}
+    shown = _attempt(Printer(format="wide"), attempt)
+    assert shown == "FAILED on oak; end confirmed 2026-03-04 12:00:00Z (SUCCEEDED)"
+    reason = {"code": "OLD_ATTEMPT", "message": "Cluster 'oak' reported FAILED for attempt 1; it was refused."}
+    [line] = _refused(Printer(format="wide"), {"refused_reports": [{"at": time, "cluster": "oak", "reason": reason}]})
+    assert line == f"refused   2026-03-04 12:00:00Z: {reason['message']} (OLD_ATTEMPT)"
+    assert _refused(Printer(), {}) == []
