@@ -39,8 +39,12 @@ class SilentEnd(NamedTuple):
 
 def find_silent(context: Context, ended: Sequence[tuple[Execution | ListedExecution, bool]]) -> dict[int, SilentEnd]:
     """The silent agents that are to end some executions, by the row ids of these; the others are left out."""
-    # What waits in the queue is ended without an agent.
-    with_agents = [execution for execution, _ in ended if execution.cluster and execution.phase != Phase.QUEUED.value]
+    # What waits in the queue is ended without an agent, unless one has it already.
+    with_agents = [
+        execution
+        for execution, _ in ended
+        if execution.cluster and (execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None)
+    ]
     if not with_agents:
         return {}
     with context.database.reading() as connection:

@@ -436,6 +436,19 @@ def test_many_that_are_ended_are_told_apart_by_whether_their_agents_are_silent(
         assert "message" not in by_name["f"] | by_name["waits"]
 
 
+def test_what_a_silent_agent_has_and_has_not_started_is_told_apart_before_it_is_ended_too(
+    shared: FlaskClient, context: Context, clock: Clock, project: str
+) -> None:
+    agent: PlayedAgent = played_agent(shared, context, f"a-{project}", project=project)
+    add(agent, "held", "waits")
+    assert agent.take() == ["held"]
+    pass_time(context, clock, UNREACHABLE + 1)
+    body = {"selector": {"project": project}, "cause": "gone"}
+    for query in ("?dry_run=true", ""):
+        ended = ok(shared.post(f"{API}/executions/terminate{query}", json=body))["executions"]
+        assert [answer["id"]["name"] for answer in ended if "silent_since" in answer] == ["held"]
+
+
 def test_an_agent_that_returns_has_its_time_to_answer_what_it_is_asked(
     agent: PlayedAgent, context: Context, clock: Clock
 ) -> None:

@@ -140,6 +140,7 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
         _answer(session, trial["executions"], trial)
         session.printer.note(f"{summary} {'Dry run: nothing was ended.' if flags['dry_run'] else 'Nothing to end.'}")
         _list(session, trial)
+        _note_silent(session, trial["executions"], "would be told when heard again")
         return
     confirm_many(flags, summary, "End them?", "ended", lambda: _list(session, trial))
     outcome = session.client.terminate_executions(selector, **options)
@@ -150,11 +151,16 @@ def _delete_selected(session: Session, flags: Mapping[str, Any]) -> None:
     silent = [ended for ended in aborting if ended.get("silent_since")]
     for ended in silent[:_MOST_LISTED]:
         session.printer.note(f"Execution {ExecutionId.from_document(ended['id'])}: {ended['message']}")
-    if silent:
-        them = "its agent is" if len(silent) == 1 else "their agents are"
+    _note_silent(session, silent, "will be told when heard again")
+
+
+def _note_silent(session: Session, executions: Sequence[Document], then: str) -> None:
+    """How many of some executions have silent agents, and what can be done about that."""
+    number = sum(bool(execution.get("silent_since")) for execution in executions)
+    if number:
+        them = "its agent is" if number == 1 else "their agents are"
         session.printer.note(
-            f"{len(silent)} of them: {them} silent, and will be told when heard again; --giveUp ends such an execution "
-            "without its agent."
+            f"{number} of them: {them} silent, and {then}; --giveUp ends such an execution without its agent."
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ctl.client.errors import ClientError, Conflict, NotFound
 from ctl.client.executions import ExecutionId
-from ctl.commands.executions.delete import _delete_named, _note_outcome
+from ctl.commands.executions.delete import _delete_named, _note_outcome, _note_silent
 
 
 def dry_run(*answers: Any, give_up: bool = False) -> list[str]:
@@ -87,3 +87,13 @@ def test_an_agent_that_is_silent_is_not_said_to_have_been_asked(silence: dict[st
         "Asked the agent that has execution p/d/e to end it: it is ABORTING until that confirms.",
         "Execution p/d/e is ABORTING: its agent is silent, and will be told to end it when it is heard again. Silent.",
     ]
+
+
+@pytest.mark.parametrize(("number", "them"), [(0, None), (1, "its agent is"), (2, "their agents are")])
+def test_of_many_those_with_silent_agents_are_counted(number: int, them: str | None) -> None:
+    notes: list[str] = []
+    session: Any = SimpleNamespace(printer=SimpleNamespace(note=notes.append))
+    silent = [{"silent_since": "2026-03-04T12:00:00Z"}] * number
+    _note_silent(session, [*silent, {"phase": "RUNNING"}], "would be told when heard again")
+    then = "would be told when heard again; --giveUp ends such an execution without its agent."
+    assert notes == ([] if them is None else [f"{number} of them: {them} silent, and {then}"])
