@@ -91,8 +91,11 @@ def owner_of(context: Context, kind: TokenKind, token: str) -> str:
     stored = context.token_cache.get(hashed)
     if stored is None or not _is_use_noted(stored, now):
         stored = _find(context, kind, token, hashed)
-        if stored is not None and is_good(stored, now):
-            stored = _note_use(context, kind, stored, now)
+        if stored is not None and is_good(stored, now) and not _is_use_noted(stored, now):
+            # Kept as it was read, before the database is waited for: a revocation is seen within a second.
+            context.token_cache.keep(hashed, stored._replace(last_used_at=now))
+            _note_use(context, kind, stored, now)
+        elif stored is not None:
             context.token_cache.keep(hashed, stored)
     if stored is None or not is_good(stored, now):
         raise Unauthenticated(kind.refusal)
@@ -104,13 +107,10 @@ def _is_use_noted(token: StoredToken, now: datetime) -> bool:
     return token.last_used_at is not None and token.last_used_at >= now - _USE_NOTED
 
 
-def _note_use(context: Context, kind: TokenKind, token: StoredToken, now: datetime) -> StoredToken:
+def _note_use(context: Context, kind: TokenKind, token: StoredToken, now: datetime) -> None:
     """Note that a token is used; a database that can only be read keeps nobody out."""
-    if _is_use_noted(token, now):
-        return token
     with suppress(SQLAlchemyError), context.database.writing() as connection:
         kind.table.change(connection, token.prefix, last_used_at=now)
-    return token._replace(last_used_at=now)
 
 
 def _find(context: Context, kind: TokenKind, token: str, hashed: str) -> StoredToken | None:
