@@ -81,13 +81,13 @@ class TokenTable:
     def get(self, connection: Connection, prefix: str) -> StoredToken | None:
         """One token, by its prefix."""
         row = connection.execute(self._select.where(self._columns.prefix == prefix)).one_or_none()
-        return None if row is None else StoredToken(*row)
+        return None if row is None else StoredToken(**row._mapping)
 
     def of(self, connection: Connection, owner: str) -> list[StoredToken]:
         """Every token of an owner, the newest first."""
         newest_first = self._columns.created_at.desc(), self._columns.prefix
         query = self._select.where(self._owner == owner).order_by(*newest_first)
-        return [StoredToken(*row) for row in connection.execute(query)]
+        return [StoredToken(**row._mapping) for row in connection.execute(query)]
 
     def has_live(self, connection: Connection, owner: str, now: datetime) -> bool:
         """Whether an owner has a token that is neither revoked nor expired."""

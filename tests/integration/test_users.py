@@ -159,7 +159,9 @@ def test_without_users_nobody_is_asked_and_nothing_is_recorded_of_proofs(api: Fl
     assert "created_proof" not in execution
 
 
-def test_as_soon_as_a_user_exists_every_request_needs_a_token(app: Flask, ada: Person) -> None:
+def test_as_soon_as_a_user_exists_every_request_needs_a_token(app: Flask) -> None:
+    agent = played_agent(app.test_client(), context_of(app), "east")
+    ada = made_user(app)
     nobody = Person(app.test_client(), None)
     for method, path in (("GET", "projects"), ("GET", "effective_attributes"), ("GET", "nowhere"), ("POST", "users")):
         answer = refused(nobody.call(method, path), 401, "unauthenticated")
@@ -168,7 +170,6 @@ def test_as_soon_as_a_user_exists_every_request_needs_a_token(app: Flask, ada: P
         refused(Person(app.test_client(), token).call("GET", "projects"), 401, "unauthenticated")
     assert app.test_client().get("/healthz").status_code == 200
     assert ada.get("whoami") == {"user": "ada", "groups": [], "proof": "token"}
-    agent = played_agent(app.test_client(), context_of(app), "east")
     assert Person(app.test_client(), agent.token).get("whoami") == {
         "user": "cluster/east",
         "groups": [],
@@ -228,8 +229,8 @@ def test_names_of_good_tokens_are_unique(ada: Person) -> None:
     for body in ({}, {"name": "a b"}, {"name": ".."}):
         refused(ada.call("POST", "users/ada/tokens", body), 400, "invalid_request", "name")
     for expires in ("0", "soon", 7, "2y"):
-        body = {"name": "desk", "expires": expires}
-        refused(ada.call("POST", "users/ada/tokens", body), 400, "invalid_request", "expires")
+        lasting = {"name": "desk", "expires": expires}
+        refused(ada.call("POST", "users/ada/tokens", lasting), 400, "invalid_request", "expires")
     refused(ada.call("POST", "users/nobody/tokens", {"name": "desk"}), 404, "user_not_found")
     refused(ada.call("GET", "users/nobody/tokens"), 404, "user_not_found")
     assert len(ada.get("users/ada/tokens")["tokens"]) == 1
@@ -277,8 +278,9 @@ def test_deleting_a_user_revokes_its_tokens(app: Flask, ada: Person) -> None:
     assert again.get("whoami")["user"] == "bea"
 
 
-def test_a_token_of_another_admin_and_of_another_kind_is_none(app: Flask, ada: Person, context: Context) -> None:
+def test_a_token_of_another_admin_and_of_another_kind_is_none(app: Flask, context: Context) -> None:
     agent = played_agent(app.test_client(), context, "east")
+    ada = made_user(app)
     for token in (agent.token.replace("rbc-", "rbu-"), ada.headers["Authorization"].split()[1].replace("rbu-", "rbc-")):
         refused(Person(app.test_client(), token).call("GET", "executions"), 401, "unauthenticated")
     with pytest.raises(Unauthenticated):
@@ -365,8 +367,9 @@ def test_registrations_clocks_and_reconciliations_name_the_user(ada: Person) -> 
     ada.do("POST", "executions/redecide", {"selector": {"project": PROJECT}, **claimed})
 
 
-def test_an_agent_creates_as_its_cluster(app: Flask, ada: Person) -> None:
+def test_an_agent_creates_as_its_cluster(app: Flask) -> None:
     agent = played_agent(app.test_client(), context_of(app), "east")
+    ada = made_user(app)
     created = Person(app.test_client(), agent.token).do("POST", "executions", asked("e"))["execution"]
     assert (created["created_by"], "created_proof" in created) == ("cluster/east", False)
     assert ada.get(f"executions/{PROJECT}/{DOMAIN}/e")["created_by"] == "cluster/east"

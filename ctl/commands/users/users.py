@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctl.cli.output import Columns, Time
+from ctl.cli.output import Columns, Field, Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.commands.fleet.definitions import FleetNoun
@@ -26,7 +26,8 @@ def type_of(user: Document) -> str:
 
 COLUMNS: Columns = {"NAME": "name", "TYPE": type_of, "CREATED": Time("created_at"), "DESCRIPTION": "description"}
 WIDE_COLUMNS: Columns = {"UPDATED": Time("updated_at"), "VERSION": "version"}
-FIELDS = ("name", "service_account", "description", "version")
+#: That lists can be selected and sorted by.
+FIELDS: Mapping[str, Field] = {field: field for field in ("name", "service_account", "description", "version")}
 
 
 def set_description(definition: Document, flags: Mapping[str, Any]) -> Document:
