@@ -16,7 +16,7 @@ class UserCalls(Calls):
     def whoami(self) -> Document:
         """Who the admin takes the caller for: the `user`, its `groups`, and how that was proven (`proof`)."""
         with self._newer_path("It has no users: everybody is anonymous there."):
-            return self._read("whoami", holding="user")
+            return self._read("whoami", holding="groups")
 
     def user_tokens(self, user: str) -> list[Document]:
         """The tokens of a user, newest first, without their secrets."""
