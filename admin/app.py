@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import msgspec
@@ -21,6 +22,7 @@ from admin.api import (
     registrations,
     revisions,
     service,
+    users,
 )
 from admin.api.browsers import BrowserGuard
 from admin.api.failures import answer_failures
@@ -37,6 +39,8 @@ from admin.services.agents import RegistrationLimiter, cluster_of
 from admin.services.change_commits import commit_changes
 from admin.services.context import Context
 from admin.services.state import StateSummary
+from admin.services.user_tokens import user_of
+from admin.services.users import has_users
 from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
@@ -65,6 +69,7 @@ _OPERATIONS = (
     reconciliations.operations,
     registrations.operations,
     revisions.operations,
+    users.operations,
     service.warnings,
     service.description,
     service.probes,
@@ -105,10 +110,12 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         )
     )
     gate = Gate(
-        tokens=TokenFile(settings.server.api_token_file) if settings.server.api_token_file else None,
+        tokens=_shared_tokens(settings),
         cluster_of=lambda token: cluster_of(app.extensions["rainbow"], token),
         operations=all_operations(),
         open_folders=[service.DOCS_PATH],
+        user_of=lambda token: user_of(app.extensions["rainbow"], token),
+        has_users=lambda: has_users(app.extensions["rainbow"]),
     )
     guard = BrowserGuard(settings.server.accepted_hosts)
     front = Front(
@@ -121,6 +128,13 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     app.extensions["rainbow-front"] = front
     app.wsgi_app = front  # type: ignore[method-assign]
     return app
+
+
+def _shared_tokens(settings: Settings) -> Callable[[], tuple[bytes, ...]] | None:
+    """The tokens that operators share; none, where every request needs one all the same; None where it does not."""
+    if settings.server.api_token_file:
+        return TokenFile(settings.server.api_token_file)
+    return (lambda: ()) if settings.server.needs_token else None
 
 
 def _context(settings: Settings, database: Database, counter_file: int | None) -> Context:

@@ -193,6 +193,14 @@ class TokenNotFound(NotFound, name="token_not_found"):
     """No such token. `rainbowctl get token CLUSTER` lists them."""
 
 
+class UserNotFound(NotFound, name="user_not_found"):
+    """No user of that name. `rainbowctl get user` lists them."""
+
+
+class UserTokenNotFound(NotFound, name="user_token_not_found"):
+    """No such token. `rainbowctl get user-token USER` lists those of a user."""
+
+
 class ReconciliationNotFound(NotFound, name="reconciliation_not_found"):
     """Nothing to reconcile with that cluster. `rainbowctl get reconciliation` lists what there is."""
 

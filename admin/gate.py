@@ -1,8 +1,9 @@
 """The gate: every request's id and its caller, settled once before any front answers it.
 
 It knows nothing of Flask: a front gives it a method, a path and two headers, and gets a `Caller` or an error to answer
-with. Until there are users, the operators' token allows everything and an agent's token is limited to its
-own cluster; an admin without an operators' token admits every caller.
+with. An agent's token is limited to its own cluster. Users are known by their tokens; as soon as there is one, every
+request needs a token. Until then the operators' shared token allows everything, and an admin without one admits every
+caller.
 """
 
 from __future__ import annotations
@@ -19,14 +20,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 from admin.core.changes import ANONYMOUS
+from admin.core.identities import Identity, Proof
 from admin.core.problems import Invalid, invalid
+from admin.core.provenance import ANYBODY, Actor
+from admin.core.users import SHARED_TOKEN_USER
 from admin.errors import Busy, Forbidden, Unauthenticated
-from admin.services.agents import TOKEN_MARK
+from admin.services import tokens
 
 #: How large a body may be that needs no token.
 MOST_OPEN_BYTES = 64 * 1024
-#: How many agents' tokens are looked up at once, a query for callers that are not authenticated yet.
+#: How many tokens of agents and users are looked up at once, a query for callers that are not authenticated yet.
 MOST_LOOKUPS = 256
+
+_USERS_NEED_TOKENS = (
+    "This admin has users, so every request needs a token: set RAINBOW_TOKEN to one of yours. `rainbowctl create "
+    "user-token USER` makes another one; on the admin's host `rainbow-admin create-token USER` makes the first."
+)
+_NOT_OF_A_USER = (
+    "The bearer token is none that this admin accepts. Check RAINBOW_TOKEN; on the admin's host `rainbow-admin "
+    "create-token USER` makes one."
+)
+_NOT_THE_SHARED_TOKEN = "The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN."
 
 _log = logging.getLogger("rainbow.gate")
 _RECHECK_SECONDS = 1.0
@@ -39,12 +53,16 @@ class Caller:
     """Who sent a request."""
 
     request_id: str  #: shared by the answer, the log line and the revision
-    cluster: str | None = None  #: the cluster whose agent is calling, proven by its token
+    identity: Identity = ANYBODY
 
     @property
-    def name(self) -> str:
-        """Who it is, as what they make records it."""
-        return ANONYMOUS if self.cluster is None else f"cluster/{self.cluster}"
+    def cluster(self) -> str | None:
+        """The cluster whose agent is calling, proven by its token."""
+        return self.identity.cluster
+
+    def actor(self, claimed_by: str | None = None) -> Actor:
+        """Who it is, as what they do records it, with the name that they gave."""
+        return Actor.of_identity(self.identity, claimed_by)
 
     def check_agent_of(self, cluster: str) -> None:
         """Refuse every caller but a cluster's own agent; the operators' token is not enough."""
@@ -82,6 +100,8 @@ class Gate:
         cluster_of: Callable[[str], str],
         operations: Iterable[Operation],
         open_folders: Iterable[str] = (),
+        user_of: Callable[[str], str] | None = None,
+        has_users: Callable[[], bool] = lambda: False,
     ) -> None:
         """
         Parameters
@@ -92,8 +112,14 @@ class Gate:
             Gives the cluster of an agent's token.
         open_folders
             Paths below which nothing needs a token.
+        user_of
+            Gives the user of a user's token.
+        has_users
+            Tells whether there are users, so that every request needs a token.
         """
         self._cluster_of = cluster_of
+        self._user_of = user_of
+        self._has_users = has_users
         self._lookups = threading.Semaphore(MOST_LOOKUPS)
         self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
@@ -113,23 +139,29 @@ class Gate:
 
     def admit(self, method: str, path: str, *, authorization: str | None, request_id: str) -> Caller:
         """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later."""
-        if self._tokens is None and authorization is None:
-            return Caller(request_id=request_id)
         if self.is_open(method, path):
             return Caller(request_id=request_id)
         token = _bearer(authorization)
-        if token is not None and token.startswith(TOKEN_MARK):
+        if token is not None and token.startswith(tokens.CLUSTER.mark):
             route = self._find(method, path)
             if route is not None:
                 return self._admit_agent(route, path, token, request_id)
-        if self._tokens is None:
-            return Caller(request_id=request_id)
+        return Caller(request_id=request_id, identity=self._identify(token))
+
+    def _identify(self, token: str | None) -> Identity:
+        """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
+        has_users = self._has_users()
+        if has_users and token is not None and token.startswith(tokens.USER.mark) and self._user_of is not None:
+            return Identity(user=self._look_up(self._user_of, token), proof=Proof.TOKEN)
+        if self._tokens is None and not has_users:
+            return ANYBODY
         if token is None:
-            raise Unauthenticated()
+            raise Unauthenticated(_USERS_NEED_TOKENS if has_users else "")
         # Compared with all of them, so that the time taken tells nothing.
-        if not sum(hmac.compare_digest(token.encode(), accepted) for accepted in self._tokens()):
-            raise Unauthenticated("The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN.")
-        return Caller(request_id=request_id)
+        accepted = () if self._tokens is None else self._tokens()
+        if not sum(hmac.compare_digest(token.encode(), shared) for shared in accepted):
+            raise Unauthenticated(_NOT_OF_A_USER if has_users else _NOT_THE_SHARED_TOKEN)
+        return Identity(user=SHARED_TOKEN_USER if has_users else ANONYMOUS, proof=Proof.SHARED_TOKEN)
 
     def route(self, method: str, path: str) -> str:
         """The path of the operation that a request is for, as metrics name it."""
@@ -153,7 +185,7 @@ class Gate:
         return None
 
     def _admit_agent(self, route: _Route, path: str, token: str, request_id: str) -> Caller:
-        cluster = self._look_up(token)
+        cluster = self._look_up(self._cluster_of, token)
         names_cluster = "/clusters/<name>" in route.path
         match = route.pattern.fullmatch(path)
         is_own = not names_cluster or (match is not None and match["name"] == cluster)
@@ -162,14 +194,15 @@ class Gate:
                 f"The token of cluster '{cluster}' is not for this. It may sync and rotate its own cluster, "
                 "and create and read executions."
             )
-        return Caller(request_id=request_id, cluster=cluster)
+        identity = Identity(user=f"cluster/{cluster}", proof=Proof.AGENT, cluster=cluster)
+        return Caller(request_id=request_id, identity=identity)
 
-    def _look_up(self, token: str) -> str:
-        """The cluster of an agent's token."""
+    def _look_up(self, owner_of: Callable[[str], str], token: str) -> str:
+        """The cluster or user of a token."""
         if not self._lookups.acquire(blocking=False):
             raise Busy()
         try:
-            return self._cluster_of(token)
+            return owner_of(token)
         finally:
             self._lookups.release()
 

@@ -7,6 +7,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
 from getpass import getuser
 from typing import Any
 
@@ -16,8 +18,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from admin import __version__
 from admin.configuration import load_settings
+from admin.core.changes import Authorship
 from admin.core.problems import Invalid
-from admin.errors import CannotStart
+from admin.core.provenance import Actor
+from admin.core.quantities import parse_age
+from admin.errors import AlreadyExists, CannotStart, RainbowError, UserNotFound
 from admin.store.schema import current_revision, latest_revision
 
 _CONFIG_VARIABLE = "RAINBOW_ADMIN_CONFIG"
@@ -164,7 +169,7 @@ def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, *
     context = app.extensions["rainbow"]
     try:
         if accepts_clock:
-            clock, _ = accept_clock(context, claimed_by=_local_user())
+            clock, _ = accept_clock(context, by=Actor(claimed_by=_local_user()))
             click.echo(f"the clock is trusted: {clock.time.isoformat(timespec='seconds')}")
         now = context.clock()
         problem = None if dry_run else follow_clock(context, now, 0)
@@ -206,11 +211,78 @@ def reconcile_command(config_file: str | None, database: str | None, clusters: t
         raise click.UsageError("Name the clusters that count as reconciled, or say --all.")
     app = open_app(load_settings(config_file, os.environ, _overrides(database=database)))
     check_schema(app)
-    ended = end_reconciliations(app.extensions["rainbow"], clusters, every=every, claimed_by=_local_user())
+    ended = end_reconciliations(app.extensions["rainbow"], clusters, every=every, by=Actor(claimed_by=_local_user()))
     for name in ended:
         click.echo(f"reconciled {name}")
     for name in sorted({*clusters} - {*ended}):
         click.echo(f"nothing to reconcile: {name}", err=True)
+
+
+@cli.command("create-token")
+@_common
+@click.argument("user", metavar="USER")
+@click.option("--create", is_flag=True, help="Create the user first, if there is none of that name.")
+@click.option("--name", metavar="NAME", help="What the token is for.  [default: host, with the time]")
+@click.option("--expires", metavar="AGE", help="After how long the token ends, such as 90d; without it, never.")
+@click.option("--file", "path", metavar="FILE", help="Write the token into a new file that only you can read.")
+def create_token_command(
+    config_file: str | None,
+    database: str | None,
+    user: str,
+    create: bool,
+    name: str | None,
+    expires: str | None,
+    path: str | None,
+) -> None:
+    """Make a token of a user, on the admin's host.
+
+    This is how the first user gets in, and how a user gets in again who has lost every token: it needs the database,
+    not a token. Running admins accept the token at once. It is printed once, alone on a line of standard output, and
+    only its hash is kept.
+
+    \b
+    Examples:
+      rainbow-admin create-token ada --create
+      rainbow-admin create-token ada --config rainbow.yaml --expires 1d --file token
+    """
+    from admin.server.startup import check_schema, open_app, prepare
+    from admin.services.changeable.base import ChangeOptions
+    from admin.services.user_tokens import create_token, revoke
+    from admin.services.users import create_user
+    from admin.store.schema import SchemaState, schema_state
+
+    try:
+        expires_in = None if expires is None else timedelta(seconds=float(parse_age(expires)))
+    except (ValueError, OverflowError) as error:
+        raise click.UsageError(f"--expires: '{expires}' {error}.") from error
+    app = open_app(load_settings(config_file, os.environ, _overrides(database=database)))
+    context = app.extensions["rainbow"]
+    if schema_state(context.database.engine) is SchemaState.EMPTY:
+        prepare(app)
+    check_schema(app)
+    try:
+        if create:
+            options = ChangeOptions(
+                authorship=Authorship(claimed_by=_local_user(), message="rainbow-admin create-token")
+            )
+            with suppress(AlreadyExists):
+                create_user(context, user, {}, options)
+        issued = create_token(context, user, name or f"host-{context.clock():%Y%m%d-%H%M%S-%f}", expires_in)
+    except UserNotFound as error:
+        raise CannotStart(f"{error} With --create the user is created.") from error
+    except (RainbowError, Invalid) as error:
+        raise CannotStart(str(error)) from error
+    if path is None:
+        click.echo(issued.token)
+    else:
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(f"{issued.token}\n")
+        except OSError as error:
+            revoke(context, user, issued.prefix)
+            raise CannotStart(f"{path} cannot be written: {error.strerror}. Give the name of a new file.") from error
+    where = "" if path is None else f" is in {path}"
+    click.echo(f"token {issued.prefix} of {user}{where}; give it to rainbowctl as RAINBOW_TOKEN", err=True)
 
 
 def _local_user() -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from admin.core import users
 from admin.core.executions.attempt_records import NOT_BEGUN
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import OVERRIDABLE
@@ -70,6 +71,7 @@ def facts() -> dict[str, Any]:
             "job": plain(JOB.schema()),
             "retry": plain(RETRY.schema()),
             **{kind.noun: plain(section.schema()) for kind, section in DEFINITIONS.items()},
+            "user": plain(users.DEFINITION.schema()),
             "cluster_state": plain(REPORT.schema()),
         },
     }

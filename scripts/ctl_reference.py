@@ -33,6 +33,7 @@ PAGES = {
     "pools": ("fleet.pools",),
     "labels": ("fleet.labels",),
     "tokens": ("fleet.tokens",),
+    "users": ("users",),
     "operations": ("reconciliations", "clock", "admin_config"),
     "client": ("config", "completion", "version"),
 }

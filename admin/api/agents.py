@@ -17,8 +17,9 @@ from admin.messages.tokens import (
     TokensAnswer,
 )
 from admin.services import agents
-from admin.services.agents import Issued, RegistrationLimiter
+from admin.services.agents import RegistrationLimiter
 from admin.services.syncs import sync
+from admin.services.tokens import Issued
 
 operations = Operations("agents")
 

@@ -25,7 +25,7 @@ _MOST_NOTED = 10
 
 def _create(request: CreationRequest, *, dry_run: bool) -> CreatedAnswer:
     created = creations.create_execution(
-        context(), request, created_by=caller().name, dry_run=dry_run, idempotency_key=_idempotency_key()
+        context(), request, creator=caller().identity, dry_run=dry_run, idempotency_key=_idempotency_key()
     )
     return CreatedAnswer.from_created(created, dry_run=dry_run)
 
@@ -36,7 +36,7 @@ def _create_many(read: list[CreationRequest | Refusal], *, dry_run: bool) -> Man
         creations.create_executions(
             context(),
             requests.values(),
-            created_by=caller().name,
+            creator=caller().identity,
             dry_run=dry_run,
             idempotency_key=_idempotency_key(),
             places=requests,

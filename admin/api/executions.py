@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from admin.api import creations
 from admin.api.current import caller, context
+from admin.api.writes import actor
 from admin.core.executions.selectors import check_group
 from admin.core.problems import invalid
 from admin.messages.comparisons import ComparisonAnswer, ExecutionComparisonQuery
@@ -166,7 +167,7 @@ def compare_execution_settings(query: Fields, **key: str) -> ComparisonAnswer:
 @operations.add("PUT", _PATH, body=StateBody, errors=(404,))
 def set_execution_state(body: Fields, **key: str) -> ExecutionAnswer:
     """Archive an execution, or bring it back to lists."""
-    execution, is_change = executions.set_state(context(), execution_id(**key), body["state"], body.get("claimed_by"))
+    execution, is_change = executions.set_state(context(), execution_id(**key), body["state"], actor(body))
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 
@@ -177,7 +178,7 @@ def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
         preview = terminations.preview_end(context(), execution_id(**key), give_up=body["give_up"])
         return EndedAnswer.from_preview(preview)
     end = abandonments.give_up if body["give_up"] else executions.terminate
-    execution, is_change = end(context(), execution_id(**key), body.get("cause"), body.get("claimed_by"))
+    execution, is_change = end(context(), execution_id(**key), body.get("cause"), actor(body))
     return EndedAnswer.from_execution(execution, terminations.silent_end(context(), execution), changed=is_change)
 
 
@@ -189,7 +190,7 @@ def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
         context(),
         conditions_of(body["selector"], context().clock()),
         body.get("cause"),
-        body.get("claimed_by"),
+        actor(body),
         scope=scope_of(body["selector"]),
         dry_run=query["dry_run"],
     )
@@ -205,7 +206,7 @@ def redecide_executions(query: Fields, body: Fields) -> ManyRedecidedAnswer:
         conditions_of(body["selector"], context().clock()),
         scope=scope_of(body["selector"]),
         dry_run=query["dry_run"],
-        claimed_by=body.get("claimed_by"),
+        by=actor(body),
         cause=body.get("cause"),
     )
     return ManyRedecidedAnswer.from_redecided(redecided, dry_run=query["dry_run"])

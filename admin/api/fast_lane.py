@@ -125,8 +125,14 @@ class FastLane:
         caller: Caller = environ[CALLER]
         try:
             body = read(PutBody, parse_body(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))))
-            claimed_by, message = or_none(body.claimed_by), or_none(body.message)
-            authorship = Authorship(claimed_by=claimed_by, message=message, request_id=caller.request_id)
+            author, claimed_by, proof = caller.actor(or_none(body.claimed_by))
+            authorship = Authorship(
+                author=author,
+                claimed_by=claimed_by,
+                proof=proof,
+                message=or_none(body.message),
+                request_id=caller.request_id,
+            )
             options = ChangeOptions(authorship=authorship)
             kind, changed = put_attribute(self._context, check_scope(**attribute.keys), body, Expectation(), options)
         except Exception as failure:

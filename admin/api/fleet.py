@@ -8,7 +8,7 @@ from functools import partial
 
 from admin.api.current import context
 from admin.api.operations import Operations
-from admin.api.writes import WRITE_HEADERS, change_options, expectation
+from admin.api.writes import WRITE_HEADERS, actor, change_options, expectation
 from admin.core.changes import read_named
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
@@ -197,7 +197,7 @@ def _switch_clusters(word: str, names: Sequence[str], query: Fields, body: Field
         word,
         names,
         reason=body.get("reason"),
-        claimed_by=body.get("claimed_by"),
+        by=actor(body),
         deadline=context().clock() + body["deadline"] if "deadline" in body else None,
         dry_run=query["dry_run"],
     )

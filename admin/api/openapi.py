@@ -58,6 +58,7 @@ _NAME_EXAMPLES = {
     "reconciliations": "east",
     "pools": "gpu",
     "labels": "spare",
+    "users": "ada",
     "executions": "hello",
     "workflows": "core.training.train",
     "launch_plans": "nightly",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from admin.api.current import context
 from admin.api.operations import Operations
+from admin.api.writes import actor
 from admin.messages.reconciliations import (
     EndReconciliationBody,
     ReconciledAnswer,
@@ -31,4 +32,6 @@ def get_reconciliation(name: str) -> ReconciliationAnswer:
 @operations.add("DELETE", "/reconciliations/<name>", body=EndReconciliationBody, body_optional=True, errors=(404, 409))
 def end_reconciliation(name: str, body: Fields) -> ReconciledAnswer:
     """Count a cluster as reconciled, whether or not its agent has synced."""
-    return ReconciledAnswer.from_reconciliation(reconciliations.end_reconciliation(context(), name, **body))
+    expected = {key: value for key, value in body.items() if key != "claimed_by"}
+    ended = reconciliations.end_reconciliation(context(), name, by=actor(body), **expected)
+    return ReconciledAnswer.from_reconciliation(ended)

@@ -8,6 +8,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from admin import __version__
 from admin.api.current import context
 from admin.api.operations import Operations, respond
+from admin.api.writes import actor
 from admin.errors import Unavailable
 from admin.messages.pages import token_of
 from admin.messages.requests import Fields
@@ -115,7 +116,7 @@ def get_clock() -> ClockAnswer:
 @clock.add("POST", "/clock/accept", body=SwitchBody, body_optional=True)
 def accept_clock(body: Fields) -> ClockAcceptedAnswer:
     """Trust the clock as it is, so that pruning and giving up go on."""
-    view, is_change = clocks.accept_clock(context(), body.get("reason"), body.get("claimed_by"))
+    view, is_change = clocks.accept_clock(context(), body.get("reason"), actor(body))
     return ClockAcceptedAnswer(clock=ClockAnswer.from_view(view), changed=is_change)
 
 

@@ -9,6 +9,7 @@ from flask import request
 from admin.api.current import caller
 from admin.core.changes import Authorship, Expectation
 from admin.core.problems import invalid
+from admin.core.provenance import Actor
 from admin.messages.requests import Fields
 from admin.services.changeable.base import ChangeOptions, Mode
 
@@ -35,10 +36,20 @@ def expectation() -> Expectation:
     return Expectation(version=int(version.group(1) or version.group(2)))
 
 
+def actor(fields: Fields) -> Actor:
+    """Who does something, as the fields of a request and its caller say."""
+    return caller().actor(fields.get("claimed_by"))
+
+
 def authorship(fields: Fields) -> Authorship:
     """Who changes something, and why, as the fields of a request and its caller say."""
+    author, claimed_by, proof = actor(fields)
     return Authorship(
-        claimed_by=fields.get("claimed_by"), message=fields.get("message"), request_id=caller().request_id
+        author=author,
+        claimed_by=claimed_by,
+        proof=proof,
+        message=fields.get("message"),
+        request_id=caller().request_id,
     )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 from admin.configuration.keys import CONFIGURATION, key_values
 from admin.core.executions.launches import Rules
 from admin.core.fleet.definitions import Definition
+from admin.core.hosts import is_loopback
 from admin.core.retention import Retention
 from admin.core.settings.kinds import Kinds
 from admin.core.settings.platform import PlatformValues
@@ -53,13 +54,18 @@ class Server:
     allowed_hosts: Sequence[str] = ()
 
     @property
+    def needs_token(self) -> bool:
+        """Whether every request needs a token even where there are no users."""
+        return self.api_token_file is not None or not is_loopback(self.host)
+
+    @property
     def accepted_hosts(self) -> frozenset[str] | None:
         """The names that requests may call the admin by besides loopback's; None for any.
 
         Any name will do where a token is needed, unless some are configured: a page that reached the admin by a name of
         its own would not have the token.
         """
-        if "*" in self.allowed_hosts or (self.api_token_file and not self.allowed_hosts):
+        if "*" in self.allowed_hosts or (self.needs_token and not self.allowed_hosts):
             return None
         return frozenset({self.host, *self.allowed_hosts})
 

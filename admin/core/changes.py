@@ -55,6 +55,7 @@ class Authorship:
 
     author: str = ANONYMOUS
     claimed_by: str | None = None  #: unverified
+    proof: str | None = None  #: how the author was proven; None where nobody asked
     message: str | None = None
     request_id: str | None = None
     undone: int | None = None  #: the revision that a rollback undoes

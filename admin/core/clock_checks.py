@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from admin.core.provenance import Actor
+
 #: How far the clock may be ahead of where it was last trusted; and how long it must run on to be trusted again.
 JUMP = timedelta(days=1)
 
@@ -17,7 +19,8 @@ class ClockCheck:
     seen_at: datetime
     steady_seconds: float = 0  #: for which admins have watched it run on since it jumped
     accepted_at: datetime | None = None  #: when an operator last said that it is right
-    accepted_by: str | None = None  #: who said so, unverified
+    accepted_by: str | None = None  #: who said so: the claimed name, or the proven author where none was claimed
+    accepted_author: str | None = None  #: proven; None for nobody known
     accepted_reason: str | None = None
 
     def trusts(self, now: datetime) -> bool:
@@ -31,9 +34,16 @@ class ClockCheck:
             return replace(self, trusted_at=now, seen_at=now, steady_seconds=0.0)
         return replace(self, seen_at=now, steady_seconds=steady_seconds)
 
-    def accept(self, now: datetime, claimed_by: str | None, reason: str | None) -> ClockCheck:
+    def accept(self, now: datetime, by: Actor, reason: str | None) -> ClockCheck:
         """The check after an operator has said that the clock is right."""
-        return ClockCheck(trusted_at=now, seen_at=now, accepted_at=now, accepted_by=claimed_by, accepted_reason=reason)
+        return ClockCheck(
+            trusted_at=now,
+            seen_at=now,
+            accepted_at=now,
+            accepted_by=by.claimed_by or by.proven_author,
+            accepted_author=by.proven_author,
+            accepted_reason=reason,
+        )
 
     def problem(self, now: datetime) -> str | None:
         """Why nothing is pruned or given up, if that is so."""

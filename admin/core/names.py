@@ -12,6 +12,10 @@ DNS_LABEL_RULE = "lower-case letters, digits and '-', at most 63, starting and e
 ENTITY_NAME = r"[A-Za-z0-9_.-]{1,255}"
 ENTITY_NAME_RULE = "letters, digits, '_', '.' and '-', at most 255"
 
+#: Users are often named by mail addresses.
+USER_NAME = r"[A-Za-z0-9_.@-]{1,128}"
+USER_NAME_RULE = "letters, digits, '_', '.', '@' and '-', at most 128"
+
 KIND_NAME = r"[A-Z][A-Z0-9_]{0,62}"
 KIND_NAME_RULE = "upper-case letters, digits and '_', at most 63, starting with a letter"
 
@@ -48,6 +52,11 @@ def is_entity_name(text: str) -> bool:
     '.' and '..' match the pattern but are refused: URLs drop them, so that a request would reach another scope.
     """
     return matches(ENTITY_NAME, text) and text not in {".", ".."}
+
+
+def is_user_name(text: str) -> bool:
+    """Whether a user may have this name; '.' and '..' are refused, as for workflows."""
+    return matches(USER_NAME, text) and text not in {".", ".."}
 
 
 @lru_cache(maxsize=4096)

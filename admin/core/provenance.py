@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from admin.core.changes import ANONYMOUS
+from admin.core.identities import Identity, Proof
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, Refused, Setting, shorten
 from admin.core.times import show_duration, show_time
@@ -30,9 +32,45 @@ def read_name(shown: str) -> tuple[str, str] | None:
     return (author, claimed_by) if claim and shown.endswith(CLAIM[1]) else None
 
 
-def split_name(stored: str) -> tuple[str, str | None]:
-    """The author and the claimed name, where one column has the claimed name, or the author if none was claimed."""
-    return (stored, None) if stored == ANONYMOUS else (ANONYMOUS, stored)
+class Actor(NamedTuple):
+    """Who does something: the author as the gate knows them, and the name that the caller gave."""
+
+    author: str = ANONYMOUS
+    claimed_by: str | None = None  #: unverified
+    proof: str | None = None  #: how the author was proven; None where nobody asked, and of agents
+
+    @property
+    def name(self) -> str:
+        """The claimed name, or the author where none was claimed: what one column has of both."""
+        return self.claimed_by or self.author
+
+    @property
+    def proven_author(self) -> str | None:
+        """The author, None where nobody is known."""
+        return None if self.author == ANONYMOUS else self.author
+
+    @classmethod
+    def of_stored(cls, name: str, proven_author: str | None, proof: str | None = None) -> Actor:
+        """Who has this `name` and this `proven_author`."""
+        author = proven_author or ANONYMOUS
+        return cls(author, None if name == author else name, proof)
+
+    @classmethod
+    def of_identity(cls, identity: Identity, claimed_by: str | None) -> Actor:
+        """The caller; beside the name of a user, a claimed one says nothing."""
+        if identity.user == ANONYMOUS or identity.proof is Proof.AGENT:
+            return cls(identity.user, claimed_by)
+        is_shared = identity.proof is Proof.SHARED_TOKEN
+        return cls(identity.user, claimed_by if is_shared else None, identity.proof.value)
+
+    def __str__(self) -> str:
+        return show_name(self.author, self.claimed_by)
+
+
+#: Who does something when nobody is known.
+NOBODY = Actor()
+#: A caller of whom nobody asked for a token.
+ANYBODY = Identity(user=ANONYMOUS)
 
 
 def not_kept(revision: str) -> str:

@@ -124,7 +124,7 @@ class RowChangeAnswer(ScopeAnswer):
 
 class RowAnswer(RowChangeAnswer):
     index: int | None = None
-    name: Annotated[str | None, Meta(description="Of a cluster, pool or label.")] = None
+    name: Annotated[str | None, Meta(description="Of a cluster, pool, label or user.")] = None
     action: Annotated[str, one_of("create", "update", "delete", "unchanged")]
     resource_type: str
     level: str

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from admin.core.provenance import Provenance
 from admin.messages.requests import Flag, PageQuery
-from admin.messages.shared import Answer, ClaimedBy, ProvenanceAnswer, Time
+from admin.messages.shared import Answer, ClaimedBy, ProofField, ProvenanceAnswer, Time
 from admin.store.cluster_events import ClusterEvent
 
 #: Fields of the event of a drain.
@@ -27,6 +27,7 @@ class ClusterEventAnswer(Answer):
         Meta(description="`its agent` where that registered; absent for what else the admin and agents do."),
     ] = None
     claimed_by: ClaimedBy = None
+    proof: ProofField = None
     number: int
     revision: Annotated[int | None, Meta(description="That deleted the cluster.")] = None
     deadline: Deadline = None

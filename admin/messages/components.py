@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from admin.core import users
 from admin.core.executions.spec import EXECUTION_SPEC
+from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Schema
 from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.definitions import FleetKind
@@ -11,12 +13,12 @@ from admin.core.registrations import LAUNCH_PLAN_SPEC, WORKFLOW_SPEC
 
 
 def definition_name(noun: str) -> str:
-    """The name under which the definition of a cluster, pool or label is described."""
+    """The name under which the definition of a cluster, pool, label or user is described."""
     return f"{noun.title()}Definition"
 
 
-def _definition(kind: FleetKind) -> Schema:
-    schema = DEFINITIONS[kind].schema()
+def _definition(definition: Section) -> Schema:
+    schema = definition.schema()
     name = {"type": "string", "description": "May be left out where the path has it."}
     return {**schema, "properties": {"name": name, **schema["properties"]}}
 
@@ -26,5 +28,6 @@ COMPONENTS: dict[str, Schema] = {
     "WorkflowSpec": WORKFLOW_SPEC.schema(),
     "LaunchPlanSpec": LAUNCH_PLAN_SPEC.schema(),
     "ClusterReport": REPORT.schema(),
-    **{definition_name(kind.noun): _definition(kind) for kind in FleetKind},
+    **{definition_name(kind.noun): _definition(DEFINITIONS[kind]) for kind in FleetKind},
+    definition_name(users.USER): _definition(users.DEFINITION),
 }

@@ -1,4 +1,4 @@
-"""Definitions of clusters, pools and labels, and what a write of one changed."""
+"""Definitions of what has a name, such as pools, and what a write of one changed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,14 @@ _DEFINITION_EXAMPLES: dict[FleetKind, Fields] = {
 
 def definition_body(kind: FleetKind) -> type[RequestSchema]:
     """The body that defines a cluster, pool or label."""
-    noun = kind.noun
+    return named_body(kind.noun, _DEFINITION_EXAMPLES[kind])
+
+
+def named_body(noun: str, example: Fields) -> type[RequestSchema]:
+    """The body that defines something with a name."""
     shape: dict[str, fields.Field[Any]] = {noun: PayloadField(definition_name(noun), required=True)}
     body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
-    body.example = {noun: _DEFINITION_EXAMPLES[kind]}
+    body.example = {noun: example}
     return body
 
 

@@ -16,7 +16,6 @@ from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.retries import ON_LOST
 from admin.core.executions.run_times import RunTerms
 from admin.core.executions.statuses import Status
-from admin.core.provenance import split_name
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
@@ -98,10 +97,9 @@ def _abort_metadata(execution: Execution | ListedExecution, requested_at: dateti
 
     `principal` is Flyte's field for the name, which is only claimed.
     """
-    principal = execution.abort_principal
-    author, claimed_by = split_name(principal) if principal else (None, None)
+    author, claimed_by, _ = execution.aborted_by or (None, None, None)
     names = {"author": author, "claimed_by": claimed_by, "requested_at": requested_at}
-    abort = {"cause": execution.abort_cause, "principal": principal}
+    abort = {"cause": execution.abort_cause, "principal": execution.abort_principal}
     return abort | {key: name for key, name in names.items() if name is not None}
 
 
@@ -116,6 +114,9 @@ class ListedAnswer(Answer):
     uid: Annotated[str | None, Meta(description="Random; another one when the name is used again.")] = None
     created_by: Annotated[str | None, Meta(description="Its caller, as the admin knew it.")] = None
     claimed_by: Annotated[str | None, Meta(description="The name that its caller gave, unverified.")] = None
+    created_proof: Annotated[
+        str | None, Meta(description="How its caller was proven: token, openid or shared-token.")
+    ] = None
     principal: Annotated[str | None, Meta(description="For whom, as the request says.")] = None
     labels: Annotated[dict[str, str] | None, Meta(description="Of its job; filters name them labels.KEY.")] = None
     closure: ClosureAnswer
@@ -179,6 +180,7 @@ class ListedAnswer(Answer):
             uid=execution.uid or None,
             created_by=execution.created_by or None,
             claimed_by=execution.claimed_by,
+            created_proof=execution.created_proof,
             principal=execution.principal,
             labels=execution.labels,
             closure=ClosureAnswer.from_execution(execution, abort_requested_at),

@@ -88,7 +88,7 @@ class PreviewAnswer(Answer):
         return None if changed.preview is None else cls.from_preview(changed.preview)
 
 
-class UserAnswer(Answer):
+class DefinitionUserAnswer(Answer):
     """What names or holds something that is removed."""
 
     field: str
@@ -99,7 +99,7 @@ class UserAnswer(Answer):
     count: Annotated[int | None, Meta(description="The users that this counts, if several.")] = None
 
     @classmethod
-    def from_use(cls, use: Use) -> UserAnswer:
+    def from_use(cls, use: Use) -> DefinitionUserAnswer:
         provenance = None if use.provenance is None else ProvenanceAnswer.from_attributes(use.provenance)
         executions = list(use.executions) or None
         return cls(
@@ -163,12 +163,12 @@ NewExecutionsField = Annotated[
 
 
 Users = Annotated[
-    list[UserAnswer] | None,
+    list[DefinitionUserAnswer] | None,
     Meta(description="Of a dry run with force: what would be left without the rows that are removed."),
 ]
 
 
-def users_of(changed: Changed) -> list[UserAnswer] | None:
+def users_of(changed: Changed) -> list[DefinitionUserAnswer] | None:
     """What would miss the rows that a dry run removes."""
-    users = [UserAnswer.from_use(use) for use in first_uses(changed.users, _MOST_SHOWN)]
+    users = [DefinitionUserAnswer.from_use(use) for use in first_uses(changed.users, _MOST_SHOWN)]
     return users or None

@@ -22,14 +22,14 @@ from admin.messages.requests import (
     Seconds,
 )
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time
+from admin.messages.shared import Answer, Json, ProofField, ProvenanceAnswer, Time
 from admin.services.revisions import RevisionView
 from admin.store.revisions import Revision, RevisionFilter
 
 
 class RevisionsQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
-    name = fields.String(validate=NAME, metadata={"description": "Of a cluster, pool or label."})
+    name = fields.String(validate=NAME, metadata={"description": "Of a cluster, pool, label or user."})
     author = fields.String(validate=NAME)
     claimed_by = fields.String(validate=NAME)
     after = TimeField(metadata={"type": "string", "description": "Made at this time or later, or so long ago: 7d."})
@@ -100,6 +100,7 @@ class RevisionAnswer(Answer):
     created_at: Time
     author: str
     claimed_by: str | None = None
+    proof: ProofField = None
     message: str | None = None
     request_id: str | None = None
     undone: Undone = None
@@ -125,7 +126,7 @@ class RevisionsAnswer(Answer):
 
 
 class RowDifference(RowChangeAnswer):
-    name: Annotated[str | None, Meta(description="Of a cluster, pool or label.")] = None
+    name: Annotated[str | None, Meta(description="Of a cluster, pool, label or user.")] = None
     resource_type: str
     level: str
     action: str

@@ -109,7 +109,10 @@ class ClockAnswer(Answer):
     trusted_at: Annotated[Time, Meta(description="The time at which the clock was last trusted.")]
     message: Annotated[str | None, Meta(description="Why it is not trusted, and what to do.")] = None
     accepted_at: Annotated[Time | None, Meta(description="When an operator last said that it is right.")] = None
-    accepted_by: Annotated[str | None, Meta(description="Who said so; not verified.")] = None
+    accepted_by: Annotated[str | None, Meta(description="Who said so; not verified, unless it is the author.")] = None
+    accepted_author: Annotated[str | None, Meta(description="The user who said so; absent where nobody is known.")] = (
+        None
+    )
     accepted_reason: str | None = None
 
     @classmethod

@@ -75,6 +75,10 @@ def to_json(answer: Answer) -> Json:
 LEVELS = [*(level.value for level in Level), "launch-plan-definition", "request"]
 #: The name beside an author.
 ClaimedBy = Annotated[str | None, Meta(description="The name that the caller gave, unverified.")]
+#: How an author was proven.
+ProofField = Annotated[
+    str | None, Meta(description="How the author was proven: token, openid or shared-token; absent where nobody asked.")
+]
 #: The revision before which the fields were set whose revisions are no longer kept.
 SetBefore = Annotated[
     int | None, Meta(description="The revision before which the others were set, by ones that are no longer kept.")

@@ -10,13 +10,14 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
+from admin.core.users import USER
 from admin.messages.cluster_events import Deadline, DrainEnd
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, OneOf, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, ProvenanceAnswer, Time, one_of
+from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
 from admin.store.registration_tables import launch_plans, workflows
@@ -31,7 +32,8 @@ _FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "
 class TimelineQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
     name = fields.String(
-        validate=NAME, metadata={"description": "With resource_type cluster, pool or label: the one of this name."}
+        validate=NAME,
+        metadata={"description": "With resource_type cluster, pool, label or user: the one of this name."},
     )
     cluster = fields.String(validate=NAME, metadata={"description": _OF_CLUSTER})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
@@ -41,11 +43,11 @@ class TimelineQuery(ScopeQuery, PageQuery):
 
     @validates_schema
     def check_name(self, query: Fields, **_: object) -> None:
-        """A name is that of a definition of the fleet, which belongs to no scope."""
+        """A name is that of a cluster, pool, label or user, which belongs to no scope."""
         if "name" not in query:
             return
-        if query.get("resource_type", "").upper() not in {kind.value for kind in FleetKind}:
-            raise ValidationError("needs resource_type: cluster, pool or label.", "name")
+        if query.get("resource_type", "").upper() not in {*(kind.value for kind in FleetKind), USER}:
+            raise ValidationError("needs resource_type: cluster, pool, label or user.", "name")
         if others := [key for key in ("cluster", *Scope._fields) if query.get(key)]:
             raise ValidationError(f"belongs to no scope and no other kind: leave it out, or {others[0]}.", "name")
 
@@ -109,6 +111,7 @@ class EntryAnswer(Answer):
         str | None, Meta(description="`unknown` for what was registered before authors were recorded.")
     ] = None
     claimed_by: str | None = None
+    proof: ProofField = None
     message: Annotated[
         str | None, Meta(description="Why, as who did it says; of a round what it did, with counts.")
     ] = None
@@ -156,6 +159,7 @@ class EntryAnswer(Answer):
             number=event.number,
             author=event.author,
             claimed_by=event.claimed_by,
+            proof=event.proof,
             message=event.reason,
             revision=event.revision,
             deadline=event.deadline,

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from admin.messages.requests import Duration, Fields, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Time
-from admin.services import agents
+from admin.services.tokens import state_of
 from admin.store.tokens import StoredToken
 
 
@@ -47,7 +47,7 @@ class TokenAnswer(Answer):
 
     @classmethod
     def from_token(cls, token: StoredToken, now: datetime) -> TokenAnswer:
-        return cls.from_attributes(token, state=agents.state_of(token, now))
+        return cls.from_attributes(token, state=state_of(token, now))
 
 
 class TokensAnswer(Answer):

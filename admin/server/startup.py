@@ -19,6 +19,7 @@ from admin.core.problems import shorten
 from admin.errors import CannotStart
 from admin.services.clocks import begin_clock_check
 from admin.services.projects import seed_projects
+from admin.services.users import has_users
 from admin.store.schema import (
     SchemaState,
     current_revision,
@@ -122,13 +123,30 @@ def _no_password() -> str:
 
 
 def check_exposure(settings: Settings) -> None:
-    """CannotStart where the admin would be reachable from other machines without a token."""
+    """CannotStart where the admin would be reachable from other machines and nobody could have a token."""
     host = settings.server.host
-    if settings.server.api_token_file is None and not is_loopback(host):
+    if settings.server.api_token_file is None and not is_loopback(host) and not _has_stored_users(settings):
         raise CannotStart(
-            f"Without a token the admin listens on loopback only, not on {host}. Use --apiTokenFile FILE "
-            "(`openssl rand -hex 32 > FILE` creates one), or --host 127.0.0.1."
+            f"Without users and without a token the admin listens on loopback only, not on {host}. Make the first user "
+            "with `rainbow-admin create-token USER --create`, or use --apiTokenFile FILE (`openssl rand -hex 32 > "
+            "FILE` creates one), or --host 127.0.0.1."
         )
+
+
+def _has_stored_users(settings: Settings) -> bool:
+    """Whether a database that is set up already has users."""
+    file = _database_file(settings)
+    if file is not None and not Path(file).exists():  # which to open it would create
+        return False
+    app = open_app(settings)
+    context = app.extensions["rainbow"]
+    try:
+        if schema_state(context.database.engine) is SchemaState.EMPTY:
+            return False
+        check_schema(app)
+        return has_users(context)
+    finally:
+        context.database.engine.dispose()
 
 
 def warn_of_exposure(settings: Settings) -> None:
@@ -138,7 +156,7 @@ def warn_of_exposure(settings: Settings) -> None:
     for path in filter(None, files):
         if _is_readable_by_all(path):
             _log.warning("everybody on this machine may read a secret: chmod 600", extra={"file": path})
-    if server.api_token_file and not server.tls_cert_file and not is_loopback(server.host):
+    if server.needs_token and not server.tls_cert_file and not is_loopback(server.host):
         _log.warning(
             "tokens are sent in clear text: set server.tls, or let a proxy that speaks https stand before the admin",
             extra={"host": server.host},

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import NOT_ABORTED, attempt_number, may_have_started
 from admin.core.executions.lifecycle import Phase
@@ -13,7 +12,7 @@ from admin.core.executions.retries import CLUSTER_LOST
 from admin.core.executions.selectors import Condition
 from admin.core.executions.silences import as_sentence, unconfirmed
 from admin.core.fleet.clusters import SILENT
-from admin.core.provenance import show_name
+from admin.core.provenance import Actor
 from admin.core.settings.scopes import Scope
 from admin.core.times import show_time
 from admin.errors import NotSilent
@@ -25,7 +24,7 @@ from admin.store import executions, fleet
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 
 
-def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
+def give_up(context: Context, key: ExecutionId, cause: str | None, by: Actor) -> tuple[Execution, bool]:
     """End an execution that may still run at a silent cluster; NotSilent where its agent can end it.
 
     Returns whether that changed anything: one that has ended stays as it is. If its agent returns, it ends the job.
@@ -43,8 +42,8 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
             return before, False
         since = before.silent_since or state.last_sync_at or now
         is_lost_first = was_silent_before_drain(context, connection, before, since)
-        message = f"Given up by {show_name(ANONYMOUS, by)}: {cause or 'no cause was given'}"
-        details = {"reason": CLUSTER_LOST, "message": message, "by": by or ANONYMOUS}
+        message = f"Given up by {by}: {cause or 'no cause was given'}"
+        details = {"reason": CLUSTER_LOST, "message": message}
         values = _given_up(before, phase, message, now)
         if is_lost_first:
             values |= {"reason": CLUSTER_LOST, **NOT_ABORTED}
@@ -58,7 +57,7 @@ def give_up(context: Context, key: ExecutionId, cause: str | None, by: str | Non
             unconfirmed=may_have_started(before) or None,
             silent_since=(before.silent_since or state.last_sync_at) if may_have_started(before) else None,
         )
-        executions.change(connection, before, values, "GIVEN_UP", now, attempt=record, **details)
+        executions.change(connection, before, values, "GIVEN_UP", now, attempt=record, by=by, **details)
         after = find_execution(context, connection, key)
     count_finished(after, now)
     return after, True
@@ -77,7 +76,7 @@ def phase_when_given_up(execution: Execution, health: str, now: datetime) -> Pha
 
 
 def give_up_many(
-    context: Context, conditions: Iterable[Condition], cause: str | None, by: str | None, *, scope: Scope, dry_run: bool
+    context: Context, conditions: Iterable[Condition], cause: str | None, by: Actor, *, scope: Scope, dry_run: bool
 ) -> list[tuple[Execution | ListedExecution, bool]]:
     """Give up every execution that matches and can be given up, each in a transaction of its own."""
     now = context.clock()
@@ -93,7 +92,7 @@ def give_up_many(
     return [_give_up_if_silent(context, execution.key, cause, by) for execution in listed]
 
 
-def _give_up_if_silent(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
+def _give_up_if_silent(context: Context, key: ExecutionId, cause: str | None, by: Actor) -> tuple[Execution, bool]:
     try:
         return give_up(context, key, cause, by)
     except NotSilent:  # its agent was heard meanwhile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import secrets
@@ -10,8 +9,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -20,25 +19,19 @@ from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.fleet.clusters import REGISTERED, read_report
 from admin.core.fleet.definitions import FleetKind, Source
-from admin.errors import (
-    AlreadyRegistered,
-    ClusterNotFound,
-    RegistrationRefused,
-    TokenNotFound,
-    TooManyAttempts,
-    Unauthenticated,
-)
+from admin.core.users import REGISTRATION
+from admin.errors import AlreadyRegistered, ClusterNotFound, RegistrationRefused, TokenNotFound, TooManyAttempts
+from admin.services import tokens
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.store import fleet, tokens
+from admin.services.tokens import CLUSTER, Issued, hash_of
+from admin.store import fleet
 from admin.store.cluster_events import ClusterEvent
-from admin.store.tokens import StoredToken
+from admin.store.tokens import CLUSTER_TOKENS, StoredToken
 
-#: The start of a cluster's token, which tells it from an operator's.
-TOKEN_MARK = "rbc-"
 #: Wrong secrets that are allowed within a window of so many seconds.
 _MOST_FAILURES, _WINDOW_SECONDS = 10, 60.0
 #: Sources of wrong secrets that are remembered.
@@ -83,22 +76,12 @@ def _source(address: str) -> str:
     return address if parsed.version == 4 else str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Issued:
-    """A new token; only its hash is stored."""
-
-    cluster: str
-    token: str
-    prefix: str
-    created_at: datetime
-
-
 def register(
     context: Context, limiter: RegistrationLimiter, address: str, name: str, secret: str, description: object
 ) -> Issued:
     """Register a cluster's agent and issue its token; a wrong secret and a forbidden name are refused alike."""
     limiter.check(address)
-    is_right = hmac.compare_digest(_hash(secret), _hash(_registration_secret(context)))
+    is_right = hmac.compare_digest(hash_of(secret), hash_of(_registration_secret(context)))
     with context.database.reading() as connection:
         present = current_fleet(context, connection)
     is_known = present.has_cluster(name)
@@ -116,7 +99,7 @@ def register(
         _define(context, name)
     with context.database.writing() as connection:
         fleet.lock(connection)
-        if tokens.has_live(connection, name, now):
+        if CLUSTER_TOKENS.has_live(connection, name, now):
             raise AlreadyRegistered(
                 f"Cluster '{name}' has a live token. Use it, rotate it, or revoke it with "
                 f"`rainbowctl delete token {name} PREFIX`; then register again."
@@ -125,12 +108,12 @@ def register(
         is_admitted = state.admitted and not is_held_back
         event = ClusterEvent(cluster=name, at=now, type=REGISTERED)
         fleet.save(connection, replace(state, report=report or state.report, admitted=is_admitted), event)
-        return _issue(context, connection, name)
+        return tokens.issue(context, connection, CLUSTER, name)
 
 
 def _define(context: Context, name: str) -> None:
     """Define a cluster that registers under a name the fleet does not declare."""
-    authorship = Authorship(author="registration", message=f"cluster {name} registered")
+    authorship = Authorship(author=REGISTRATION, message=f"cluster {name} registered")
     write = definition_write(context, FleetKind.CLUSTER, name, {})
     make_change(context, [write], ChangeOptions(authorship=authorship))
 
@@ -145,59 +128,16 @@ def _registration_secret(context: Context) -> str:
     return secret or secrets.token_hex(32)
 
 
-def _issue(context: Context, connection: Connection, cluster: str) -> Issued:
-    prefix = secrets.token_hex(4)
-    token = f"{TOKEN_MARK}{prefix}-{secrets.token_urlsafe(32)}"
-    now = context.clock()
-    tokens.add(connection, prefix=prefix, cluster=cluster, hashed=_hash(token), now=now)
-    return Issued(cluster=cluster, token=token, prefix=prefix, created_at=now)
-
-
-def _hash(text: str) -> str:
-    """Tokens are long and random, so a plain hash reveals nothing."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def cluster_of(context: Context, token: str) -> str:
     """The cluster that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
-    now, hashed = context.clock(), _hash(token)
-    cached = context.token_cache.get(hashed)
-    stored = cached or _stored(context, token, hashed)
-    if stored is None or state_of(stored, now) in ("revoked", "expired"):
-        raise Unauthenticated(
-            "This cluster token is unknown, revoked or expired. Register again, or use the newer token."
-        )
-    if stored.last_used_at is None or stored.last_used_at < now - timedelta(seconds=60):
-        with context.database.writing() as connection:
-            tokens.change(connection, stored.prefix, last_used_at=now)
-    elif cached is None:
-        context.token_cache.keep(hashed, stored)
-    return stored.cluster
-
-
-def _stored(context: Context, token: str, hashed: str) -> StoredToken | None:
-    """The stored token, None where there is none with this hash."""
-    prefix = token.removeprefix(TOKEN_MARK)[:8]
-    with context.database.reading() as connection:
-        stored = tokens.get(connection, prefix) if prefix.isalnum() else None
-    is_right = hmac.compare_digest(hashed, stored.hash if stored is not None else _hash(TOKEN_MARK))
-    return stored if is_right else None
-
-
-def state_of(token: StoredToken, now: datetime) -> str:
-    """live, expiring, expired or revoked."""
-    if token.revoked_at is not None:
-        return "revoked"
-    if token.expires_at is None:
-        return "live"
-    return "expiring" if token.expires_at > now else "expired"
+    return tokens.owner_of(context, CLUSTER, token)
 
 
 def list_tokens(context: Context, cluster: str) -> list[StoredToken]:
     """Every token of a cluster, the newest first."""
     with context.database.reading() as connection:
         _check_cluster(context, connection, cluster)
-        return tokens.of(connection, cluster)
+        return CLUSTER_TOKENS.of(connection, cluster)
 
 
 def rotate(context: Context, cluster: str, overlap_seconds: float) -> Issued:
@@ -205,25 +145,19 @@ def rotate(context: Context, cluster: str, overlap_seconds: float) -> Issued:
     now = context.clock()
     with context.database.writing() as connection:
         _check_cluster(context, connection, cluster)
-        older = [token.prefix for token in tokens.of(connection, cluster) if token.revoked_at is None]
-        tokens.expire(connection, older, now + timedelta(seconds=overlap_seconds))
-        issued = _issue(context, connection, cluster)
+        older = [token.prefix for token in CLUSTER_TOKENS.of(connection, cluster) if token.revoked_at is None]
+        CLUSTER_TOKENS.expire(connection, older, now + timedelta(seconds=overlap_seconds))
+        issued = tokens.issue(context, connection, CLUSTER, cluster)
     context.token_cache.forget()
     return issued
 
 
 def revoke(context: Context, cluster: str, prefix: str) -> bool:
     """Revoke a token at once; says whether it was valid until now."""
-    now = context.clock()
-    with context.database.writing() as connection:
-        token = tokens.get(connection, prefix) if prefix.isalnum() else None
-        if token is None or token.cluster != cluster:
-            raise TokenNotFound()
-        if state_of(token, now) in ("revoked", "expired"):
-            return False
-        tokens.change(connection, prefix, revoked_at=now)
-    context.token_cache.forget()
-    return True
+    is_changed = tokens.revoke(context, CLUSTER, cluster, prefix)
+    if is_changed is None:
+        raise TokenNotFound()
+    return is_changed
 
 
 def _check_cluster(context: Context, connection: Connection, cluster: str) -> None:

@@ -12,7 +12,7 @@ from admin.core.executions.attempts import attempt_number
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import DRAINED
-from admin.core.provenance import Provenance, show_name, split_name
+from admin.core.provenance import Provenance
 from admin.core.times import show_time
 from admin.store import cluster_events, execution_events
 from admin.store.execution_events import Event
@@ -110,9 +110,9 @@ def _confirmed(view: AttemptView, record: AttemptRecord, at: datetime) -> Attemp
 
 
 def _ended(event: Event, record: AttemptRecord, execution: Execution) -> AttemptView:
-    by = event.by if event.type == "GIVEN_UP" else None
+    by = event.actor if event.type == "GIVEN_UP" else None
     if record.number == execution.attempt and record.outcome == Phase.ABORTED.value and by is None:
-        by = execution.abort_principal
+        by = execution.aborted_by
     if record.number == execution.attempt and record.nodes is None:
         record = replace(record, nodes=execution.nodes)
     verb = "given up" if event.type == "GIVEN_UP" else "drained" if record.reason == DRAINED else "cancelled"
@@ -120,7 +120,7 @@ def _ended(event: Event, record: AttemptRecord, execution: Execution) -> Attempt
         record=record,
         cluster=event.cluster,
         message=event.message or "",
-        ended_by=f"{verb} by {show_name(*split_name(by))}" if by else record.ended_by,
+        ended_by=f"{verb} by {by}" if by else record.ended_by,
         reported_at=event.at,
     )
 

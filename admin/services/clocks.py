@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.clock_checks import ClockCheck
+from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.metrics import count_judgement_pause
@@ -84,15 +85,15 @@ def read_clock(context: Context) -> ClockView:
         return _view(context, connection)
 
 
-def accept_clock(context: Context, reason: str | None = None, claimed_by: str | None = None) -> tuple[ClockView, bool]:
+def accept_clock(context: Context, reason: str | None = None, by: Actor = NOBODY) -> tuple[ClockView, bool]:
     """Accept the clock as it is, on an operator's word; the second value says whether it was suspended."""
     with context.database.writing() as connection:
         before = _view(context, connection)
         if before.problem is None:
             return before, False
-        accepted = before.check.accept(before.time, claimed_by, reason)
+        accepted = before.check.accept(before.time, by, reason)
         clock_checks.save(connection, accepted)
-    extra = {"before": before.check.trusted_at.isoformat(), "reason": reason, "claimed_by": claimed_by}
+    extra = {"before": before.check.trusted_at.isoformat(), "reason": reason, "claimed_by": by.claimed_by}
     _log.info("an operator says that the clock is right", extra=extra)
     return replace(before, check=accepted), True
 

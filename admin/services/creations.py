@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.changes import ANONYMOUS
+from admin.core.identities import Identity
 from admin.core.problems import Invalid
+from admin.core.provenance import ANYBODY, Actor
 from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
 from admin.metrics import count_created
@@ -64,14 +65,12 @@ def create_execution(
     context: Context,
     request: CreationRequest,
     *,
-    created_by: str = ANONYMOUS,
+    creator: Identity = ANYBODY,
     dry_run: bool = False,
     idempotency_key: str | None = None,
 ) -> Created:
     """Resolve, decide and store an execution; the same request under the same name creates no second one."""
-    [result] = create_executions(
-        context, [request], created_by=created_by, dry_run=dry_run, idempotency_key=idempotency_key
-    )
+    [result] = create_executions(context, [request], creator=creator, dry_run=dry_run, idempotency_key=idempotency_key)
     if isinstance(result, Exception):
         raise result
     return result
@@ -81,7 +80,7 @@ def create_executions(
     context: Context,
     requests: Iterable[CreationRequest],
     *,
-    created_by: str = ANONYMOUS,
+    creator: Identity = ANYBODY,
     dry_run: bool = False,
     idempotency_key: str | None = None,
     places: Iterable[int] | None = None,
@@ -91,7 +90,7 @@ def create_executions(
     Generated names follow from the key and from `places`, the positions of the requests in the caller's list.
     """
     started = time.perf_counter()
-    named = list(_named(requests, created_by, idempotency_key, count() if places is None else places))
+    named = list(_named(requests, creator, idempotency_key, count() if places is None else places))
     results = _create_from_memory(context, named, dry_run=dry_run)
     for position, request in enumerate(named):
         if position not in results:
@@ -192,13 +191,14 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
 
 
 def _named(
-    requests: Iterable[CreationRequest], created_by: str, idempotency_key: str | None, places: Iterable[int]
+    requests: Iterable[CreationRequest], creator: Identity, idempotency_key: str | None, places: Iterable[int]
 ) -> Iterator[CreationRequest]:
     """The requests with their creator, and each with a name."""
     for place, request in zip(places, requests, strict=False):
         key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
         name = request.name or generated_name(request.run, key)
-        yield CreationRequest(request.run, name, request.claimed_by, created_by)
+        author, claimed_by, proof = Actor.of_identity(creator, request.claimed_by)
+        yield CreationRequest(request.run, name, claimed_by, author, proof)
 
 
 def generated_name(run: RunRequest, idempotency_key: str | None = None) -> str:

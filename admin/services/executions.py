@@ -11,8 +11,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core import names
-from admin.core.changes import ANONYMOUS
-from admin.core.executions.attempts import phase_when_ended
+from admin.core.executions.attempts import aborted, phase_when_ended
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.run_times import RunTerms
 from admin.core.executions.selectors import Condition, equals, group_field, may_select_ended_before
@@ -20,6 +19,7 @@ from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
+from admin.core.provenance import Actor
 from admin.core.settings.scopes import Scope
 from admin.core.times import show_time
 from admin.errors import ExecutionNotFound, NotRecoverable
@@ -243,20 +243,20 @@ def list_events(context: Context, key: ExecutionId, above: int, limit: int) -> E
     )
 
 
-def set_state(context: Context, key: ExecutionId, state: str, by: str | None) -> tuple[Execution, bool]:
+def set_state(context: Context, key: ExecutionId, state: str, by: Actor) -> tuple[Execution, bool]:
     """Archive an execution, or make it active again; returns whether that changed anything."""
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
         if before.state == state:
             return before, False
         kind = "ARCHIVED" if state == "ARCHIVED" else "ACTIVATED"
-        executions.change(connection, before, {"state": state}, kind, context.clock(), by=by or ANONYMOUS)
+        executions.change(connection, before, {"state": state}, kind, context.clock(), by=by)
         return find_execution(context, connection, key), True
 
 
-def terminate(context: Context, key: ExecutionId, cause: str | None, by: str | None) -> tuple[Execution, bool]:
+def terminate(context: Context, key: ExecutionId, cause: str | None, by: Actor) -> tuple[Execution, bool]:
     """End an execution; returns whether that changed anything: one that has ended stays as it is."""
-    cause, by = cause or "Terminated without a cause.", by or ANONYMOUS
+    cause = cause or "Terminated without a cause."
     with context.database.writing() as connection:
         before = find_execution(context, connection, key, lock=True)
         is_changed = end(connection, before, Phase.ABORTED, TERMINATED, cause, by, context.clock())
@@ -267,7 +267,7 @@ def terminate(context: Context, key: ExecutionId, cause: str | None, by: str | N
 
 
 def terminate_many(
-    context: Context, conditions: Iterable[Condition], cause: str | None, by: str | None, *, scope: Scope, dry_run: bool
+    context: Context, conditions: Iterable[Condition], cause: str | None, by: Actor, *, scope: Scope, dry_run: bool
 ) -> list[tuple[Execution | ListedExecution, bool]]:
     """End every unfinished execution that matches, each in a transaction of its own."""
     listed = list(matching_unfinished(context, conditions, scope))
@@ -313,7 +313,13 @@ def _all_pages(
 
 
 def end(
-    connection: Connection, execution: Execution, phase: Phase, reason: str, message: str, by: str | None, now: datetime
+    connection: Connection,
+    execution: Execution,
+    phase: Phase,
+    reason: str,
+    message: str,
+    by: Actor | None,
+    now: datetime,
 ) -> bool:
     """End a locked execution, or have its agent end it; False where its phase does not allow that."""
     after = phase_when_ended(execution, phase, reason)
@@ -323,7 +329,7 @@ def end(
     if after.is_finished:
         values |= {"finished_at": now, "lease_expires_at": None}
     if after in (Phase.ABORTING, Phase.ABORTED):
-        values |= {"abort_cause": message, "abort_principal": by}
+        values |= aborted(message, by)
     executions.change(connection, execution, values, after.value, now, reason=reason, message=message, by=by)
     return True
 

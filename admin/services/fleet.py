@@ -14,20 +14,21 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.fleet.summaries import describe_cluster, describe_group
 from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_amounts
-from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.kinds import Payload
-from admin.errors import AlreadyExists, ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
+from admin.errors import ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
+from admin.services import named_rows
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
-from admin.store import cluster_events, execution_queue, executions, fleet, row_changes, tokens
+from admin.store import cluster_events, execution_queue, executions, fleet
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
+from admin.store.tokens import CLUSTER_TOKENS
 
 NOT_FOUND: Mapping[FleetKind, type[NotFound]] = {
     FleetKind.CLUSTER: ClusterNotFound,
@@ -152,18 +153,7 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
     current = current_fleet(context, connection)
     names: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
-    deleted_by = row_changes.deleted_by(connection, kind.value, [name]).get(name) if "\0" not in name else None
-    if deleted_by is not None:
-        reason = f"was deleted by {deleted_by.describe(context.clock())}."
-        return NOT_FOUND[kind](
-            f"The {kind.noun} '{shorten(name)}' {reason} `rainbowctl get {kind.noun}` lists those that there are.",
-            details=[{"field": "name", "reason": reason, "provenance": deleted_by.as_json()}],
-        )
-    near = closest(name, names)
-    return NOT_FOUND[kind](
-        f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)} `rainbowctl get {kind.noun}` lists them.",
-        details=[{"field": "name", "reason": "is unknown.", "closest": list(near)}],
-    )
+    return named_rows.not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
 
 
 def list_clusters(context: Context, *, pool: str | None = None, label: str | None = None) -> list[ClusterView]:
@@ -239,7 +229,8 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
     by_name = _with_states(connection, clusters)
     clusters = list(by_name.values())
     waiting = execution_queue.taken_by_waiting(connection, by_name, context.clock())
-    with_token = tokens.with_live(connection, [name for name in by_name if by_name[name].is_silent], context.clock())
+    silent = [name for name in by_name if by_name[name].is_silent]
+    with_token = CLUSTER_TOKENS.with_live(connection, silent, context.clock())
     groups: dict[str, tuple[list[str], list[str]]] = {cluster.name: ([], []) for cluster in clusters}
     for index, groups_of_kind in enumerate((current.pools, current.labels)):
         for name, group in groups_of_kind.items():
@@ -284,12 +275,7 @@ def create_definition(
     try:
         return put_definition(context, kind, name, payload, Expectation(absent=True), options)
     except VersionConflict as conflict:
-        made_by = {key: entry for detail in conflict.details for key, entry in detail.items() if key == "provenance"}
-        by = "".join(f" ({Provenance.from_json(entry).describe(context.clock())})" for entry in made_by.values())
-        raise AlreadyExists(
-            f"A {kind.noun} called '{name}' exists already{by}. Update it instead, or choose another name.",
-            details=[{"field": f"{kind.noun}.name", "reason": "is taken.", **made_by}],
-        ) from conflict
+        raise named_rows.already_exists(context, kind.noun, name, conflict) from conflict
 
 
 def put_definition(

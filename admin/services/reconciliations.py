@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from admin.core.executions.adoptions import adopt, may_adopt
 from admin.core.executions.reports import Reporter, is_same
 from admin.core.problems import list_first, shorten
+from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning, WarningCode
 from admin.errors import ReconciliationChanged, ReconciliationNotFound
@@ -150,7 +151,7 @@ def end_reconciliation(
     state: str | None = None,
     unknown_count: int | None = None,
     reason: str | None = None,
-    claimed_by: str | None = None,
+    by: Actor = NOBODY,
 ) -> Reconciliation:
     """Count a cluster as reconciled by an operator's word; returns what was ended.
 
@@ -161,7 +162,7 @@ def end_reconciliation(
         before = reconciliations.load(connection)
         reconciliation = _open_at(before, cluster)
         _check_as_seen(reconciliation, state, unknown_count)
-        _end(connection, before, [cluster], context.clock(), reason, claimed_by)
+        _end(connection, before, [cluster], context.clock(), reason, by)
     return reconciliation
 
 
@@ -181,16 +182,14 @@ def _check_as_seen(reconciliation: Reconciliation, state: str | None, unknown_co
         )
 
 
-def end_reconciliations(
-    context: Context, clusters: Iterable[str], *, every: bool, claimed_by: str | None = None
-) -> list[str]:
+def end_reconciliations(context: Context, clusters: Iterable[str], *, every: bool, by: Actor = NOBODY) -> list[str]:
     """Count all clusters as reconciled, or some; returns those that were not."""
     names = set(clusters)
     with context.database.writing() as connection:
         reconciliations.hold(connection)
         before = reconciliations.load(connection)
         ended = [name for name in before.open if every or name in names]
-        _end(connection, before, ended, context.clock(), None, claimed_by)
+        _end(connection, before, ended, context.clock(), None, by)
     return ended
 
 
@@ -200,12 +199,12 @@ def _end(
     clusters: Sequence[str],
     now: datetime,
     reason: str | None,
-    claimed_by: str | None,
+    by: Actor,
 ) -> None:
     reconciliations.end(connection, clusters)
     for name in clusters:
         text = _outcome(before.open[name]) + (f" Reason: {reason}" if reason else "")
-        event = ClusterEvent(cluster=name, at=now, type="RECONCILED", reason=text, claimed_by=claimed_by)
+        event = ClusterEvent(cluster=name, at=now, type="RECONCILED", reason=text).by(by)
         cluster_events.add_event(connection, event)
     note_end(connection, before, now)
 

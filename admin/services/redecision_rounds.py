@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANONYMOUS
 from admin.core.fleet.clusters import PRUNED, REDECIDED, REPORTED
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.problems import list_first, shorten
-from admin.core.provenance import Provenance, show_name, split_name
+from admin.core.provenance import NOBODY, Actor, Provenance, show_name
 from admin.services.context import Context
 from admin.store import cluster_events, revisions, row_changes
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
@@ -73,7 +72,7 @@ class Round:
 
     context: Context
     cause: str | None = None  #: None to look for it
-    claimed_by: str | None = None  #: who asked for it
+    by: Actor | None = None  #: who asked for it, if somebody did
 
     def begin(self, connection: Connection) -> None:
         """Read what the cause is to be found among, before anything is decided."""
@@ -83,7 +82,7 @@ class Round:
         noted = [outcome for outcome in outcomes if outcome.is_noted]
         if noted:
             reason = f"{_describe(noted)} {self.find_cause(connection, noted)}"
-            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
+            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason).by(self.by or NOBODY)
             _note_clusters(connection, cluster_events.add_numbered_event(connection, event), noted)
 
     def because(self, connection: Connection, outcome: Redecided) -> str:
@@ -111,8 +110,7 @@ class RequestedRound(Round):
     def because(self, connection: Connection, outcome: Redecided) -> str:
         """Who asked for it, and why if that was said."""
         why = f", '{shorten(' '.join(self.cause.split()), 200)}'" if self.cause else ""
-        by = show_name(*split_name(self.claimed_by or ANONYMOUS))
-        return because(outcome, f"asked to decide again by {by}{why}")
+        return because(outcome, f"asked to decide again by {self.by or NOBODY}{why}")
 
     def find_cause(self, connection: Connection, noted: Sequence[Redecided]) -> str:
         """What was said when it was asked."""
@@ -123,7 +121,7 @@ class RequestedRound(Round):
         if self._event is None and outcome.is_noted:
             cause = self.find_cause(connection, [outcome])
             reason = f"Waiting executions are decided again, {outcome.id} first. {cause}"
-            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason, claimed_by=self.claimed_by)
+            event = ClusterEvent(at=self.context.clock(), type=REDECIDED, reason=reason).by(self.by or NOBODY)
             self._event = cluster_events.add_numbered_event(connection, event)
             _note_clusters(connection, self._event, [outcome])
 

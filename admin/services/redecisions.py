@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
@@ -23,6 +22,7 @@ from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide
 from admin.core.problems import Invalid
+from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
@@ -228,7 +228,7 @@ class _NewDecision(NamedTuple):
     because: str
     revision: int
     values: Mapping[str, object]  #: columns that change beside those of every decision
-    by: str | None = None  #: who asked for it, if somebody did
+    by: Actor | None = None  #: who asked for it, if somebody did
 
 
 def _store_decisions(connection: Connection, new: list[_NewDecision], now: datetime) -> None:
@@ -261,7 +261,8 @@ def _store_decisions(connection: Connection, new: list[_NewDecision], now: datet
             reason=decision.code,
             message=f"{decision.message} Decided again, {because}.",
             cluster=decision.cluster,
-            by=by,
+            attempt=None,
+            **execution_events.columns_of(by),
         )
         events.append((execution.id, event))
     decisions.add(connection, stored)
@@ -275,7 +276,7 @@ def redecide(
     *,
     scope: Scope,
     dry_run: bool,
-    claimed_by: str | None = None,
+    by: Actor = NOBODY,
     cause: str | None = None,
 ) -> list[Redecided]:
     """Decide waiting executions again under the settings in force, each in a transaction of its own."""
@@ -284,7 +285,7 @@ def redecide(
     if dry_run:
         moved: list[tuple[Execution, str | None]] = []
         return [_redecide(context, execution, moved=moved) for execution in listed]
-    round_ = RequestedRound(context=context, cause=cause, claimed_by=claimed_by)
+    round_ = RequestedRound(context=context, cause=cause, by=by)
     redecided: list[Redecided] = []
     try:
         for execution in listed:
@@ -335,7 +336,7 @@ def _redecide(
             settings, revision = run_plan.effective.trail, preparation.basis.revision
             decisions.add_trails(connection, [settings, decision.evaluation.trail])
             values["revision"] = revision
-            because, by = round_.because(connection, outcome), round_.claimed_by or ANONYMOUS
-            new = _NewDecision(execution, decision, settings.digest, because, revision, values, by)
+            because = round_.because(connection, outcome)
+            new = _NewDecision(execution, decision, settings.digest, because, revision, values, round_.by)
             _store_decisions(connection, [new], context.clock())
     return outcome

@@ -62,6 +62,7 @@ class CreationRequest(NamedTuple):
     name: str | None
     claimed_by: str | None = None  #: the name that the caller gives, unverified
     created_by: str = ""  #: as the gate knows the caller
+    created_proof: str | None = None  #: how the caller was proven
 
     @property
     def id(self) -> ExecutionId:

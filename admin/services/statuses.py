@@ -123,7 +123,7 @@ def view_status(
         not_before=execution.not_before,
         queue_deadline=execution.queue_deadline,
         ends_at=time_limit_ends_at(execution.started_at, execution.content),
-        aborted_by=execution.abort_principal,
+        aborted_by=execution.aborted_by,
         silence=None if silence is None else silence.message,
         on_lost=retries.on_lost,
         if_silent=foresee_silence(

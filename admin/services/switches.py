@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.switches import BY_WORD, Switch, SwitchRequest, describe_end
-from admin.core.provenance import Provenance
+from admin.core.provenance import NOBODY, Actor, Provenance
 from admin.services.context import Context
 from admin.services.fleet import ClusterView, find_clusters, view_clusters
 from admin.services.previews import ExecutionPreview, notes_of_silent_clusters, preview_switches
@@ -42,7 +42,7 @@ def switch_clusters(
     names: Iterable[str],
     *,
     reason: str | None = None,
-    claimed_by: str | None = None,
+    by: Actor = NOBODY,
     deadline: datetime | None = None,
     dry_run: bool = False,
 ) -> Switched:
@@ -61,7 +61,7 @@ def switch_clusters(
         if dry_run:
             preview = preview_switches(context, connection, list(changed.values())) if changed else ExecutionPreview()
         else:
-            event = ClusterEvent(at=context.clock(), type=switch.event, reason=reason, claimed_by=claimed_by)
+            event = ClusterEvent(at=context.clock(), type=switch.event, reason=reason).by(by)
             event = replace(event, deadline=deadline if switch is BY_WORD["drain"] else None)
             events = [replace(event, cluster=name) for name in changed]
             fleet.save_switched(connection, changed.values(), events)

@@ -18,11 +18,12 @@ from admin.core.provenance import Provenance, read_name
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.core.times import check_window, show_time
+from admin.core.users import USER
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.store import cluster_events, registration_history, retention, revisions, row_changes
+from admin.store import cluster_events, registration_history, retention, revisions, row_changes, users
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.registration_history import Registration, RegistrationFilter
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
@@ -44,7 +45,7 @@ SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values(), REGISTRATION)
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineFilter(RevisionFilter):
-    """Which entries the timeline contains; None for any. `name` is that of a pool or label."""
+    """Which entries the timeline contains; None for any. `name` is that of a pool, label or user."""
 
     cluster: str | None = None  #: its definition and events, what moved from or to it, and the groups that name it
     source: str | None = None  #: one of `SOURCES`
@@ -199,15 +200,13 @@ def _not_listed(cutoffs: Cutoffs, conditions: TimelineFilter) -> str | None:
 def _find_unknown(context: Context, connection: Connection, conditions: TimelineFilter) -> Iterator[UnknownName]:
     """The names asked for that nothing has or had, each with the closest ones that something has."""
     if name := conditions.cluster or conditions.name:
-        kind = FleetKind.CLUSTER if conditions.cluster else FleetKind(conditions.kind)
+        kind = FleetKind.CLUSTER.value if conditions.cluster else conditions.kind or ""
         # What was deleted has left changes or events; of it nothing else may match.
-        if not row_changes.last_changes(connection, kind.value, name, 1):
-            current = current_fleet(context, connection)
-            groups = current.pools if kind is FleetKind.POOL else current.labels
-            existing: Collection[str] = current.clusters if kind is FleetKind.CLUSTER else groups
+        if not row_changes.last_changes(connection, kind, name, 1):
+            existing = _existing_names(context, connection, kind)
             if name not in existing:
                 near = closest(name, existing)
-                message = f"No {kind.noun} is called '{shorten(name)}'.{did_you_mean(near)}"
+                message = f"No {kind.lower()} is called '{shorten(name)}'.{did_you_mean(near)}"
                 yield UnknownName("cluster" if conditions.cluster else "name", name, message, near)
     if conditions.actor is not None:
         names = revisions.newest_names(connection, _NEWEST) | cluster_events.newest_names(connection, _NEWEST)
@@ -218,6 +217,15 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
             actor = shorten(conditions.actor)
             start = f"None of the newest {_NEWEST:,} revisions, events and registrations is by '{actor}'."
             yield UnknownName("actor", conditions.actor, f"{start}{did_you_mean(near)}", near)
+
+
+def _existing_names(context: Context, connection: Connection, kind: str) -> Collection[str]:
+    """The names of all clusters, pools, labels or users."""
+    if kind == USER:
+        return users.names(connection)
+    current = current_fleet(context, connection)
+    groups = current.pools if kind == FleetKind.POOL.value else current.labels
+    return current.clusters if kind == FleetKind.CLUSTER.value else groups
 
 
 def _time(item: _Item) -> datetime:

@@ -20,6 +20,7 @@ clock_checks = Table(
     Column("steady_seconds", Float, nullable=False),
     Column("accepted_at", UtcDateTime),
     Column("accepted_by", Text),
+    Column("accepted_author", Text),
     Column("accepted_reason", Text),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, insert, literal, or_, select, text, update
@@ -19,7 +19,7 @@ from admin.core.fleet.clusters import (
     REPORTED,
     STATE_EVENTS,
 )
-from admin.core.provenance import Provenance, read_name
+from admin.core.provenance import Actor, Provenance, read_name
 from admin.store.database import insert_new
 from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
 from admin.store.keys import NumberedQuery
@@ -37,10 +37,18 @@ class ClusterEvent:
     number: int = 0
     deadline: datetime | None = None  #: of a drain: when it ends what runs
     revision: int | None = None  #: that deleted the cluster
+    proven_author: str | None = None
+    proof: str | None = None  #: how the author was proven
+
+    def by(self, actor: Actor) -> ClusterEvent:
+        """The same event, which somebody caused."""
+        return replace(self, claimed_by=actor.claimed_by, proven_author=actor.proven_author, proof=actor.proof)
 
     @property
     def author(self) -> str | None:
         """Who did it, as far as that is known; None for what the admin and agents do by themselves."""
+        if self.proven_author is not None:
+            return self.proven_author
         if self.type == REGISTERED:
             return BY_AGENT
         return ANONYMOUS if self.claimed_by or self.type in BY_OPERATORS else None
@@ -110,13 +118,16 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         number = moved_clusters.c.event.expression
         query = query.where(moved_clusters.c.cluster == filters.moved, cluster_events.c.number == number)
     if filters.actor == ANONYMOUS:
-        query = query.where(or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(BY_OPERATORS)))
+        by_somebody = or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(BY_OPERATORS))
+        query = query.where(cluster_events.c.proven_author.is_(None), by_somebody)
     elif filters.actor == BY_AGENT:
         query = query.where(or_(cluster_events.c.claimed_by == BY_AGENT, cluster_events.c.type == REGISTERED))
     elif filters.actor is not None:
         author, claimed_by = read_name(filters.actor) or ("", "")
-        names = [filters.actor, claimed_by] if author == ANONYMOUS else [filters.actor]
-        query = query.where(cluster_events.c.claimed_by.in_(names))
+        proven, claimed = cluster_events.c.proven_author, cluster_events.c.claimed_by
+        is_author = proven.is_(None) if author == ANONYMOUS else proven == author
+        is_both = and_(is_author, claimed == claimed_by)
+        query = query.where(or_(proven == filters.actor, claimed == filters.actor, is_both))
     if filters.types is not None:
         query = query.where(cluster_events.c.type.in_(filters.types))
     if filters.of_clusters:
@@ -148,10 +159,10 @@ def count_reports(connection: Connection, cluster: str, above: int | None, below
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:
-    """The names that callers gave of those who caused the newest events, reports of agents aside."""
-    query = select(cluster_events.c.claimed_by).where(text(NO_REPORT))
-    names = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit)).scalars()
-    return {name for name in names if name}
+    """Who caused the newest events, reports of agents aside: the proven authors and the names that callers gave."""
+    query = select(cluster_events.c.claimed_by, cluster_events.c.proven_author).where(text(NO_REPORT))
+    rows = connection.execute(query.order_by(cluster_events.c.number.desc()).limit(limit))
+    return {name for names in rows for name in names if name}
 
 
 def switched_by(

@@ -35,7 +35,10 @@ _MAX_CACHED_TRAILS = 10_000
 #: All others begin with their defaults.
 _OWN = [
     executions.c[name]
-    for name in ("name", "uid", "created_by", "claimed_by", "cluster", "reason_message", "queue_deadline", "created_at")
+    for name in (
+        *("name", "uid", "created_by", "claimed_by", "created_proof"),
+        *("cluster", "reason_message", "queue_deadline", "created_at"),
+    )
 ]
 _SHARED = [
     executions.c[name]
@@ -98,6 +101,7 @@ class Creation(NamedTuple):
     uid: str
     created_by: str
     claimed_by: str | None
+    created_proof: str | None
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -111,10 +115,8 @@ class Creation(NamedTuple):
     @property
     def execution(self) -> Execution:
         """The execution as it is stored, but for its id."""
-        template, name, uid, created_by, claimed_by, cluster, message, deadline, now = self
-        return Execution._make(
-            (0, name, uid, created_by, claimed_by, cluster, message, deadline, now, now, *template.execution_tail)
-        )
+        template, *own, now = self
+        return Execution._make((0, *own, now, now, *template.execution_tail))
 
 
 class Outcome(Enum):
@@ -243,12 +245,13 @@ def _store_in_postgresql(
             "uid": uid,
             "created_by": created_by,
             "claimed_by": claimed_by,
+            "created_proof": proof,
             "cluster": cluster,
             "reason_message": message,
             "queue_deadline": deadline,
             "created_at": now,
         }
-        for template, name, uid, created_by, claimed_by, cluster, message, deadline, now in creations
+        for template, name, uid, created_by, claimed_by, proof, cluster, message, deadline, now in creations
     ]
     bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
     *numbers_now, taken = connection.execute(
@@ -343,6 +346,6 @@ def _store_in_sqlite(
 
 
 def _sqlite_row(number: int, creation: Creation) -> tuple[object, ...]:
-    template, name, uid, created_by, claimed_by, cluster, message, queue_deadline, created_at = creation
+    template, *own, queue_deadline, created_at = creation
     deadline, now = _bind_times([queue_deadline, created_at])
-    return number, name, uid, created_by, claimed_by, cluster, message, deadline, now, now, *template.sqlite_values
+    return number, *own, deadline, now, now, *template.sqlite_values

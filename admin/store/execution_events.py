@@ -15,6 +15,7 @@ from sqlalchemy import (
 from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import Phase
 from admin.core.json_text import JsonObject
+from admin.core.provenance import Actor
 from admin.store.batches import insert_all
 from admin.store.execution_tables import execution_events
 
@@ -32,11 +33,23 @@ class Event:
     reason: str | None = None
     message: str | None = None
     cluster: str | None = None
-    by: str | None = None
+    by: str | None = None  #: the claimed name, or the author where none was claimed
+    proven_author: str | None = None
+    proof: str | None = None  #: how the author was proven
     attempt: JsonObject | None = None  #: the record of the attempt that was over with it
+
+    @property
+    def actor(self) -> Actor | None:
+        """Who caused it, if somebody did."""
+        return None if self.by is None else Actor.of_stored(self.by, self.proven_author, self.proof)
 
 
 _SELECT_EVENT = select(*(_event_columns[field.name] for field in fields(Event)))
+
+
+def columns_of(by: Actor | None) -> dict[str, str | None]:
+    """The columns of an event that somebody caused, or nobody."""
+    return {} if by is None else {"by": by.name, "proven_author": by.proven_author, "proof": by.proof}
 
 
 def add_events(connection: Connection, events: list[tuple[int, Event]]) -> None:

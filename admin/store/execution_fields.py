@@ -43,6 +43,7 @@ from admin.store.sql_types import AnyColumn
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 #: Fields that are no column of their own, and the columns that they are read from.
 _COLUMNS = {
+    "abort_principal": ("abort_principal", "abort_author"),
     "attempt": ("attempt", "unstarted", "phase", "started_at", "native_id"),
     "backoff": ("phase", "not_before"),
     "cause": ("phase", "reason", "last_failure"),
@@ -96,8 +97,8 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
     if field == "created_by":
         return _with_claim(table.c.created_by, table.c.claimed_by)
     if field == "abort_principal":
-        name = table.c.abort_principal
-        return case((name == ANONYMOUS, name), else_=ANONYMOUS + CLAIM[0] + name + CLAIM[1])
+        name, author = table.c.abort_principal, func.coalesce(table.c.abort_author, ANONYMOUS)
+        return case((name == author, name), else_=author + CLAIM[0] + name + CLAIM[1])
     if field == DAY:
         return _Day(table.c.created_at)
     if field == "gpu":
@@ -289,9 +290,9 @@ def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:
         case "created_by":
             return or_(shown, _is_in(table.c.created_by, names), _is_in(table.c.claimed_by, names))
         case "abort_principal":
-            is_anybody = table.c.abort_principal.is_not(None) if ANONYMOUS in names else None
-            parts = (shown, _is_in(table.c.abort_principal, names), is_anybody)
-            return or_(*(part for part in parts if part is not None))
+            author = func.coalesce(table.c.abort_author, ANONYMOUS)
+            by_author = and_(table.c.abort_principal.is_not(None), author.in_(names))
+            return or_(shown, _is_in(table.c.abort_principal, names), by_author)
     return shown
 
 

@@ -33,6 +33,7 @@ executions = Table(
     Column("uid", Text, nullable=False, server_default=""),  # random; a name may be used again, "" before it existed
     Column("created_by", Text, nullable=False, server_default=""),  # as the gate knew its caller, "" before it was kept
     Column("claimed_by", Text),  # the name that the caller gave, unverified
+    Column("created_proof", Text),  # how the creator was proven; NULL where nobody asked, and of agents
     Column("principal", Text),  # for whom, as the request says
     Column("digest", Text, nullable=False),  # of the request: the same request again creates no second execution
     Column("request", JSON, nullable=False),
@@ -61,7 +62,8 @@ executions = Table(
     Column("decisions", Integer, nullable=False),
     Column("events", Integer, nullable=False),
     Column("abort_cause", Text),
-    Column("abort_principal", Text),
+    Column("abort_principal", Text),  # the claimed name, or the author where none was claimed
+    Column("abort_author", Text),  # proven; NULL for nobody known
     Column("created_at", UtcDateTime, nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("started_at", UtcDateTime),
@@ -136,7 +138,9 @@ execution_events = Table(
     Column("reason", Text),
     Column("message", Text),
     Column("cluster", Text),
-    Column("by", Text),
+    Column("by", Text),  # the claimed name, or the author where none was claimed
+    Column("proven_author", Text),  # NULL for nobody known
+    Column("proof", Text),  # how the author was proven
     Column("attempt", JSON(none_as_null=True)),  # the record of the attempt that is over with it
     UniqueConstraint("execution_id", "number"),
 )

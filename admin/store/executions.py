@@ -24,10 +24,11 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
+from admin.core.provenance import Actor
 from admin.core.resources import Amounts, occupied
 from admin.core.settings.scopes import Scope
 from admin.store.batches import update_all
-from admin.store.execution_events import Event, add_events, first_starts
+from admin.store.execution_events import Event, add_events, columns_of, first_starts
 from admin.store.execution_tables import DEMANDS, IN_QUEUE, executions
 from admin.store.sql_types import AnySelect
 
@@ -57,6 +58,7 @@ class Execution(NamedTuple):
     uid: str  #: random; of another execution that had the same name it is another
     created_by: str  #: as the gate knew its caller
     claimed_by: str | None  #: the name that the caller gave, unverified
+    created_proof: str | None  #: how the creator was proven; None where nobody asked, and of agents
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -97,6 +99,7 @@ class Execution(NamedTuple):
     priority: int
     abort_cause: str | None = None
     abort_principal: str | None = None
+    abort_author: str | None = None  #: who ended it, proven
     started_at: datetime | None = None
     finished_at: datetime | None = None
     duration: float | None = None
@@ -120,6 +123,11 @@ class Execution(NamedTuple):
         return ExecutionId(self.project, self.domain, self.name)
 
     @property
+    def aborted_by(self) -> Actor | None:
+        """Who ended it, if somebody did."""
+        return _aborted_by(self)
+
+    @property
     def demand(self) -> dict[str, int]:
         """The resources that it asks for."""
         return _demand(self)
@@ -139,6 +147,7 @@ class ListedExecution(NamedTuple):
     uid: str
     created_by: str
     claimed_by: str | None
+    created_proof: str | None
     principal: str | None
     labels: dict[str, str] | None
     workflow: str
@@ -160,6 +169,7 @@ class ListedExecution(NamedTuple):
     events: int
     abort_cause: str | None
     abort_principal: str | None
+    abort_author: str | None
     created_at: datetime
     updated_at: datetime
     started_at: datetime | None
@@ -181,6 +191,16 @@ class ListedExecution(NamedTuple):
     @property
     def key(self) -> ExecutionId:
         return ExecutionId(self.project, self.domain, self.name)
+
+    @property
+    def aborted_by(self) -> Actor | None:
+        """Who ended it, if somebody did."""
+        return _aborted_by(self)
+
+
+def _aborted_by(execution: Execution | ListedExecution) -> Actor | None:
+    principal = execution.abort_principal
+    return Actor.of_stored(principal, execution.abort_author) if principal else None
 
 
 class WaitingExecution(NamedTuple):
@@ -281,12 +301,22 @@ def change(
     now: datetime,
     *,
     attempt: AttemptRecord | None = None,
+    by: Actor | None = None,
     **details: str | None,
 ) -> None:
     """Change columns of an execution whose row this transaction has locked, and store an event with some details."""
     number, phase = execution.events + 1, str(values.get("phase", execution.phase))
     record = None if attempt is None else attempt.as_json()
-    event = Event(number=number, at=now, type=kind, phase=phase, cluster=execution.cluster, attempt=record, **details)
+    event = Event(
+        number=number,
+        at=now,
+        type=kind,
+        phase=phase,
+        cluster=execution.cluster,
+        attempt=record,
+        **details,
+        **columns_of(by),
+    )
     since = {"phase_since": now} if phase != execution.phase else {}
     change_many(connection, [{"id": execution.id, **values, **since, "updated_at": now, "events": number}])
     add_events(connection, [(execution.id, event)])

@@ -53,6 +53,8 @@ cluster_events = Table(
     Column("type", Text, nullable=False),
     Column("reason", Text),
     Column("claimed_by", Text),
+    Column("proven_author", Text),  # NULL for nobody known
+    Column("proof", Text),  # how the author was proven
     Column("deadline", UtcDateTime),  # of a drain
     Column("revision", BigInteger),  # that deleted it
     Index("ix_cluster_events_cluster_number", "cluster", "number"),

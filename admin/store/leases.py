@@ -13,8 +13,9 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.attempts import Change, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import LONGEST_BACKOFF_SECONDS
+from admin.core.provenance import Actor
 from admin.store.batches import update_all
-from admin.store.execution_events import Event, add_events
+from admin.store.execution_events import Event, add_events, columns_of
 from admin.store.execution_fields import on_lost_of
 from admin.store.execution_tables import executions
 from admin.store.executions import LEASED, MAY_START, UNLEASED, ExecutionId
@@ -91,7 +92,7 @@ class LeasedExecution:
         cluster: str | None,
         now: datetime,
         attempt: AttemptRecord | None = None,
-        by: str | None = None,
+        by: Actor | None = None,
     ) -> None:
         """Add an event that changes nothing else."""
         self.set(events=self.events + 1)
@@ -103,8 +104,8 @@ class LeasedExecution:
             reason=reason,
             message=message,
             cluster=cluster,
-            by=by,
             attempt=None if attempt is None else attempt.as_json(),
+            **columns_of(by),
         )
         self._new_events.append(event)
 

@@ -18,6 +18,7 @@ revisions = Table(
     Column("created_at", UtcDateTime, nullable=False),
     Column("author", Text, nullable=False),
     Column("claimed_by", Text),
+    Column("proof", Text),  # how the author was proven; NULL where nobody asked
     Column("message", Text),
     Column("request_id", Text),
     Column("undone", BigInteger),

@@ -1,4 +1,4 @@
-"""Tokens of clusters; only their hashes are kept."""
+"""Tokens, of clusters and of users; only their hashes are kept."""
 
 from __future__ import annotations
 
@@ -10,20 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Column, Connection, Index, Table, Text, insert, or_, select, update
 
 from admin.store.database import UtcDateTime, metadata
-
-cluster_tokens = Table(
-    "cluster_tokens",
-    metadata,
-    Column("prefix", Text, primary_key=True),
-    Column("cluster", Text, nullable=False),
-    Column("hash", Text, nullable=False),
-    Column("created_at", UtcDateTime, nullable=False),
-    Column("last_used_at", UtcDateTime),
-    Column("expires_at", UtcDateTime),
-    Column("revoked_at", UtcDateTime),
-    Index("ix_cluster_tokens_cluster", "cluster"),
-)
-_columns = cluster_tokens.c
+from admin.store.sql_types import AnyColumn
 
 #: How long another replica may accept a token after it was revoked.
 CACHE_SECONDS = 1.0
@@ -31,22 +18,20 @@ _MAX_CACHED = 10_000
 
 
 class StoredToken(NamedTuple):
-    """A token of a cluster; only its hash is stored."""
+    """A token of a cluster or user; only its hash is stored."""
 
     prefix: str
-    cluster: str
+    owner: str  #: the name of the cluster or user
     hash: str
     created_at: datetime
     last_used_at: datetime | None
     expires_at: datetime | None
     revoked_at: datetime | None
-
-
-_SELECT_TOKEN = select(*(_columns[name] for name in StoredToken._fields))
+    name: str | None = None  #: tokens of clusters have none
 
 
 class TokenCache:
-    """Tokens that were read within the last second, by their hashes, so that a busy agent costs no query each time."""
+    """Tokens that were read within the last second, by their hashes, so that a busy caller costs no query each time."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -68,50 +53,82 @@ class TokenCache:
         self._cached.clear()
 
 
-def add(connection: Connection, *, prefix: str, cluster: str, hashed: str, now: datetime) -> None:
-    """Store a new token's hash."""
-    values = {"prefix": prefix, "cluster": cluster, "hash": hashed, "created_at": now}
-    connection.execute(insert(cluster_tokens).values(**values))
+class TokenTable:
+    """The queries on a table of tokens; the column `owner` has the name of the cluster or user."""
+
+    def __init__(self, table: Table, owner: str) -> None:
+        self._table = table
+        self._columns = table.c
+        self._owner = table.c[owner]
+        columns: dict[str, AnyColumn] = {"owner": self._owner.label("owner"), **dict(table.c.items())}
+        self._select = select(*(columns[name] for name in StoredToken._fields if name in columns))
+
+    def add(
+        self,
+        connection: Connection,
+        *,
+        prefix: str,
+        owner: str,
+        hashed: str,
+        now: datetime,
+        expires_at: datetime | None = None,
+        **named: str,
+    ) -> None:
+        """Store a new token's hash; `named` is the name, in a table that has names."""
+        values = {"prefix": prefix, self._owner.name: owner, "hash": hashed, "created_at": now} | named
+        connection.execute(insert(self._table).values(**values, expires_at=expires_at))
+
+    def get(self, connection: Connection, prefix: str) -> StoredToken | None:
+        """One token, by its prefix."""
+        row = connection.execute(self._select.where(self._columns.prefix == prefix)).one_or_none()
+        return None if row is None else StoredToken(**row._mapping)
+
+    def of(self, connection: Connection, owner: str) -> list[StoredToken]:
+        """Every token of an owner, the newest first."""
+        newest_first = self._columns.created_at.desc(), self._columns.prefix
+        query = self._select.where(self._owner == owner).order_by(*newest_first)
+        return [StoredToken(**row._mapping) for row in connection.execute(query)]
+
+    def has_live(self, connection: Connection, owner: str, now: datetime) -> bool:
+        """Whether an owner has a token that is neither revoked nor expired."""
+        return owner in self.with_live(connection, [owner], now)
+
+    def with_live(self, connection: Connection, owners: Iterable[str], now: datetime) -> set[str]:
+        """Those of some owners that have a token which is neither revoked nor expired."""
+        columns = self._columns
+        live = (columns.revoked_at.is_(None), or_(columns.expires_at.is_(None), columns.expires_at > now))
+        query = select(self._owner).where(self._owner.in_(list(owners)), *live).distinct()
+        return set(connection.execute(query).scalars())
+
+    def expire(self, connection: Connection, prefixes: Iterable[str], at: datetime) -> None:
+        """Let tokens expire at a time, unless they expire sooner."""
+        columns = self._columns
+        is_later = or_(columns.expires_at.is_(None), columns.expires_at > at)
+        connection.execute(
+            update(self._table).where(columns.prefix.in_(list(prefixes)), is_later).values(expires_at=at)
+        )
+
+    def change(self, connection: Connection, prefix: str, **times: datetime) -> None:
+        """Note when a token was revoked or used."""
+        connection.execute(update(self._table).where(self._columns.prefix == prefix).values(**times))
+
+    def revoke_all(self, connection: Connection, owners: Iterable[str], now: datetime) -> None:
+        """Revoke every token of some owners."""
+        live = self._owner.in_(list(owners)), self._columns.revoked_at.is_(None)
+        connection.execute(update(self._table).where(*live).values(revoked_at=now))
 
 
-def get(connection: Connection, prefix: str) -> StoredToken | None:
-    """One token, by its prefix."""
-    row = connection.execute(_SELECT_TOKEN.where(_columns.prefix == prefix)).one_or_none()
-    return None if row is None else StoredToken._make(row)
-
-
-def of(connection: Connection, cluster: str) -> list[StoredToken]:
-    """Every token of a cluster, the newest first."""
-    query = _SELECT_TOKEN.where(_columns.cluster == cluster).order_by(_columns.created_at.desc(), _columns.prefix)
-    return list(map(StoredToken._make, connection.execute(query)))
-
-
-def has_live(connection: Connection, cluster: str, now: datetime) -> bool:
-    """Whether a cluster has a token that is neither revoked nor expired."""
-    return cluster in with_live(connection, [cluster], now)
-
-
-def with_live(connection: Connection, clusters: Iterable[str], now: datetime) -> set[str]:
-    """Those of some clusters that have a token which is neither revoked nor expired."""
-    live = (_columns.revoked_at.is_(None), or_(_columns.expires_at.is_(None), _columns.expires_at > now))
-    query = select(_columns.cluster).where(_columns.cluster.in_(list(clusters)), *live).distinct()
-    return set(connection.execute(query).scalars())
-
-
-def expire(connection: Connection, prefixes: Iterable[str], at: datetime) -> None:
-    """Let tokens expire at a time, unless they expire sooner."""
-    is_later = or_(_columns.expires_at.is_(None), _columns.expires_at > at)
-    connection.execute(
-        update(cluster_tokens).where(_columns.prefix.in_(list(prefixes)), is_later).values(expires_at=at)
-    )
-
-
-def change(connection: Connection, prefix: str, **times: datetime) -> None:
-    """Note when a token was revoked or used."""
-    connection.execute(update(cluster_tokens).where(_columns.prefix == prefix).values(**times))
-
-
-def revoke_all(connection: Connection, clusters: Iterable[str], now: datetime) -> None:
-    """Revoke every token of some clusters."""
-    live = _columns.cluster.in_(list(clusters)), _columns.revoked_at.is_(None)
-    connection.execute(update(cluster_tokens).where(*live).values(revoked_at=now))
+cluster_tokens = Table(
+    "cluster_tokens",
+    metadata,
+    Column("prefix", Text, primary_key=True),
+    Column("cluster", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("last_used_at", UtcDateTime),
+    Column("expires_at", UtcDateTime),
+    Column("revoked_at", UtcDateTime),
+    Index("ix_cluster_tokens_cluster", "cluster"),
+)
+#: Those of clusters.
+CLUSTER_TOKENS = TokenTable(cluster_tokens, "cluster")

@@ -18,6 +18,7 @@ from ctl.client.calls.projects import ProjectCalls
 from ctl.client.calls.reconciliations import ReconciliationCalls
 from ctl.client.calls.registrations import RegistrationCalls
 from ctl.client.calls.service import ServiceCalls
+from ctl.client.calls.users import UserCalls
 from ctl.client.transport import Transport
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Client(
     ExecutionCalls,
     ReconciliationCalls,
     ServiceCalls,
+    UserCalls,
 ):
     """Talks to one admin; a context manager that closes its connections."""
 

@@ -50,5 +50,5 @@ OVERRIDABLE_KINDS: tuple[str, ...] = tuple(_FACTS["overridable_kinds"])
 INPUT_TYPES: tuple[str, ...] = tuple(_FACTS["input_types"])
 #: Fields of Flyte's launch plans and executions that have no meaning here, each with the reason.
 REFUSED_FIELDS: Mapping[str, str] = _FACTS["refused_fields"]
-#: `job`, `retry`, `cluster`, `pool`, `label` and `cluster_state`, which an agent reports.
+#: `job`, `retry`, `cluster`, `pool`, `label`, `user` and `cluster_state`, which an agent reports.
 SCHEMAS: Mapping[str, Schema] = _FACTS["schemas"]

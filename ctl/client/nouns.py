@@ -12,10 +12,13 @@ from collections.abc import Iterable
 from ctl.client.words import fold
 
 PROJECT = "project"
-#: The nouns of the fleet; their rows have a name and no scope.
+USER = "user"
+#: The nouns of the fleet.
 FLEET = ("cluster", "pool", "label")
+#: Nouns of rows that have a name and no scope.
+NAMED = (*FLEET, USER)
 #: Nouns of rows that are definitions rather than attributes.
-DEFINED = (PROJECT, *FLEET)
+DEFINED = (PROJECT, *NAMED)
 
 
 def plural(noun: str) -> str:

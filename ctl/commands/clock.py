@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctl.cli.groups import command
 from ctl.cli.options import Option, force_option
 from ctl.cli.prompts import confirm, is_terminal
-from ctl.cli.provenance import show_author
+from ctl.cli.provenance import ANONYMOUS, show_name
 from ctl.cli.session import Session, local_user
 from ctl.client.answers import Document
 from ctl.client.times import to_second
@@ -41,10 +41,16 @@ def get_clock(session: Session) -> None:
         },
         {
             "ACCEPTED AT": lambda row: to_second(row.get("accepted_at") or ""),
-            "ACCEPTED BY": lambda row: show_author(row, "accepted_by"),
+            "ACCEPTED BY": _accepted_by,
             "REASON": "accepted_reason",
         },
     )
+
+
+def _accepted_by(clock: Document) -> str:
+    """Who said that the clock is right."""
+    author, name = clock.get("accepted_author") or ANONYMOUS, clock.get("accepted_by")
+    return show_name(author, None if name == author else name) if name else ""
 
 
 def _state(clock: Document) -> str:

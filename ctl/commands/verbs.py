@@ -126,6 +126,11 @@ _FLEET = {
     "pool": Entry(summary="A pool: clusters that a run may ask for", place="fleet.pools"),
     "label": Entry(summary="A label: clusters that settings route by", place="fleet.labels"),
 }
+#: People and service accounts.
+_USERS = {
+    "user": Entry(summary="A user: a person or a service account", place="users.users"),
+    "service-account": Entry(summary="A service account: a user that is a program", place="users.service_accounts"),
+}
 
 
 def _launchplan(summary: str, place: str) -> Entry:
@@ -134,7 +139,7 @@ def _launchplan(summary: str, place: str) -> Entry:
 
 get = KindGroup(
     "get",
-    help="Show settings, projects, the fleet and executions.",
+    help="Show settings, projects, the fleet, executions and users.",
     entries={
         "project": Entry(summary="Projects", place="projects.get"),
         "domain": Entry(summary="Domains", place="domains"),
@@ -153,6 +158,8 @@ get = KindGroup(
         **_FLEET,
         "cluster-event": Entry(summary="What happened to a cluster", place="fleet.clusters"),
         "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens"),
+        **_USERS,
+        "user-token": Entry(summary="Tokens of a user", place="users.tokens"),
         "workflow": Entry(summary="Workflows and their versions", place="registrations.workflows"),
         "task": Entry(
             summary="The same as workflow: tasks are registered as workflows", place="registrations.workflows"
@@ -174,6 +181,8 @@ create = NounGroup(
         "project": Entry(summary="A project", place="projects.create"),
         "execution": Entry(summary="An execution: run something", place="executions.create"),
         **_FLEET,
+        **_USERS,
+        "user-token": Entry(summary="A token of a user", place="users.tokens"),
         "workflow": Entry(summary="A version of a workflow", place="registrations.create"),
         "launchplan": _launchplan("A version of a launch plan", "create"),
     },
@@ -190,6 +199,7 @@ update = KindGroup(
         "project": Entry(summary="A project's name, description, labels or state", place="projects.update"),
         "execution": Entry(summary="Archive an execution, or make it active again", place="executions.update"),
         **_FLEET,
+        **_USERS,
         "cluster-state": Entry(summary="The state of a cluster, in place of its agent", place="fleet.clusters"),
         "launchplan": _launchplan("Activate or deactivate a launch plan", "launchplans"),
     },
@@ -210,11 +220,13 @@ edit = KindGroup(
 
 delete = KindGroup(
     "delete",
-    help="Delete a setting at exactly one scope, or part of the fleet; end executions; revoke tokens.",
+    help="Delete a setting at exactly one scope, part of the fleet, or a user; end executions; revoke tokens.",
     entries={
         "execution": Entry(summary="End executions", place="executions.delete"),
         **_FLEET,
         "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens"),
+        **_USERS,
+        "user-token": Entry(summary="Revoke a token of a user", place="users.tokens"),
         "reconciliation": Entry(
             summary="Count clusters as reconciled with a restored database", place="reconciliations"
         ),

@@ -1,7 +1,7 @@
 """
 Sets of documents: what `apply`, `diff`, `plan` and `explain --with` read, and `export` writes.
 
-A document is an attribute file with `kind` in it, a project, or a part of the fleet:
+A document is an attribute file with `kind` in it, a project, a part of the fleet, or a user:
 
     kind: execution-cluster-label
     project: flyteexamples
@@ -30,7 +30,7 @@ import yaml
 
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind, built_in, by_word
-from ctl.client.nouns import DEFINED, FLEET, PROJECT, find_noun, json_key, row_kind
+from ctl.client.nouns import DEFINED, NAMED, PROJECT, find_noun, json_key, row_kind
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
 from ctl.client.yaml_files import Problem
@@ -47,11 +47,11 @@ _REFUSED = {fold(key): _DECIDED for key in (*READ_ONLY, *PROVENANCE)}
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """One document: an attribute at a scope, a project, or a part of the fleet."""
+    """One document: an attribute at a scope, a project, a part of the fleet, or a user."""
 
     kind: Kind | None  #: None for a definition
     noun: str = PROJECT  #: of a definition
-    name: str | None = None  #: of a part of the fleet
+    name: str | None = None  #: of a part of the fleet, or a user
     file: AttributeFile  #: what it says, and where each field stands
     place: str  #: where it starts: `settings.yaml:12:1`
 
@@ -114,7 +114,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
             return None, [Problem.at(node.start_mark, f"this is a plan: apply it with `rainbowctl apply {name}`")]
         reason = (
             "lacks kind: write `kind: project`, or the noun of a kind, as `rainbowctl get kind` lists them, or "
-            "cluster, pool or label"
+            "cluster, pool, label or user"
         )
         return None, [Problem.at(node.start_mark, reason)]
     if not isinstance(word, yaml.ScalarNode):
@@ -123,7 +123,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
     if find_noun(word.value, [PROJECT]):
         file, problems = _project(node, name)
         return Declaration(kind=None, file=file, place=place), problems
-    if noun := find_noun(word.value, FLEET):
+    if noun := find_noun(word.value, NAMED):
         (part, file), problems = convert_definition(node, noun, name)
         if part is None and "name" not in file.positions:
             problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))

@@ -1,8 +1,8 @@
 """
 Exports: what is stored, as documents that `apply` takes as they are.
 
-The same state gives the same bytes: projects first, then clusters, pools and labels by name, then attributes by the
-number of their kind and by scope; fields in the order of the schema, keys of free-form maps sorted, no versions, no
+The same state gives the same bytes: projects first, then clusters, pools, labels and users by name, then attributes by
+the number of their kind and by scope; fields in the order of the schema, keys of free-form maps sorted, no versions, no
 times.
 """
 
@@ -19,7 +19,7 @@ from ctl.client.answers import Attribute, Document, RowChange
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import to_yaml
 from ctl.client.kinds import Kind, Schema
-from ctl.client.nouns import FLEET, plural
+from ctl.client.nouns import NAMED, plural
 from ctl.client.scopes import KEYS, LEVEL_FLAGS, Scope
 from ctl.files.fleet import FIELDS
 
@@ -40,7 +40,7 @@ class Exported:
     @property
     def file(self) -> str:
         """The file it belongs to, below the directory of an export."""
-        if self.document["kind"] in FLEET:
+        if self.document["kind"] in NAMED:
             folder, name = plural(self.document["kind"]), str(self.document["name"])
             return str(PurePosixPath(folder, f"{_part(name)}.yaml"))
         return file_name(self.scope)
@@ -61,7 +61,7 @@ def exported_project(project: Mapping[str, Any]) -> Exported:
 
 
 def exported_definitions(noun: str, rows: Iterable[RowChange]) -> list[Exported]:
-    """Clusters, pools or labels as defined, sorted by name."""
+    """Clusters, pools, labels or users as defined, sorted by name."""
     schema: Schema = {"properties": FIELDS[noun]}
     ordered = sorted(rows, key=lambda row: str(row.name))
     return [
@@ -107,7 +107,7 @@ def as_files(documents: Sequence[Exported]) -> dict[str, str]:
     """
     The documents by file, one file a scope: `domains/production.yaml`, `projects/flyteexamples/production.yaml`.
 
-    Each cluster, pool and label has its own: `pools/gpu.yaml`.
+    Each cluster, pool, label and user has its own: `pools/gpu.yaml`.
     """
     by_file: dict[str, list[Exported]] = {}
     for exported in documents:

@@ -1,4 +1,4 @@
-"""Clusters, pools and labels as files, documents and flags write them."""
+"""Clusters, pools, labels and users as files, documents and flags write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.facts import SCHEMAS
 from ctl.client.kinds import Schema
-from ctl.client.nouns import FLEET, find_noun
+from ctl.client.nouns import NAMED, find_noun
 from ctl.client.schemas import scalar
 from ctl.client.scopes import Scope, check_name
 from ctl.client.words import did_you_mean, fold, listed, parse_pair
@@ -28,7 +28,7 @@ _RESOURCES: Mapping[str, Schema] = SCHEMAS["cluster"]["properties"]["capacity"][
 #: The fields of a definition, in the order they are written.
 FIELDS: Mapping[str, Mapping[str, Schema]] = {
     noun: {name: _MEMBERS if name == "members" else part for name, part in SCHEMAS[noun]["properties"].items()}
-    for noun in FLEET
+    for noun in NAMED
 }
 
 _DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` leaves it out"
@@ -46,6 +46,7 @@ _READ_ONLY = {
     "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", *_EVERY),
     "pool": ("total", "switched_off", *_EVERY),
     "label": ("total", "switched_off", *_EVERY),
+    "user": ("created_at", "updated_at", *_EVERY),
 }
 
 
@@ -56,13 +57,13 @@ def read_definition(path: str, noun: str) -> tuple[str | None, AttributeFile]:
 
 
 def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[tuple[str | None, AttributeFile], list[Problem]]:
-    """What one document says of a part of the fleet: its name, its fields, and every problem with them."""
+    """What one document says of a part of the fleet or a user: its name, its fields, and every problem with them."""
     converter = Converter()
     frame: Schema = {"kind": _TEXT, "name": _TEXT, "version": {"type": "integer", "minimum": 1}}
     refused = {fold(key): _DECIDED.format(noun=noun) for key in _READ_ONLY[noun]}
     values = converter.mapping(node, {"properties": {**frame, **FIELDS[noun]}}, refused=refused)
     word, name, version = (values.pop(key, None) for key in ("kind", "name", "version"))
-    if word is not None and find_noun(word, FLEET) != noun:
+    if word is not None and find_noun(word, NAMED) != noun:
         converter.note_at("kind", f"this is for {word}, not for {noun}")
     if name is not None:
         try:

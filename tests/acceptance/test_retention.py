@@ -125,7 +125,8 @@ def test_a_clock_that_has_jumped_is_not_trusted_until_somebody_says_so(admin: Ru
     with closing(sqlite3.connect(tmp_path / "rainbow.db")) as database, database:
         long_ago = "2020-01-01 00:00:00.000000"
         database.execute("DELETE FROM clock_checks")
-        database.execute("INSERT INTO clock_checks VALUES (1, ?, ?, 0, NULL, NULL, NULL)", (long_ago, long_ago))
+        columns = "id, trusted_at, seen_at, steady_seconds"
+        database.execute(f"INSERT INTO clock_checks ({columns}) VALUES (1, ?, ?, 0)", (long_ago, long_ago))
     refused = prune(tmp_path, "--executions", "1ms")
     assert refused.returncode == 1
     assert b"but was last trusted at 2020-01-01T00:00:00+00:00: nothing is pruned or given up until" in refused.stderr

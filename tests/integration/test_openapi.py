@@ -12,7 +12,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from admin.messages.tokens import RegisterClusterBody
-from tests.support.apps import opened_app
+from admin.services.user_tokens import create_token
+from tests.support.apps import context_of, opened_app
 from tests.support.databases import SqliteDatabases
 
 #: Operations that others need, in their order; and those that end what others need.
@@ -24,6 +25,7 @@ FIRST = [
 LAST = [
     *("terminate_execution", "recover_execution", "drain_cluster", "undrain_cluster"),
     *("delete_label", "delete_pool", "delete_cluster"),
+    *("create_user", "put_user", "create_user_token", "delete_user"),  # with a user, everything needs a token
 ]
 #: What there is only after a database was restored.
 ABSENT = {"end_reconciliation": 404}
@@ -73,6 +75,7 @@ def test_every_operation_has_an_id_of_its_own(document: Document) -> None:
 def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document: Document) -> None:
     refused: dict[str, str] = {}
     headers: dict[str, str] = {}
+    user: dict[str, str] = {}
     sent = 0
     for method, path, item in operations(document):
         if "requestBody" not in item:
@@ -85,8 +88,11 @@ def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document:
         query = {name: examples[name] for name in needed}
         url = path.format_map(examples)
         body = item["requestBody"]["content"]["application/json"]["example"]
-        answer = api.open(url, method=method.upper(), query_string=query, json=body, headers=headers)
+        answer = api.open(url, method=method.upper(), query_string=query, json=body, headers={**user, **headers})
         headers = {}
+        if item["operationId"] == "create_user":
+            issued = create_token(context_of(api.application), body["user"]["name"], "example")
+            user = {"Authorization": f"Bearer {issued.token}"}
         if item["operationId"] == "register_cluster":
             headers = {"Authorization": f"Bearer {answer.get_json()['token']}"}  # of the sync that comes next
         if answer.status_code != ABSENT.get(item["operationId"], 200):

@@ -31,6 +31,7 @@ from admin.store import (
     retention,
     revision_tables,
     row_changes,
+    users,
 )
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects import TimeLimits
@@ -542,3 +543,28 @@ def test_events_of_before_get_the_deadline_of_a_drain_that_goes_on_and_the_revis
     migrate(engine)
     with engine.connect() as connection:
         assert cluster_events.events(connection, cluster_events.ClusterEventFilter(), None, 10) == events
+
+
+def test_going_back_takes_users_and_their_history_away_and_keeps_all_others(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    changed = {"ordinal": 0, "after": {}, **Scope()._asdict()}
+    with engine.begin() as connection:
+        for number, (kind, name) in enumerate([("USER", "ada"), ("USER", ""), ("POOL", "p")], 1):
+            made = {"number": number, "created_at": now, "author": "ada", "proof": "token"}
+            connection.execute(insert(revision_tables.revisions).values(made))
+            change = {"revision": number, "kind": kind, "name": name, **changed}
+            connection.execute(insert(revision_tables.revision_changes).values(change))
+        connection.execute(
+            insert(users.users).values(name="ada", service_account=False, created_at=now, updated_at=now, version=1)
+        )
+    migrate(engine, "0030")
+    migrate(engine)
+    with engine.connect() as connection:
+        assert users.names(connection) == []
+        kinds = connection.execute(select(revision_tables.revision_changes.c.kind)).scalars().all()
+        [proof] = set(connection.execute(select(revision_tables.revisions.c.proof)).scalars())
+    assert (sorted(kinds), proof) == (
+        ["POOL", "USER"],
+        None,
+    )  # a declared kind may be called USER; its rows have no name

@@ -20,7 +20,7 @@ from sqlalchemy import create_engine, insert, select
 
 from admin.core.executions.causes import Cause, cause_of
 from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
-from admin.core.provenance import show_name, split_name
+from admin.core.provenance import Actor, show_name
 from admin.store import execution_counts, execution_lists
 from admin.store.database import Database
 from admin.store.execution_lists import ListLimits, Order
@@ -49,10 +49,11 @@ VALUES: dict[str, list[Any]] = {
     "created_by": ["anonymous", "cluster/c0"],
     "claimed_by": [None, "ann", "cluster/c0"],
     "abort_principal": [None, "anonymous", "ada"],
+    "abort_author": [None, "ada", "bea"],
     "limit_scope": [None, "job", "project p0"],
 }
 #: Fields that conditions are about.
-FIELDS = ["cause", *sorted(VALUES.keys() - {"claimed_by"})]
+FIELDS = ["cause", *sorted(VALUES.keys() - {"claimed_by", "abort_author"})]
 #: By what else than columns executions can be counted: decisions, which these rows do not have.
 UNDECIDED = {"origin", "origin_scope"}
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
@@ -103,7 +104,9 @@ def words(field: str) -> st.SearchStrategy[Any]:
     if field == "cause":
         return st.sampled_from([*(cause.value for cause in Cause), ""])
     shown = (
-        ["anonymous (says ann)", "anonymous (says ada)", "ann"] if field in ("created_by", "abort_principal") else []
+        ["anonymous (says ann)", "anonymous (says ada)", "bea (says ada)", "bea", "ann"]
+        if field in ("created_by", "abort_principal")
+        else []
     )
     return st.sampled_from([value or "" for value in VALUES[field]] + ["nobody", *shown])
 
@@ -131,7 +134,7 @@ def value_of(row: Any, field: str) -> Any:
     if field == "exit_code":
         return None if row.exit_code is None else str(row.exit_code)
     if field == "abort_principal":
-        return row.abort_principal and show_name(*split_name(row.abort_principal))
+        return row.abort_principal and str(Actor.of_stored(row.abort_principal, row.abort_author))
     if field != "cause":
         return getattr(row, field)
     cause = cause_of(row.phase, row.reason)
@@ -149,7 +152,7 @@ def fits(row: Any, condition: Condition) -> bool:
     if condition.field == "created_by":
         names |= {row.created_by, row.claimed_by}
     if condition.field == "abort_principal" and text:
-        names |= {*split_name(row.abort_principal)}
+        names |= {*Actor.of_stored(row.abort_principal, row.abort_author)[:2]}
     return (not names.isdisjoint(condition.values)) is (condition.function in ("eq", "value_in"))
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 from admin.core.changes import Authorship, Expectation
 from admin.core.fleet.definitions import FleetKind
+from admin.core.provenance import Actor
 from admin.errors import RainbowError
 from admin.loops.evictions import EvictionLoop
 from admin.loops.waiting import WaitingLoop
@@ -154,7 +155,7 @@ def test_nothing_stands_still_while_the_fleet_changes_and_agents_creators_and_pe
 
     def cancel(dice: random.Random) -> None:
         if names:
-            terminate(context, key(dice.choice(names)), "enough", "me")
+            terminate(context, key(dice.choice(names)), "enough", Actor(claimed_by="me"))
 
     def switch(dice: random.Random) -> None:
         cluster, way = dice.choice(CLUSTERS), dice.random()

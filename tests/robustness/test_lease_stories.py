@@ -18,6 +18,7 @@ from sqlalchemy import select
 
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
+from admin.core.provenance import Actor
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
@@ -207,7 +208,7 @@ def _tell(context: Context, clock: Clock, name: str, order: tuple[str, ...], on_
     for step in order:
         mine = sorted(cluster.holding)
         if step == "cancel":
-            terminate(context, key(name), "enough", "me")
+            terminate(context, key(name), "enough", Actor(claimed_by="me"))
         elif step == "claim":
             cluster.sync(context, 0)
             round_of_loops(context)  # it may have been lost
@@ -276,7 +277,7 @@ class Story:
     def cancel(self, _: Cluster) -> None:
         if self.unfinished:
             name = self.unfinished.pop(self.dice.randrange(len(self.unfinished)))
-            terminate(self.context, key(name), "enough", "me")
+            terminate(self.context, key(name), "enough", Actor(claimed_by="me"))
 
     def look(self, _: Cluster) -> None:
         round_of_loops(self.context)

@@ -14,7 +14,11 @@ from werkzeug.test import TestResponse
 
 from admin.api.operations import Operation
 from admin.app import all_operations
+from admin.core.changes import Expectation
+from admin.services import users
+from admin.services.changeable.base import ChangeOptions
 from tests.support.agents import played_agent
+from tests.support.apps import context_of
 from tests.support.placing import DOMAIN, JOB, PROJECT, asked, create, ok, register_plan, register_workflow
 
 #: What is refused only when it is stored, without the name of the field.
@@ -27,6 +31,7 @@ DEFINITIONS = [
     {"cluster_definition": {"name": "c", "description": "d"}},
     {"pool_definition": {"name": "p", "members": [{"id": "c"}]}},
     {"label_definition": {"name": "l", "members": [{"id": "c"}]}},
+    {"user_definition": {"name": "u", "description": "d"}},
     {"project_definition": {"id": "q", "name": "n", "description": "d"}},
 ]
 ID = {"project": PROJECT, "domain": DOMAIN, "name": "one"}
@@ -67,6 +72,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "ClusterBody": {"cluster": {"name": "mine", "description": "d", "properties": {"k": "v"}}, **AUTHOR},
     "PoolBody": {"pool": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
     "LabelBody": {"label": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
+    "UserBody": {"user": {"name": "one", "description": "d"}, **AUTHOR},
+    "UserTokenBody": {"name": "laptop", "expires": "1d"},
     "AuthorshipFields": AUTHOR,
     "EndReconciliationBody": {"reason": "why", "claimed_by": "me", "state": "waiting", "unknown_count": 0},
     "SwitchBody": {"reason": "why", "claimed_by": "me"},
@@ -111,6 +118,15 @@ def token(shared_app: Flask) -> str:
     ok(register_plan(api, "plan", "flow"))
     ok(create(api, "one"))
     return played_agent(api, shared_app.extensions["rainbow"], "mine").token
+
+
+@pytest.fixture(autouse=True)
+def _without_users(shared_app: Flask) -> Iterator[None]:
+    """Delete the users that a test has made: with one, every other request would need a token."""
+    yield
+    context = context_of(shared_app)
+    for user in users.list_users(context, service_account=None, after=None, limit=100)[0]:
+        users.put_user(context, user.name, None, Expectation(), ChangeOptions())
 
 
 def parameters(operation: Operation) -> list[str]:

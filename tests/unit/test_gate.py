@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from admin.core.identities import Identity, Proof
 from admin.core.problems import Invalid
 from admin.errors import Forbidden, RainbowError, Unauthenticated
 from admin.gate import Caller, Gate, Operation, TokenFile, accept_request_id
 
 TOKEN, OTHER, AGENT = "0123456789abcdef", "fedcba9876543210", "rbc-0a0a0a0a-of-beta"
+USER = "rbu-0b0b0b0b-of-ada"
 
 
 ROUTES = [
@@ -30,20 +32,37 @@ def cluster_of(token: str) -> str:
     return "beta"
 
 
-def gate(token: str | None = TOKEN) -> Gate:
+def user_of(token: str) -> str:
+    if token != USER:
+        raise Unauthenticated("This token does not count.")
+    return "ada"
+
+
+def gate(token: str | None = TOKEN, has_users: bool = False) -> Gate:
     tokens = None if token is None else lambda: (OTHER.encode(), token.encode())
-    return Gate(tokens=tokens, cluster_of=cluster_of, operations=ROUTES, open_folders=["/docs"])
+    return Gate(
+        tokens=tokens,
+        cluster_of=cluster_of,
+        operations=ROUTES,
+        open_folders=["/docs"],
+        user_of=user_of,
+        has_users=lambda: has_users,
+    )
 
 
-def admit(method: str, path: str, authorization: str | None, token: str | None = TOKEN) -> Caller | RainbowError:
+def admit(
+    method: str, path: str, authorization: str | None, token: str | None = TOKEN, has_users: bool = False
+) -> Caller | RainbowError:
     try:
-        return gate(token).admit(method, path, authorization=authorization, request_id="r")
+        return gate(token, has_users).admit(method, path, authorization=authorization, request_id="r")
     except RainbowError as error:
         return error
 
 
 ANYBODY = Caller(request_id="r")
-BETA = Caller(request_id="r", cluster="beta")
+OPERATOR = Caller(request_id="r", identity=Identity(user="anonymous", proof=Proof.SHARED_TOKEN))
+BETA = Caller(request_id="r", identity=Identity(user="cluster/beta", proof=Proof.AGENT, cluster="beta"))
+ADA = Caller(request_id="r", identity=Identity(user="ada", proof=Proof.TOKEN))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +103,7 @@ def test_every_other_path_needs_a_token(method: str, path: str) -> None:
 
 @pytest.mark.parametrize("authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f"BEARER   {TOKEN} "])
 def test_the_operators_token_is_for_everything(authorization: str) -> None:
-    assert admit("DELETE", "/executions/p/d/n", authorization) == ANYBODY
+    assert admit("DELETE", "/executions/p/d/n", authorization) == OPERATOR
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer ", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x"])
@@ -127,9 +146,42 @@ def test_without_an_operators_token_everybody_may_come_and_agents_are_known() ->
     assert admit("POST", "/clusters/beta/sync", f"Bearer {AGENT}", token=None) == BETA
 
 
+@pytest.mark.parametrize("token", [TOKEN, None])
+def test_as_soon_as_there_are_users_every_request_needs_a_token(token: str | None) -> None:
+    for authorization in (None, "Basic x"):
+        refusal = admit("GET", "/projects/x", authorization, token, has_users=True)
+        assert isinstance(refusal, Unauthenticated)
+        assert "rainbow-admin create-token USER" in refusal.message
+    assert isinstance(admit("GET", "/projects/x", "Bearer whatever", token, has_users=True), Unauthenticated)
+    assert isinstance(admit("GET", "/projects/x", "Bearer rbu-0b0b0b0b-wrong", token, has_users=True), Unauthenticated)
+    assert isinstance(admit("GET", "/nowhere", None, token, has_users=True), Unauthenticated)
+    assert admit("GET", "/healthz", None, token, has_users=True) == ANYBODY
+    assert admit("GET", "/projects/x", f"Bearer {USER}", token, has_users=True) == ADA
+    assert admit("POST", "/clusters/beta/sync", f"Bearer {AGENT}", token, has_users=True) == BETA
+
+
+def test_with_users_the_shared_token_is_a_service_account() -> None:
+    operator = admit("GET", "/projects/x", f"Bearer {TOKEN}", has_users=True)
+    assert isinstance(operator, Caller)
+    assert operator.identity == Identity(user="shared-token", proof=Proof.SHARED_TOKEN)
+
+
+def test_a_users_token_is_none_where_there_are_no_users() -> None:
+    assert isinstance(admit("GET", "/projects/x", f"Bearer {USER}"), Unauthenticated)
+    assert admit("GET", "/projects/x", f"Bearer {USER}", token=None) == ANYBODY
+
+
+def test_whether_there_are_users_is_not_asked_for_an_open_path() -> None:
+    def fail() -> bool:
+        raise AssertionError
+
+    health = Gate(tokens=None, cluster_of=cluster_of, operations=ROUTES, has_users=fail)
+    assert health.admit("GET", "/healthz", authorization=None, request_id="r") == ANYBODY
+
+
 def test_only_the_agent_of_a_cluster_is_its_agent() -> None:
     BETA.check_agent_of("beta")
-    for caller, cluster in ((BETA, "gamma"), (ANYBODY, "beta")):
+    for caller, cluster in ((BETA, "gamma"), (ANYBODY, "beta"), (ADA, "beta")):
         with pytest.raises(Unauthenticated, match="own agent"):
             caller.check_agent_of(cluster)
 
@@ -148,7 +200,7 @@ def test_a_request_keeps_an_id_that_can_stand_in_a_log() -> None:
 
 @pytest.mark.parametrize("token", [TOKEN, OTHER])
 def test_each_of_the_operators_tokens_is_good(token: str) -> None:
-    assert admit("GET", "/clusters/beta", f"Bearer {token}") == ANYBODY
+    assert admit("GET", "/clusters/beta", f"Bearer {token}") == OPERATOR
 
 
 def test_a_token_is_replaced_with_an_overlap_and_without_a_restart(

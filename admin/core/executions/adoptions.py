@@ -35,5 +35,6 @@ def adopt(cluster: str, instance: str, attempt: int, until: datetime) -> Change:
         "silent_since": None,
         "abort_cause": None,
         "abort_principal": None,
+        "abort_author": None,
     }
     return Change(kind="ADOPTED", values=values)

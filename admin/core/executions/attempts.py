@@ -13,7 +13,7 @@ from admin.core.executions.queues import queue_deadline
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import UNCONFIRMED, as_sentence, describe_silence, may_still_run
 from admin.core.fleet.silence import silent_since
-from admin.core.provenance import Provenance
+from admin.core.provenance import Actor, Provenance
 from admin.core.quantities import parse_duration
 
 #: The reason of an execution that waits for the background loop to place it again.
@@ -156,7 +156,7 @@ class Change:
     values: dict[str, Any]
     message: str | None = None  #: of the event; None for the new reason's
     attempt: AttemptRecord | None = None  #: the one that is over with it
-    by: str | None = None  #: who caused it, where somebody did
+    by: Actor | None = None  #: who caused it, where somebody did
 
 
 class Endable(Protocol):
@@ -282,7 +282,16 @@ def is_backing_off(not_before: datetime | None, now: datetime) -> bool:
 
 
 #: The values of an execution that nobody ends any more.
-NOT_ABORTED = {"abort_cause": None, "abort_principal": None}
+NOT_ABORTED = {"abort_cause": None, "abort_principal": None, "abort_author": None}
+
+
+def aborted(cause: str, by: Actor | None) -> dict[str, str | None]:
+    """The values of an execution that somebody ends, or nobody who is known."""
+    return {
+        "abort_cause": cause,
+        "abort_principal": None if by is None else by.name,
+        "abort_author": None if by is None else by.proven_author,
+    }
 
 
 def _retry(
@@ -395,7 +404,7 @@ def end_for_drain(
         return requeue(execution, message, stays=False)
     if execution.phase == Phase.ABORTING.value:
         return None
-    name = None if by is None else by.claimed_by or by.author
+    actor = None if by is None else Actor(by.author, by.claimed_by)
     values = {"phase": Phase.ABORTING.value, "reason": DRAINED, "reason_message": message}
     event_message = None
     if silent_since is not None:
@@ -403,9 +412,9 @@ def end_for_drain(
         event_message = f"{message} {silence} {may_still_run(is_aborting=True, is_drained=True)}."
     return Change(
         kind=Phase.ABORTING.value,
-        values={**values, "abort_cause": message, "abort_principal": name},
+        values={**values, **aborted(message, actor)},
         message=event_message,
-        by=name,
+        by=actor,
     )
 
 

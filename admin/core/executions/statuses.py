@@ -14,7 +14,7 @@ from admin.core.executions.silences import Drain, as_sentence
 from admin.core.executions.starts import Start
 from admin.core.placement.decisions import WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
-from admin.core.provenance import show_name, split_name
+from admin.core.provenance import Actor
 from admin.core.times import show_due, show_duration, show_time
 
 _PLACES = ("next", "second in line", "third in line", "fourth in line", "fifth in line")
@@ -70,7 +70,7 @@ class Circumstances:
     not_before: datetime | None = None
     queue_deadline: datetime | None = None
     ends_at: datetime | None = None  #: when its time limit ends it
-    aborted_by: str | None = None
+    aborted_by: Actor | None = None
     silence: str | None = None  #: what is to be said of its cluster, if that is silent
     on_lost: str = "wait"
     if_silent: str = ""  #: what becomes of it if its cluster falls silent
@@ -150,7 +150,7 @@ class Circumstances:
         """Who ended it; of a drain the reason says so."""
         if not self.aborted_by or self.reason == DRAINED:
             return ""
-        return f", by {show_name(*split_name(self.aborted_by))}"
+        return f", by {self.aborted_by}"
 
     def _queued(self, age: str, now: datetime) -> str:
         if self.not_before is not None and self._is_backing_off(now):

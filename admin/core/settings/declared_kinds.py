@@ -30,7 +30,8 @@ FIRST_DECLARED_NUMBER = 10
 TAKEN_NOUNS = frozenset(
     {"admin-config", "all", "clock", "cluster", "cluster-event", "cluster-state", "context", "domain", "event"}
     | {"execution", "execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement"}
-    | {"placement-counts", "pool", "project", "reconciliation", "revision", "task", "token", "warnings", "workflow"}
+    | {"placement-counts", "pool", "project", "reconciliation", "revision", "service-account", "task", "token"}
+    | {"user", "user-token", "warnings", "workflow"}
 )
 
 #: Words that attribute files use beside the fields of a payload.

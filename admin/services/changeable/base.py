@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -164,6 +164,15 @@ class Changeable(ABC):
     @abstractmethod
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         """Store the rows that change, while the head of the revisions is locked."""
+
+
+def read_under(field: str, read: Callable[[], Payload]) -> Payload:
+    """A definition that stands in a field of a document; the problems in it name that field."""
+    try:
+        return read()
+    except Invalid as invalid:
+        problems = (replace(problem, field=f"{field}.{problem.field}".rstrip(".")) for problem in invalid.problems)
+        raise Invalid(*problems) from None
 
 
 def row_change(write: RowWrite, before: Payload | None, version: int | None) -> RowChange:

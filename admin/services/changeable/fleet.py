@@ -15,10 +15,11 @@ from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
 from admin.core.problems import Invalid, Problem
+from admin.core.provenance import Actor
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
-from admin.services.changeable.base import Changeable, row_change
+from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
 from admin.services.definitions import (
     check_managed,
@@ -28,8 +29,9 @@ from admin.services.definitions import (
     fleet_of,
     users_of,
 )
-from admin.store import cluster_events, executions, fleet, tokens
+from admin.store import cluster_events, executions, fleet
 from admin.store.cluster_events import ClusterEvent
+from admin.store.tokens import CLUSTER_TOKENS
 
 
 def definition_write(
@@ -56,7 +58,8 @@ class ChangeableFleet(Changeable):
         field = f"{fleet_kind.noun}_definition"
         name, payload = read_named(document[field], field)
         if not document["delete"]:
-            return definition_write(context, fleet_kind, name, _read_definition(fleet_kind, name, payload, field))
+            normal = read_under(field, lambda: read_definition(fleet_kind, name, payload))
+            return definition_write(context, fleet_kind, name, normal)
         if payload:
             raise Invalid(Problem(field=field, reason="needs only the name of what is to be deleted."))
         return definition_write(context, fleet_kind, name, None)
@@ -119,15 +122,14 @@ class ChangeableFleet(Changeable):
         clusters = fleet_after(self.context, self.connection, changes).clusters
         removed -= {name for name in removed & clusters.keys() if clusters[name].definition.source is not Source.NAMED}
         named = removed & clusters.keys()
-        tokens.revoke_all(self.connection, removed, now)
+        CLUSTER_TOKENS.revoke_all(self.connection, removed, now)
         self.context.token_cache.forget()
         lost = named | (removed & executions.leases_by_cluster(self.connection).keys())
         fleet.forget(self.connection, removed - lost)
         fleet.lose(self.connection, lost)
         authorship = self.draft.options.authorship
-        event = ClusterEvent(
-            at=now, type=DELETED, reason=authorship.message, claimed_by=authorship.claimed_by, revision=revision
-        )
+        actor = Actor(authorship.author, authorship.claimed_by, authorship.proof)
+        event = ClusterEvent(at=now, type=DELETED, reason=authorship.message, revision=revision).by(actor)
         cluster_events.add_events(self.connection, (replace(event, cluster=name) for name in sorted(removed)))
 
     def _renew(self, created: Collection[str]) -> None:
@@ -136,11 +138,3 @@ class ChangeableFleet(Changeable):
         deleted = {name for name, state in states.items() if state.is_of_deleted}
         if deleted:
             fleet.renew(self.connection, deleted - executions.leases_by_cluster(self.connection).keys())
-
-
-def _read_definition(kind: FleetKind, name: str, payload: Payload, field: str) -> Payload:
-    try:
-        return read_definition(kind, name, payload)
-    except Invalid as invalid:
-        problems = (replace(problem, field=f"{field}.{problem.field}".rstrip(".")) for problem in invalid.problems)
-        raise Invalid(*problems) from None

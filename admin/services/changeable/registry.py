@@ -11,11 +11,12 @@ from admin.services.changeable.attributes import ChangeableAttributes
 from admin.services.changeable.base import Changeable
 from admin.services.changeable.fleet import ChangeableFleet
 from admin.services.changeable.projects import ChangeableProjects
+from admin.services.changeable.users import ChangeableUsers
 from admin.services.context import Context
 
 #: In the order in which their rows are drafted and stored: an attribute may belong to a project, or name a pool, of the
 #: same change.
-NOUNS: tuple[type[Changeable], ...] = (ChangeableProjects, ChangeableFleet, ChangeableAttributes)
+NOUNS: tuple[type[Changeable], ...] = (ChangeableProjects, ChangeableFleet, ChangeableUsers, ChangeableAttributes)
 
 _BY_KIND = {kind: noun for noun in NOUNS for kind in noun.kinds}
 

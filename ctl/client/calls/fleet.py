@@ -14,20 +14,24 @@ from ctl.client.answers import Document, RowChange
 from ctl.client.calls.base import PATH_NOT_FOUND, PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
 from ctl.client.calls.changes import ChangeCalls
 from ctl.client.errors import NotFound
-from ctl.client.nouns import collection, json_key, row_kind
+from ctl.client.nouns import FLEET, collection, json_key, row_kind
 from ctl.client.scopes import check_name
 
 
 class FleetCalls(ChangeCalls):
-    """Part of the client; see `ctl.client.Client`. A noun is `cluster`, `pool` or `label`."""
+    """Part of the client; see `ctl.client.Client`. A noun is `cluster`, `pool`, `label` or `user`."""
 
     def definitions(self, noun: str, **filters: str | None) -> Iterator[Document]:
-        """Every cluster, pool or label, page by page; clusters can be filtered by `pool` and `label`."""
+        """
+        Every cluster, pool, label or user, page by page.
+
+        Clusters can be filtered by `pool` and `label`, users by `service_account`, which is `true` or `false`.
+        """
         nouns = collection(noun)
         yield from self._pages(nouns, nouns, filters)
 
     def definition(self, noun: str, name: str) -> Document:
-        """One cluster, pool or label; of a cluster also its reported state."""
+        """One cluster, pool, label or user; of a cluster also its reported state."""
         return self._read(_path(noun, name))
 
     def definitions_at(self, noun: str, at: int, *, name: str | None = None) -> Iterator[Document]:
@@ -45,7 +49,7 @@ class FleetCalls(ChangeCalls):
 
     def stored_definitions(self, noun: str, definitions: Iterable[Document]) -> list[RowChange]:
         """
-        The stored definitions of managed clusters, pools or labels, each in `before`, with its version.
+        The stored definitions of managed clusters, pools, labels or users, each in `before`, with its version.
 
         `definition` answers more: defaults, reported state and switches.
         """
@@ -57,7 +61,7 @@ class FleetCalls(ChangeCalls):
     def create_definition(
         self, noun: str, name: str, payload: Mapping[str, Any], **options: Unpack[WriteOptions]
     ) -> Document:
-        """Define a new cluster, pool or label; Conflict if there is one of that name."""
+        """Define a new cluster, pool, label or user; Conflict if there is one of that name."""
         check_name(noun, name)
         return self._change("POST", collection(noun), {json_key(noun): {"name": name, **payload}}, **options)
 
@@ -71,7 +75,7 @@ class FleetCalls(ChangeCalls):
         self, noun: str, name: str, *, force: bool = False, **options: Unpack[VersionOptions]
     ) -> Document:
         """Delete a definition; Conflict while it is in use, unless forced. `changed` tells whether there was one."""
-        query = {"force": "true"} if force else {}
+        query = {"force": "true"} if force and noun in FLEET else {}
         return self._change("DELETE", _path(noun, name), {}, **options, query=query)
 
     def delete_definitions(

@@ -28,7 +28,7 @@ and its complete definition. A file holds any number of documents, separated by 
 version of the row it was made from."""
 
 PRUNE = """--prune also deletes stored rows that are in no document, within a scope that you give: -p, -d, -w and
---launchplan select the rows with these keys, -A selects all rows. Projects, clusters, pools and labels are never
+--launchplan select the rows with these keys, -A selects all rows. Projects, clusters, pools, labels and users are never
 deleted."""
 
 

@@ -12,9 +12,10 @@ from ctl.cli.progress import step
 from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, RowChange
-from ctl.client.errors import InvalidInput
+from ctl.client.calls.base import PATH_NOT_FOUND
+from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.kinds import Kind
-from ctl.client.nouns import FLEET, find_noun
+from ctl.client.nouns import FLEET, NAMED, find_noun
 from ctl.client.words import count, listed
 
 #: How often everything is read again when someone writes meanwhile, before the state of one revision is asked for.
@@ -23,12 +24,13 @@ _TRIES = 3
 _HELP = """Write what is set as documents for `rainbowctl apply -f`.
 
 Without filters, exports everything. -p, -d, -w and --launchplan select the rows with these keys, KIND selects kinds,
-or clusters, pools and labels. Projects come first: all of them, or with filters those of the exported rows. Clusters,
-pools and labels that the admin's configuration declares are left out.
+or clusters, pools, labels and users. Projects come first: all of them, or with filters those of the exported rows.
+Clusters, pools and labels that the admin's configuration declares are left out, and so are all tokens.
 
 The same state always gives the same bytes, so that an export can be kept under version control and compared. --dir
-writes one file for each scope, cluster, pool and label, and leaves hidden files such as .git alone. --force exports
-into a directory that is not empty: files of an earlier export that are no longer needed are removed, others stay.
+writes one file for each scope, cluster, pool, label and user, and leaves hidden files such as .git alone. --force
+exports into a directory that is not empty: files of an earlier export that are no longer needed are removed, others
+stay.
 """
 
 
@@ -40,7 +42,7 @@ into a directory that is not empty: files of an earlier export that are no longe
             nargs=-1,
             required=False,
             metavar="[KIND…]",
-            explanation="Only these kinds, or cluster, pool, label; all without one.",
+            explanation="Only these kinds, or cluster, pool, label, user; all without one.",
             shell_complete=complete_kind,
         ),
         *filter_parameters(),
@@ -76,8 +78,8 @@ def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any])
     if session.typed.get("output") not in (None, "yaml"):
         raise InvalidInput("export writes YAML; leave out -o.")
     filters: dict[str, Any] = scope_filters(session, flags)
-    nouns = {word: find_noun(word, FLEET) for word in words}
-    parts = [noun for noun in FLEET if noun in nouns.values()]
+    nouns = {word: find_noun(word, NAMED) for word in words}
+    parts = [noun for noun in NAMED if noun in nouns.values()]
     kind_names = {session.client.kind(word).name for word, noun in nouns.items() if noun is None}
     if parts and (filters or flags["at"] is not None):
         raise InvalidInput(
@@ -85,7 +87,7 @@ def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any])
             "filters and --at."
         )
     if not words and not filters and flags["at"] is None:
-        parts = list(FLEET)
+        parts = list(NAMED)
     rows, projects, fleet = _consistent(session, filters, flags["at"], parts)
     rows = [row for row in rows if not words or row.kind in kind_names]
     kinds = {kind.name: kind for kind in session.client.kinds()}
@@ -119,10 +121,15 @@ def _consistent(
 
 
 def _managed(session: Session, noun: str) -> list[RowChange]:
-    definitions = [
-        definition for definition in session.client.definitions(noun) if definition.get("source") == "managed"
-    ]
-    return session.client.stored_definitions(noun, definitions)
+    """What revisions define; of an older admin, which has no users, none."""
+    try:
+        defined = list(session.client.definitions(noun))
+    except NotFound as error:
+        if noun in FLEET or error.name != PATH_NOT_FOUND:
+            raise
+        return []
+    managed = [definition for definition in defined if definition.get("source", "managed") == "managed"]
+    return session.client.stored_definitions(noun, managed)
 
 
 def _of_known_kinds(session: Session, rows: list[Attribute], kinds: Mapping[str, Kind]) -> list[Attribute]:

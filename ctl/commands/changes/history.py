@@ -22,7 +22,7 @@ from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document, RowChange
 from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
-from ctl.client.nouns import DEFINED, FLEET, find_noun, row_kind
+from ctl.client.nouns import DEFINED, NAMED, find_noun, row_kind
 from ctl.client.times import distance, is_earlier, parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
@@ -129,7 +129,7 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
     """What the flags select, but for the author."""
     now = datetime.now(UTC)
     defined = find_noun(noun, DEFINED) if noun is not None else None
-    name = flags["workflow"] if defined in FLEET else None  # the second word
+    name = flags["workflow"] if defined in NAMED else None  # the second word
     scope = scope_filters(session, {**flags, "workflow": None} if name else flags)
     filters: Document = {**scope, "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
     if noun is not None and noun != "all":

@@ -1,4 +1,4 @@
-"""What the commands of clusters, pools and labels share: reading them, and defining new ones."""
+"""What the commands of clusters, pools, labels and users share: reading them, and defining new ones."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ FILE = Option(["-f", "--file"], metavar="FILE", help="File with its name and fie
 
 @dataclass(frozen=True, kw_only=True)
 class FleetNoun:
-    """A noun of the fleet, with what its commands differ in."""
+    """A noun of the fleet, or users, with what its commands differ in."""
 
     name: str
+    resource: str = ""  #: the noun that the admin knows it by, where that is another one
     about: str  #: what it is, in a sentence
     columns: Columns
     wide_columns: Columns
@@ -48,6 +49,23 @@ class FleetNoun:
     examples: Mapping[str, Sequence[str]]  #: by verb
     view_parameters: Sequence[click.Parameter] = ()  #: flags of `get` for another view of one
     view: Callable[[Session, str | None, Flags], bool] | None = None  #: shows it, if the flags ask for it
+    chosen: Mapping[str, str] = field(default_factory=dict)  #: filters that all rows of the noun fit
+    fixed: Document = field(default_factory=dict)  #: fields that every one of the noun has
+    delete_help: str = ""  #: of `delete`, where nothing can be in use
+    has_past: bool = True  #: whether the admin tells what was defined at a revision
+    after_create: Callable[[Session, str], None] = lambda session, name: None  #: says what to do next
+    check: Callable[[Document], None] = lambda definition: None  #: refuses one that is of another noun
+
+    @property
+    def of_admin(self) -> str:
+        """The noun that the admin knows it by."""
+        return self.resource or self.name
+
+    def read(self, session: Session, name: str) -> Document:
+        """One of a name; refused where it is of another noun."""
+        definition = session.client.definition(self.of_admin, name)
+        self.check(definition)
+        return definition
 
     def is_given(self, flags: Flags) -> bool:
         """Whether a flag sets a field."""
@@ -58,7 +76,7 @@ def get_definition(noun: FleetNoun) -> Command:
     listing = Listing(fields=noun.fields, words=noun.words, prefixes=(noun.name,), order="name")
 
     def run(session: Session, name: str | None, **flags: Any) -> None:
-        if flags["at"] is not None:
+        if flags.get("at") is not None:
             _show_past(session, noun, name, flags)
             return
         if noun.view is not None and noun.view(session, name, flags):
@@ -67,7 +85,7 @@ def get_definition(noun: FleetNoun) -> Command:
         if name is not None:
             _refuse_filters(name, filters)
             refuse_choice(flags, name)
-            definition = session.client.definition(noun.name, name)
+            definition = noun.read(session, name)
             if noun.details is not None and session.printer.is_table:
                 switched_by = _switched_by(session.printer, noun, definition)
                 noun.details(session, definition, switched_by, describe_version(session.printer, definition))
@@ -76,7 +94,7 @@ def get_definition(noun: FleetNoun) -> Command:
                     session.printer.note(str(definition["summary"]))
                 show(session, noun, [definition], definition)
             return
-        page = choose_page(session, session.client.definitions(noun.name, **filters), flags, listing)
+        page = choose_page(session, session.client.definitions(noun.of_admin, **filters, **noun.chosen), flags, listing)
         definitions = list(page.rows)
         nouns, make = plural(noun.name), f"`rainbowctl create {noun.name} NAME` creates one."
         is_chosen = any(filters.values()) or typed_choice(flags)
@@ -88,12 +106,13 @@ def get_definition(noun: FleetNoun) -> Command:
 
     return Command(
         run,
-        help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}\n\n{_AT_HELP}",
+        help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}"
+        + (f"\n\n{_AT_HELP}" if noun.has_past else ""),
         params=[
             name_argument(noun),
             *noun.view_parameters,
             *noun.filters,
-            at_option("As defined at this revision."),
+            *([at_option("As defined at this revision.")] if noun.has_past else []),
             *listing.options(),
         ],
         examples=noun.examples["get"],
@@ -151,7 +170,7 @@ def create_definition(noun: FleetNoun) -> Command:
         answer = send_write(
             file,
             lambda: session.client.create_definition(
-                noun.name, name, payload, **reasons(flags), dry_run=flags["dry_run"]
+                noun.of_admin, name, payload, **reasons(flags), dry_run=flags["dry_run"]
             ),
         )
         session.printer.note(
@@ -161,6 +180,8 @@ def create_definition(noun: FleetNoun) -> Command:
         )
         session.printer.warnings(answer.get("warnings") or [])
         report(session, noun, name, answer)
+        if not flags["dry_run"]:
+            noun.after_create(session, name)
 
     return Command(
         run,
@@ -177,7 +198,7 @@ def name_argument(noun: FleetNoun) -> Argument:
         required=False,
         metavar="[NAME]",
         explanation=f"Name of the {noun.name}.",
-        shell_complete=definition_completer(noun.name),
+        shell_complete=definition_completer(noun.of_admin),
     )
 
 
@@ -189,7 +210,7 @@ def name_and_file(noun: FleetNoun, name: str | None, flags: Flags) -> tuple[str,
 
         if noun.is_given(flags):
             raise InvalidInput("--file holds the whole definition: leave out the flags for fields, or the file.")
-        named, file = read_definition(str(flags["file"]), noun.name)
+        named, file = read_definition(str(flags["file"]), noun.of_admin)
         if name is not None and named is not None and named != name:
             raise InvalidInput(f"{file.name} is for {noun.name} {named}, the command line says {name}: keep one.")
         name = name or named
@@ -201,8 +222,9 @@ def name_and_file(noun: FleetNoun, name: str | None, flags: Flags) -> tuple[str,
 def apply_fields(noun: FleetNoun, current: Document, file: AttributeFile | None, flags: Flags) -> Document:
     """The current definition with the fields of the file or the flags; empty ones are removed."""
     if file is None:
-        return noun.set(current, flags)
-    return {key: value for key, value in {**current, **file.payload}.items() if value not in ("", {})}
+        return {**noun.set(current, flags), **noun.fixed}
+    fields = {**current, **file.payload, **noun.fixed}
+    return {key: value for key, value in fields.items() if value not in ("", {})}
 
 
 def send_write(file: AttributeFile | None, send: Callable[[], Document]) -> Document:

@@ -32,6 +32,7 @@ def delete_definition(noun: FleetNoun) -> Command:
     def run(session: Session, names: tuple[str, ...], **flags: Any) -> None:
         names = tuple(dict.fromkeys(names))
         are_several = len(names) > 1
+        _check(session, noun, names)
         trial = _delete(session, noun, names, are_several, is_forced=flags["force"], dry_run=True)
         existing = _changed(trial, names)
         _note_missing(session, noun, [name for name in names if name not in existing])
@@ -52,7 +53,7 @@ def delete_definition(noun: FleetNoun) -> Command:
 
     return Command(
         run,
-        help=_HELP.format(noun=noun.name, nouns=plural(noun.name)),
+        help=noun.delete_help or _HELP.format(noun=noun.name, nouns=plural(noun.name)),
         params=[
             Argument(
                 "names",
@@ -60,17 +61,25 @@ def delete_definition(noun: FleetNoun) -> Command:
                 required=True,
                 metavar="NAME…",
                 explanation=f"Names of {plural(noun.name)}.",
-                shell_complete=definition_completer(noun.name),
+                shell_complete=definition_completer(noun.of_admin),
             ),
-            *write_options("Do not ask, and delete even if in use."),
+            *write_options("Do not ask." if noun.delete_help else "Do not ask, and delete even if in use."),
         ],
         examples=noun.examples["delete"],
     )
 
 
+def _check(session: Session, noun: FleetNoun, names: Sequence[str]) -> None:
+    """Refuse names of something that is of another noun."""
+    if noun.chosen:
+        for definition in session.client.definitions(noun.of_admin):
+            if definition["name"] in names:
+                noun.check(definition)
+
+
 def _note_missing(session: Session, noun: FleetNoun, names: Sequence[str]) -> None:
     """Say which names there are not, each with the nearest that there is."""
-    existing = {str(row["name"]): row for row in session.client.definitions(noun.name)} if names else {}
+    existing = {str(row["name"]): row for row in session.client.definitions(noun.of_admin)} if names else {}
     for name in names:
         if existing.get(name, {}).get("source") == "expected":
             groups = [f"{group} {word}" for group in ("pool", "label") for word in existing[name][f"{group}s"]]
@@ -90,8 +99,8 @@ def _delete(
     client = session.client
     try:
         if are_several:
-            return client.delete_definitions(noun.name, names, force=is_forced, **options)
-        return client.delete_definition(noun.name, names[0], force=is_forced, **options)
+            return client.delete_definitions(noun.of_admin, names, force=is_forced, **options)
+        return client.delete_definition(noun.of_admin, names[0], force=is_forced, **options)
     except Conflict as error:
         if error.name != "in_use":
             raise

@@ -87,18 +87,18 @@ def get_token(session: Session, cluster: str, **flags: Any) -> None:
 )
 def rotate_token(session: Session, cluster: str, overlap: str | None, file: str | None) -> None:
     if file is not None:
-        _check_writable(Path(file))
+        check_writable(Path(file))
     elif session.printer.format == "name":
         raise InvalidInput("-o name would lose the token, which is shown once: leave it out, or write it to a file.")
     answer = session.client.rotate_token(cluster, overlap=overlap)
-    _deliver_token(session, answer, file)
+    deliver_token(session, answer, f"token/{answer['cluster']}/{answer['prefix']}", file, again="rotate again")
     session.printer.note(
         f"Token {answer['prefix']} of cluster {cluster} is valid now, older ones until the overlap ends. It is not "
         "shown again."
     )
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Refuse a file that cannot be written before a token is made, which would be lost."""
     folder = path.resolve().parent
     if path.is_dir():
@@ -108,7 +108,8 @@ def _check_writable(path: Path) -> None:
         raise InvalidInput(f"{path} cannot be written: {folder} {reason}. No token was created.")
 
 
-def _deliver_token(session: Session, answer: Document, file: str | None) -> None:
+def deliver_token(session: Session, answer: Document, name: str, file: str | None, *, again: str) -> None:
+    """Print a new token, or write it to a file; `again` says how to get another one if it is lost."""
     printer = session.printer
     shown: dict[str, Any] = dict(answer)
     if file is not None:
@@ -117,10 +118,10 @@ def _deliver_token(session: Session, answer: Document, file: str | None) -> None
         try:
             write_private(Path(file), f"{shown.pop('token')}\n")
         except InvalidInput as error:
-            error.message += " The new token is lost: rotate again."
+            error.message += f" The new token is lost: {again}."
             raise
         printer.note(f"Wrote the new token to {file}.")
-    if printer.machine_output([f"token/{answer['cluster']}/{answer['prefix']}"], shown):
+    if printer.machine_output([name], shown):
         return
     if file is None:
         printer.line(str(answer["token"]))

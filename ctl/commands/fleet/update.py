@@ -43,7 +43,7 @@ def update_definition(noun: FleetNoun) -> Command:
         name, file = name_and_file(noun, flags["name"], flags)
         row = stored(session, noun, name)
         payload = apply_fields(noun, row.before or {}, file, flags)
-        write = partial(session.client.put_definition, noun.name, name, payload)
+        write = partial(session.client.put_definition, noun.of_admin, name, payload)
         if file is not None and not flags["force"]:
             check_expected_version(session, file.name, file.version, row.version, write)
         send = write if flags["force"] else partial(write, if_match=row.version)
@@ -57,7 +57,7 @@ def update_definition(noun: FleetNoun) -> Command:
             report(session, noun, name, trial)
             return
         asks_first = asks(flags)
-        before, after = (in_order(noun.name, definition) for definition in (row.before or {}, payload))
+        before, after = (in_order(noun.of_admin, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
         show_difference(session, f"{noun.name} {name}", before, after, labels, asks_first=asks_first)
         show_preview(session, trial, is_dry_run=flags["dry_run"])
@@ -87,12 +87,12 @@ def update_definition(noun: FleetNoun) -> Command:
 
 def stored(session: Session, noun: FleetNoun, name: str) -> RowChange:
     """The stored definition of a name, with its version; NotFound where there is none."""
-    definition = session.client.definition(noun.name, name)
+    definition = noun.read(session, name)
     if definition.get("source") == "expected":
         raise NotFound(
             f"Cluster {name} is named by pools or labels, but not defined: `rainbowctl create cluster {name}` does.",
             name="cluster_not_found",
         )
-    for row in session.client.stored_definitions(noun.name, [definition]):
+    for row in session.client.stored_definitions(noun.of_admin, [definition]):
         return row
     raise NotFound(f"{noun.name.capitalize()} {name!r} no longer exists.", name=f"{json_key(noun.name)}_not_found")

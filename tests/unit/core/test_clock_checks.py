@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from admin.core.clock_checks import ClockCheck
+from admin.core.provenance import Actor
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -18,7 +19,7 @@ def check() -> ClockCheck:
 
 def test_who_accepted_a_clock_is_kept_while_it_goes_on() -> None:
     now = NOON + 400 * DAY
-    accepted = check().after(now, 0).accept(now, "ops", "a long weekend")
+    accepted = check().after(now, 0).accept(now, Actor(claimed_by="ops"), "a long weekend")
     assert accepted == ClockCheck(
         trusted_at=now, seen_at=now, accepted_at=now, accepted_by="ops", accepted_reason="a long weekend"
     )

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from admin.core.provenance import Provenance, show_name, split_name
+import pytest
+
+from admin.core.identities import Identity, Proof
+from admin.core.provenance import Actor, Provenance, show_name
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -10,8 +13,27 @@ NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 def test_a_name_that_is_only_claimed_stands_beside_the_author() -> None:
     assert show_name("anonymous", "otto") == "anonymous (says otto)"
     assert show_name("ana", None) == "ana"
-    assert show_name(*split_name("otto")) == "anonymous (says otto)"
-    assert show_name(*split_name("anonymous")) == "anonymous"
+    assert str(Actor.of_stored("otto", None)) == "anonymous (says otto)"
+    assert str(Actor.of_stored("anonymous", None)) == "anonymous"
+    assert str(Actor.of_stored("otto", "shared-token")) == "shared-token (says otto)"
+    assert str(Actor.of_stored("ana", "ana", "token")) == "ana"
+
+
+@pytest.mark.parametrize(
+    ("identity", "actor"),
+    [
+        (Identity(user="anonymous"), Actor("anonymous", "otto")),
+        (Identity(user="anonymous", proof=Proof.SHARED_TOKEN), Actor("anonymous", "otto")),
+        (Identity(user="shared-token", proof=Proof.SHARED_TOKEN), Actor("shared-token", "otto", "shared-token")),
+        (Identity(user="ana", proof=Proof.TOKEN), Actor("ana", None, "token")),
+        (Identity(user="ana@example.org", proof=Proof.OPENID), Actor("ana@example.org", None, "openid")),
+        (Identity(user="cluster/east", proof=Proof.AGENT, cluster="east"), Actor("cluster/east", "otto")),
+    ],
+)
+def test_a_claimed_name_is_kept_unless_a_user_is_proven(identity: Identity, actor: Actor) -> None:
+    assert Actor.of_identity(identity, "otto") == actor
+    assert actor.name == (actor.claimed_by or actor.author)
+    assert Actor.of_stored(actor.name, actor.proven_author, actor.proof) == actor
 
 
 def test_a_revision_and_an_event_are_described_with_author_time_and_message() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from admin.core.executions.attempts import Change, Outcome, end_for_drain
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.reports import NEED_DETAILS, REPORTS, Reporter, apply_report, refusal
-from admin.core.provenance import Provenance
+from admin.core.provenance import Actor, Provenance
 from admin.core.times import show_time
 from tests.support.leased_executions import NOW, LeasedExecution, leased
 
@@ -181,7 +182,11 @@ def test_a_drained_execution_is_retried_elsewhere_if_its_policy_allows() -> None
     assert (abort.kind, abort.values["phase"]) == ("ABORTING", "ABORTING")
     drained = f"Its cluster was drained (event 7, anonymous (says ana), at {show_time(NOW)}, 'disks')."
     assert (abort.values["abort_cause"], abort.values["reason_message"]) == (drained, drained)
-    assert (abort.values["abort_principal"], abort.by) == ("ana", "ana")
+    assert (abort.values["abort_principal"], abort.values["abort_author"]) == ("ana", None)
+    assert abort.by == Actor(claimed_by="ana")
+    proven = end_for_drain(leased(Phase.RUNNING), replace(by, author="bea", claimed_by=None))
+    assert proven is not None
+    assert (proven.values["abort_principal"], proven.values["abort_author"]) == ("bea", "bea")
     assert end_for_drain(leased(Phase.ABORTING), by) is None
     change = changed(leased(Phase.ABORTING, reason="DRAINED", content=content), "ABORTED")
     assert (change.kind, change.values["cluster"]) == ("RETRY", None)

@@ -14,6 +14,7 @@ from admin.core.executions.limits import Limits
 from admin.core.executions.silences import Drain
 from admin.core.executions.statuses import Circumstances
 from admin.core.placement.filters import Verdict
+from admin.core.provenance import Actor
 from admin.core.times import show_duration
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -110,7 +111,7 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "RUNNING on birch for 4 min (attempt 2 of 3): It is silent.",
         ),
         (
-            replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by="ana"),
+            replace(RUNS, phase=Phase.ABORTING, reason_message="Too late.", aborted_by=Actor(claimed_by="ana")),
             "ABORTING on birch for 4 min, by anonymous (says ana): Too late.",
         ),
         (
@@ -118,7 +119,13 @@ FAILED = replace(RUNS, phase=Phase.FAILED, reason="EXIT_CODE", reason_message="I
             "ABORTING on birch for 4 min: Too late. It is silent.",
         ),
         (
-            replace(RUNS, phase=Phase.ABORTING, reason="DRAINED", reason_message="It was drained.", aborted_by="ana"),
+            replace(
+                RUNS,
+                phase=Phase.ABORTING,
+                reason="DRAINED",
+                reason_message="It was drained.",
+                aborted_by=Actor(claimed_by="ana"),
+            ),
             "ABORTING on birch for 4 min: It was drained.",
         ),
         (

@@ -1,0 +1,128 @@
+"""Users over HTTP: people and service accounts, their tokens, and who calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flask import Response
+
+from admin.api.current import caller, context
+from admin.api.operations import Operations, respond
+from admin.api.writes import WRITE_HEADERS, change_options, expectation
+from admin.core.changes import read_named
+from admin.core.problems import invalid
+from admin.core.users import User
+from admin.messages.pages import key_of, token_of
+from admin.messages.requests import AuthorshipFields, Fields, WriteQuery
+from admin.messages.shared import Json, to_json
+from admin.messages.tokens import RevokedAnswer
+from admin.messages.users import (
+    IssuedUserTokenAnswer,
+    UserAnswer,
+    UserBody,
+    UsersAnswer,
+    UsersQuery,
+    UserTokenAnswer,
+    UserTokenBody,
+    UserTokensAnswer,
+    UserWritten,
+    WhoamiAnswer,
+)
+from admin.services import user_tokens, users
+from admin.services.changes import Changed
+
+operations = Operations("users")
+
+
+@operations.add("GET", "/whoami", for_agents=True)
+def whoami() -> WhoamiAnswer:
+    """Who calls, and how that was proven."""
+    return WhoamiAnswer.from_identity(caller().identity)
+
+
+@operations.add("GET", "/users", query=UsersQuery)
+def list_users(query: Fields) -> UsersAnswer:
+    """List users: people and service accounts."""
+    after = key_of(query.get("token"), 1)
+    page, last = users.list_users(
+        context(),
+        service_account=query.get("service_account"),
+        after=after[0] if after else None,
+        limit=query["limit"],
+    )
+    return UsersAnswer(users=_answers(page), token=token_of((last,)) if last else None)
+
+
+@operations.add("POST", "/users", query=WriteQuery, body=UserBody, errors=(409,))
+def create_user(query: Fields, body: Fields) -> UserWritten:
+    """Create a user."""
+    name, payload = read_named(body["user"], "user")
+    return _written(name, users.create_user(context(), name, payload, change_options(query, body)))
+
+
+@operations.add("GET", "/users/<name>", errors=(404,))
+def get_user(name: str) -> UserAnswer:
+    """Read a user."""
+    return _answers([users.get_user(context(), name)])[0]
+
+
+@operations.add("PUT", "/users/<name>", query=WriteQuery, body=UserBody, errors=(409,), headers=WRITE_HEADERS)
+def put_user(name: str, query: Fields, body: Fields) -> UserWritten:
+    """Define a user, or define it anew."""
+    definition = body["user"]
+    named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, "user")
+    if named != name:
+        raise invalid("user.name", "is not the path's; leave it out.")
+    return _written(name, users.put_user(context(), name, payload, expectation(), change_options(query, body)))
+
+
+@operations.add(
+    "DELETE",
+    "/users/<name>",
+    query=WriteQuery,
+    body=AuthorshipFields,
+    body_optional=True,
+    errors=(409,),
+    headers=WRITE_HEADERS,
+)
+def delete_user(name: str, query: Fields, body: Fields) -> UserWritten:
+    """Delete a user, and revoke its tokens."""
+    return _written(name, users.put_user(context(), name, None, expectation(), change_options(query, body)))
+
+
+def _answers(listed: Sequence[User]) -> list[UserAnswer]:
+    made_by = users.user_provenance(context(), listed)
+    return [UserAnswer.from_user(user, made_by) for user in listed]
+
+
+def _written(name: str, changed: Changed) -> UserWritten:
+    """A user after a change; in a plan only what is defined."""
+    after = changed.rows[0].change.after
+    user: Json | None = None
+    if after is not None:
+        is_stored = not changed.dry_run or not changed.is_change
+        user = to_json(get_user(name)) if is_stored else {"name": name, **after}
+    return UserWritten.from_changed(changed, user=user)
+
+
+@operations.add("GET", "/users/<name>/tokens", errors=(404,))
+def list_user_tokens(name: str) -> UserTokensAnswer:
+    """List a user's tokens."""
+    now = context().clock()
+    listed = user_tokens.list_tokens(context(), name)
+    return UserTokensAnswer(tokens=[UserTokenAnswer.from_token(token, now) for token in listed])
+
+
+@operations.add("POST", "/users/<name>/tokens", body=UserTokenBody, answer=IssuedUserTokenAnswer, errors=(404, 409))
+def create_user_token(name: str, body: Fields) -> Response:
+    """Make a token of a user; it is shown this once."""
+    issued = user_tokens.create_token(context(), name, body["name"], body.get("expires"))
+    response = respond(IssuedUserTokenAnswer.from_attributes(issued, user=issued.owner))
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@operations.add("DELETE", "/users/<name>/tokens/<prefix>", errors=(404,))
+def revoke_user_token(name: str, prefix: str) -> RevokedAnswer:
+    """Revoke a token of a user at once."""
+    return RevokedAnswer(prefix=prefix, changed=user_tokens.revoke(context(), name, prefix))

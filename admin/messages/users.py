@@ -1,0 +1,109 @@
+"""Users, their tokens, and who calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, ClassVar
+
+from marshmallow import fields
+from msgspec import Meta
+
+from admin.core import names
+from admin.core.identities import Identity, Proof
+from admin.core.provenance import Provenance
+from admin.core.users import User
+from admin.messages.definitions import WrittenAnswer, named_body
+from admin.messages.requests import Duration, Fields, Flag, PageQuery, Pattern, RequestSchema
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, VersionPruned, described_as, one_of
+from admin.services.tokens import state_of
+from admin.store.tokens import StoredToken
+
+UserBody = named_body("user", {"name": "ada", "description": "Runs the examples."})
+
+
+class UsersQuery(PageQuery):
+    service_account = Flag(metadata={"description": "true for service accounts alone, false for people alone."})
+
+
+class UserAnswer(Answer):
+    name: str
+    service_account: bool
+    description: str | None = None
+    created_at: Time
+    updated_at: Time
+    version: Annotated[int, Meta(description="The number of the last revision that changed it.")]
+    provenance: Annotated[dict[str, ProvenanceAnswer] | None, Meta(description="Of its `definition`.")] = None
+    version_pruned: VersionPruned = None
+
+    @classmethod
+    def from_user(cls, user: User, made_by: Mapping[int, Provenance]) -> UserAnswer:
+        """A user, with the revision that made it as it is if that is kept."""
+        definition = made_by.get(user.version)
+        return cls.from_attributes(
+            user,
+            provenance=None if definition is None else ProvenanceAnswer.by_state({"definition": definition}),
+            version_pruned=definition is None or None,
+        )
+
+
+class UsersAnswer(Answer):
+    users: list[UserAnswer]
+    token: str | None = None
+
+
+class UserWritten(WrittenAnswer):
+    user: Annotated[Json | None, described_as("UserAnswer", "UserDefinition")] = None  # the latter in a plan
+
+
+class UserTokenBody(RequestSchema):
+    example: ClassVar[Fields] = {"name": "laptop", "expires": "90d"}
+
+    name = fields.String(
+        required=True,
+        validate=Pattern(f"^{names.ENTITY_NAME}$", error=f"is not a token's name: use {names.ENTITY_NAME_RULE}."),
+        metadata={"description": "What it is for: no other good token of the user has it."},
+    )
+    expires = Duration(
+        metadata={"type": "string", "description": "After how long it ends, such as 90d; without it, never."}
+    )
+
+
+class IssuedUserTokenAnswer(Answer):
+    user: str
+    name: str
+    token: Annotated[str, Meta(description="Shown this once.")]
+    prefix: str
+    created_at: Time
+    expires_at: Time | None = None
+
+
+class UserTokenAnswer(Answer):
+    prefix: str
+    name: str
+    state: Annotated[str, one_of("live", "expiring", "expired", "revoked")]
+    created_at: Time
+    last_used_at: Annotated[Time | None, Meta(description="To the minute; absent where it was never used.")] = None
+    expires_at: Time | None = None
+    revoked_at: Time | None = None
+
+    @classmethod
+    def from_token(cls, token: StoredToken, now: datetime) -> UserTokenAnswer:
+        return cls.from_attributes(token, state=state_of(token, now))
+
+
+class UserTokensAnswer(Answer):
+    tokens: list[UserTokenAnswer]
+
+
+class WhoamiAnswer(Answer):
+    """Who calls, and how that was proven."""
+
+    user: str
+    groups: list[str]
+    proof: Annotated[str, one_of(*(proof.value for proof in Proof))]
+    cluster: Annotated[str | None, Meta(description="Of an agent.")] = None
+
+    @classmethod
+    def from_identity(cls, identity: Identity) -> WhoamiAnswer:
+        return cls.from_attributes(identity, groups=sorted(identity.groups), proof=identity.proof.value)

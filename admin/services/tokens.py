@@ -1,0 +1,150 @@
+"""Tokens by which agents and users prove themselves; they are shown once, and only their hashes are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from admin.errors import Unauthenticated
+from admin.services.context import Context
+from admin.store.tokens import CLUSTER_TOKENS, StoredToken, TokenTable
+from admin.store.user_tokens import USER_TOKENS
+
+_PREFIX_LENGTH = 8
+#: The last use of a token is noted again after so long.
+_USE_NOTED = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenKind:
+    """Tokens of clusters, or of users."""
+
+    mark: str  #: their start, which tells them from other tokens
+    table: TokenTable
+    refusal: str  #: of a token that is not good, with the remedy
+
+
+CLUSTER = TokenKind(
+    mark="rbc-",
+    table=CLUSTER_TOKENS,
+    refusal="This cluster token is unknown, revoked or expired. Register again, or use the newer token.",
+)
+USER = TokenKind(
+    mark="rbu-",
+    table=USER_TOKENS,
+    refusal="This token is unknown, revoked or expired. Set RAINBOW_TOKEN to another one of yours; on the admin's host "
+    "`rainbow-admin create-token USER` makes one.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Issued:
+    """A new token; only its hash is stored."""
+
+    owner: str
+    token: str
+    prefix: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    name: str | None = None
+
+    @property
+    def cluster(self) -> str:
+        """The owner of a cluster's token, as answers call it."""
+        return self.owner
+
+
+def issue(
+    context: Context,
+    connection: Connection,
+    kind: TokenKind,
+    owner: str,
+    *,
+    name: str | None = None,
+    expires_at: datetime | None = None,
+) -> Issued:
+    """Make a token, and store its hash."""
+    prefix, now = secrets.token_hex(_PREFIX_LENGTH // 2), context.clock()
+    token = f"{kind.mark}{prefix}-{secrets.token_urlsafe(32)}"
+    named = {} if name is None else {"name": name}
+    kind.table.add(
+        connection, prefix=prefix, owner=owner, hashed=hash_of(token), now=now, expires_at=expires_at, **named
+    )
+    return Issued(owner=owner, token=token, prefix=prefix, created_at=now, expires_at=expires_at, name=name)
+
+
+def hash_of(text: str) -> str:
+    """Tokens are long and random, so a plain hash reveals nothing."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def owner_of(context: Context, kind: TokenKind, token: str) -> str:
+    """The cluster or user that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
+    now, hashed = context.clock(), hash_of(token)
+    stored = context.token_cache.get(hashed)
+    if stored is None or not _is_use_noted(stored, now):
+        stored = _find(context, kind, token, hashed)
+        if stored is not None and is_good(stored, now) and not _is_use_noted(stored, now):
+            # Kept as it was read, before the database is waited for: a revocation is seen within a second.
+            context.token_cache.keep(hashed, stored._replace(last_used_at=now))
+            _note_use(context, kind, stored, now)
+        elif stored is not None:
+            context.token_cache.keep(hashed, stored)
+    if stored is None or not is_good(stored, now):
+        raise Unauthenticated(kind.refusal)
+    return stored.owner
+
+
+def _is_use_noted(token: StoredToken, now: datetime) -> bool:
+    """Whether the last use of a token is noted, which is done once a minute."""
+    return token.last_used_at is not None and token.last_used_at >= now - _USE_NOTED
+
+
+def _note_use(context: Context, kind: TokenKind, token: StoredToken, now: datetime) -> None:
+    """Note that a token is used; a database that can only be read keeps nobody out."""
+    with suppress(SQLAlchemyError), context.database.writing() as connection:
+        kind.table.change(connection, token.prefix, last_used_at=now)
+
+
+def _find(context: Context, kind: TokenKind, token: str, hashed: str) -> StoredToken | None:
+    """The stored token, None where there is none with this hash."""
+    prefix = token.removeprefix(kind.mark)[:_PREFIX_LENGTH]
+    with context.database.reading() as connection:
+        stored = kind.table.get(connection, prefix) if prefix.isalnum() else None
+    is_right = hmac.compare_digest(hashed, stored.hash if stored is not None else hash_of(kind.mark))
+    return stored if is_right else None
+
+
+def is_good(token: StoredToken, now: datetime) -> bool:
+    """Whether a token is neither revoked nor expired."""
+    return state_of(token, now) not in ("revoked", "expired")
+
+
+def state_of(token: StoredToken, now: datetime) -> str:
+    """live, expiring, expired or revoked."""
+    if token.revoked_at is not None:
+        return "revoked"
+    if token.expires_at is None:
+        return "live"
+    return "expiring" if token.expires_at > now else "expired"
+
+
+def revoke(context: Context, kind: TokenKind, owner: str, prefix: str) -> bool | None:
+    """Revoke a token at once; says whether it was valid until now, None where the owner has no such token."""
+    now = context.clock()
+    with context.database.writing() as connection:
+        token = kind.table.get(connection, prefix) if prefix.isalnum() else None
+        if token is None or token.owner != owner:
+            return None
+        if not is_good(token, now):
+            return False
+        kind.table.change(connection, prefix, revoked_at=now)
+    context.token_cache.forget()
+    return True

@@ -1,0 +1,63 @@
+"""Tokens of users: made, listed and revoked; callers are known by them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from admin.core import names
+from admin.core.problems import invalid
+from admin.errors import AlreadyExists, UserTokenNotFound
+from admin.services import tokens
+from admin.services.context import Context
+from admin.services.tokens import Issued
+from admin.services.users import find_user
+from admin.store import revisions
+from admin.store.tokens import StoredToken
+from admin.store.user_tokens import USER_TOKENS
+
+#: The most tokens of a user that are neither revoked nor expired.
+MOST_TOKENS = 100
+
+
+def user_of(context: Context, token: str) -> str:
+    """The user that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
+    return tokens.owner_of(context, tokens.USER, token)
+
+
+def create_token(context: Context, user: str, name: str, expires_in: timedelta | None = None) -> Issued:
+    """Make a token of a user; AlreadyExists where a good one has the name."""
+    if not names.is_entity_name(name):
+        raise invalid("name", f"is not a token's name: use {names.ENTITY_NAME_RULE}.")
+    if expires_in is not None and expires_in <= timedelta():
+        raise invalid("expires", "is over at once; give a length of time above zero.")
+    now = context.clock()
+    with context.database.writing() as connection:
+        revisions.lock_head(connection)  # so that no user who is deleted meanwhile gets one
+        find_user(context, connection, user)
+        good = [token for token in USER_TOKENS.of(connection, user) if tokens.is_good(token, now)]
+        taken = next((token for token in good if token.name == name), None)
+        if taken is not None:
+            raise AlreadyExists(
+                f"User '{user}' has a token called '{name}'. Choose another name, or revoke that one with "
+                f"`rainbowctl delete user-token {user} {taken.prefix}`.",
+                details=[{"field": "name", "reason": "is taken."}],
+            )
+        if len(good) >= MOST_TOKENS:
+            raise invalid("name", f"user '{user}' has {len(good)} tokens, which is the most; revoke one first.")
+        expires_at = None if expires_in is None else now + expires_in
+        return tokens.issue(context, connection, tokens.USER, user, name=name, expires_at=expires_at)
+
+
+def list_tokens(context: Context, user: str) -> list[StoredToken]:
+    """Every token of a user, the newest first."""
+    with context.database.reading() as connection:
+        find_user(context, connection, user)
+        return USER_TOKENS.of(connection, user)
+
+
+def revoke(context: Context, user: str, prefix: str) -> bool:
+    """Revoke a token at once; says whether it was valid until now."""
+    is_changed = tokens.revoke(context, tokens.USER, user, prefix)
+    if is_changed is None:
+        raise UserTokenNotFound()
+    return is_changed

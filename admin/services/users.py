@@ -1,0 +1,72 @@
+"""Users: create, read, list, update and delete people and service accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from admin.core import names
+from admin.core.changes import Expectation
+from admin.core.provenance import Provenance
+from admin.core.settings.kinds import Payload
+from admin.core.users import USER, User
+from admin.errors import UserNotFound, VersionConflict
+from admin.services import named_rows
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.users import forget_users, user_write
+from admin.services.changes import Changed, make_change
+from admin.services.context import Context
+from admin.store import revisions, users
+
+
+def has_users(context: Context) -> bool:
+    """Whether there are users, so that every request needs a token; as it was within the last second."""
+    return context.user_presence.is_any(context.database)
+
+
+def list_users(
+    context: Context, *, service_account: bool | None, after: str | None, limit: int
+) -> tuple[list[User], str | None]:
+    """A page of users by name, and the name after which the next page starts, if there is one."""
+    with context.database.reading() as connection:
+        page = users.page(connection, service_account=service_account, after=after, limit=limit + 1)
+    return page[:limit], page[limit - 1].name if len(page) > limit else None
+
+
+def user_provenance(context: Context, listed: Sequence[User]) -> Mapping[int, Provenance]:
+    """The revisions that made users as they are, by their numbers, as far as they are kept."""
+    with context.database.reading() as connection:
+        return revisions.provenance_of(connection, (user.version for user in listed))
+
+
+def get_user(context: Context, name: str) -> User:
+    """One user; UserNotFound where there is none."""
+    with context.database.reading() as connection:
+        return find_user(context, connection, name)
+
+
+def find_user(context: Context, connection: Connection, name: str) -> User:
+    """A user as a transaction sees it; UserNotFound with who deleted it, or the closest names."""
+    is_name = names.is_user_name(name)  # a database may refuse to look for other text, such as NUL
+    user = users.some(connection, [name]).get(name) if is_name else None
+    if user is not None:
+        return user
+    raise named_rows.not_found(context, connection, UserNotFound, USER, name, users.names(connection))
+
+
+def create_user(context: Context, name: str, payload: Payload, options: ChangeOptions) -> Changed:
+    """Create a user; AlreadyExists where the name is taken."""
+    try:
+        return put_user(context, name, payload, Expectation(absent=True), options)
+    except VersionConflict as conflict:
+        raise named_rows.already_exists(context, "user", name, conflict) from conflict
+
+
+def put_user(
+    context: Context, name: str, payload: Payload | None, expectation: Expectation, options: ChangeOptions
+) -> Changed:
+    """Define a user, or remove it with its tokens."""
+    changed = make_change(context, [user_write(name, payload, expectation)], options)
+    forget_users(context)  # once more, now that it is committed
+    return changed

@@ -1,0 +1,35 @@
+"""
+The calls of the client that are about who calls, and about tokens of users.
+
+Users themselves are definitions: `client.create_definition("user", "ada", {})`.
+"""
+
+from __future__ import annotations
+
+from ctl.client.answers import Document
+from ctl.client.calls.base import Calls, non_empty, resource_path
+
+
+class UserCalls(Calls):
+    """Part of the client; see `ctl.client.Client`."""
+
+    def whoami(self) -> Document:
+        """Who the admin takes the caller for: the `user`, its `groups`, and how that was proven (`proof`)."""
+        with self._newer_path("It has no users: everybody is anonymous there."):
+            return self._read("whoami", holding="groups")
+
+    def user_tokens(self, user: str) -> list[Document]:
+        """The tokens of a user, newest first, without their secrets."""
+        return list(self._read(_tokens(user), holding="tokens")["tokens"])
+
+    def create_user_token(self, user: str, name: str, *, expires: str | None = None) -> Document:
+        """A new `token`, which cannot be read again; it ends after `expires`, such as `90d`, or never."""
+        return self._write("POST", _tokens(user), non_empty({"name": name, "expires": expires}))
+
+    def revoke_user_token(self, user: str, prefix: str) -> Document:
+        """End a token at once; `changed` tells whether it counted until now."""
+        return self._write("DELETE", resource_path(_tokens(user), token=prefix))
+
+
+def _tokens(user: str) -> str:
+    return f"{resource_path('users', user=user)}/tokens"

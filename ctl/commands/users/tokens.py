@@ -1,0 +1,119 @@
+"""Tokens of users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose_rows, typed_choice
+from ctl.cli.options import Argument, definition_completer, force_option, text_option
+from ctl.cli.output import Time
+from ctl.cli.prompts import confirm, is_terminal
+from ctl.cli.session import Session
+from ctl.client.answers import Document
+from ctl.client.errors import InvalidInput
+from ctl.client.nouns import USER
+from ctl.commands.fleet.tokens import check_writable, deliver_token
+
+_GET_HELP = """Show the tokens of a user, newest first; never their secrets.
+
+A token is live, expiring (it ends at a time), expired or revoked. When it was used last is known to the minute.
+"""
+_CREATE_HELP = """Make a token of a user, by which the admin knows who calls.
+
+The token is printed once, or written to a file with mode 0600. Give it to rainbowctl as RAINBOW_TOKEN, or the file as
+--tokenFile or in a context. No two good tokens of a user have the same name.
+"""
+_DELETE_HELP = """Revoke a token of a user: requests with it are refused at once, by other replicas within a second.
+
+Asks for confirmation on a terminal.
+"""
+
+_TOKEN_FIELDS = ("prefix", "name", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+_LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS}, ahead=("expires_at",))
+_USER = Argument("user", explanation="Name of the user.", shell_complete=definition_completer(USER))
+
+
+@command(
+    help=_GET_HELP,
+    params=[_USER, *_LISTING.options()],
+    examples=["rainbowctl get user-token ada", "rainbowctl get user-tokens ada -o json"],
+)
+def get_user_token(session: Session, user: str, **flags: Any) -> None:
+    tokens = choose_rows(session, _read(session, user), flags, _LISTING, "token", where=f"of user {user}", by="state")
+    empty = f"User {user} has no tokens: `rainbowctl create user-token {user} NAME` makes one."
+    if typed_choice(flags):
+        empty = "No tokens match."
+    session.printer.show(
+        (f"user-token/{user}/{token['prefix']}" for token in tokens),
+        tokens,
+        tokens,
+        {
+            "PREFIX": "prefix",
+            "NAME": "name",
+            "STATE": "state",
+            "CREATED": Time("created_at"),
+            "LAST USED": Time("last_used_at"),
+            "EXPIRES": Time("expires_at", is_ahead=True),
+            "REVOKED": Time("revoked_at"),
+        },
+        empty=empty,
+    )
+
+
+def _read(session: Session, user: str) -> Iterator[Document]:
+    """The tokens of a user, asked for once the flags are checked."""
+    yield from session.client.user_tokens(user)
+
+
+@command(
+    help=_CREATE_HELP,
+    params=[
+        _USER,
+        Argument("name", explanation="What the token is for, such as laptop."),
+        text_option("expires", metavar="DURATION", help="After how long it ends, such as 90d; without it, never."),
+        text_option(
+            "newTokenFile",
+            parameter="file",
+            metavar="FILE",
+            help="Write the new token to this file, with mode 0600, not to stdout.",
+        ),
+    ],
+    examples=[
+        "rainbowctl create user-token ada laptop --expires 90d --newTokenFile ~/.rainbow-token",
+        "rainbowctl create user-token nightly pipeline > token",
+    ],
+)
+def create_user_token(session: Session, user: str, name: str, expires: str | None, file: str | None) -> None:
+    if file is not None:
+        check_writable(Path(file))
+    elif session.printer.format == "name":
+        raise InvalidInput("-o name would lose the token, which is shown once: leave it out, or write it to a file.")
+    answer = session.client.create_user_token(user, name, expires=expires)
+    prefix = answer["prefix"]
+    again = f"revoke {prefix}, and create one again"
+    deliver_token(session, answer, f"user-token/{user}/{prefix}", file, again=again)
+    session.printer.note(f"Token {prefix} of user {user} is valid now. It is not shown again.")
+
+
+@command(
+    help=_DELETE_HELP,
+    params=[
+        _USER,
+        Argument("prefix", explanation="The first 8 characters after rbu-, as `get user-token` shows them."),
+        force_option("Do not ask."),
+    ],
+    examples=["rainbowctl delete user-token ada 1f2e3d4c", "rainbowctl delete user-token ada 1f2e3d4c --force"],
+)
+def delete_user_token(session: Session, user: str, prefix: str, force: bool) -> None:
+    if is_terminal() and not force:
+        confirm(f"Revoke token {prefix} of user {user}?", "Not confirmed: nothing was revoked.")
+    answer = session.client.revoke_user_token(user, prefix)
+    session.printer.machine_output([f"user-token/{user}/{prefix}"], answer)
+    session.printer.note(
+        f"Revoked token {prefix} of user {user}."
+        if answer.get("changed")
+        else f"No changes: token {prefix} of user {user} was already expired or revoked."
+    )

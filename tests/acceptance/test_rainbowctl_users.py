@@ -1,0 +1,156 @@
+"""Users and their tokens, through the shell."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.test_server import rainbow_admin
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.shells import Shell
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def shell(admin: RunningAdmin, tmp_path: Path) -> Shell:
+    return Shell(admin, tmp_path)
+
+
+def database(directory: Path) -> list[str]:
+    return ["--database", f"sqlite:///{directory / 'rainbow.db'}"]
+
+
+def token_of(directory: Path, *arguments: str) -> str:
+    done = rainbow_admin("create-token", *arguments, *database(directory), cwd=directory)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"rbu-[0-9a-f]{8}-[\w-]{43}\n", done.stdout)
+    return done.stdout.strip()
+
+
+def test_the_first_user_gets_in_from_the_host_and_then_everybody_needs_a_token(shell: Shell, tmp_path: Path) -> None:
+    assert shell.ok("rainbowctl whoami") == "anonymous (local)\n"
+    assert json.loads(shell.ok("rainbowctl whoami -o json")) == {"user": "anonymous", "groups": [], "proof": "none"}
+    unknown = rainbow_admin("create-token", "ada", *database(tmp_path), cwd=tmp_path)
+    assert unknown.returncode == 1
+    assert "No user is called 'ada'" in unknown.stderr
+    assert "--create" in unknown.stderr
+    ada = token_of(tmp_path, "ada", "--create")
+    assert token_of(tmp_path, "ada", "--create") != ada
+    wait_until(lambda: shell.run("rainbowctl get project").status == 4, 30)
+    refusal = shell.refused(4, "rainbowctl get project")
+    assert "rainbow-admin create-token USER" in refusal
+    assert shell.ok("rainbowctl whoami", RAINBOW_TOKEN=ada) == "ada (by token)\n"
+    assert shell.ok("rainbowctl whoami -o name", RAINBOW_TOKEN=ada) == "user/ada\n"
+    shell.ok("rainbowctl update execution-cluster-label -p flytesnacks --value mycluster", RAINBOW_TOKEN=ada)
+    history = json.loads(shell.ok("rainbowctl history -o json", RAINBOW_TOKEN=ada))
+    assert (history[0]["author"], history[0]["proof"], "claimed_by" in history[0]) == ("ada", "token", False)
+    assert (history[1]["author"], history[1]["message"]) == ("anonymous", "rainbow-admin create-token")
+
+
+def test_a_token_from_the_host_may_go_to_a_file_that_only_its_owner_reads(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "ada.token"
+    done = rainbow_admin("create-token", "ada", "--create", "--file", str(file), *database(tmp_path), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert shell.ok("rainbowctl whoami", RAINBOW_TOKEN_FILE=str(file)) == "ada (by token)\n"
+    again = rainbow_admin("create-token", "ada", "--file", str(file), *database(tmp_path), cwd=tmp_path)
+    assert again.returncode == 1
+    assert "Give the name of a new file" in again.stderr
+    states = [token["state"] for token in json.loads(shell.ok("rainbowctl get user-token ada -o json", **use(file)))]
+    assert states == ["revoked", "live"]
+    for arguments, problem in ((["a b", "--create"], "user's name"), (["ada", "--expires", "soon"], "--expires")):
+        refused = rainbow_admin("create-token", *arguments, *database(tmp_path), cwd=tmp_path)
+        assert refused.returncode != 0
+        assert problem in refused.stderr
+
+
+def use(file: Path) -> dict[str, str]:
+    return {"RAINBOW_TOKEN_FILE": str(file)}
+
+
+def test_users_service_accounts_and_tokens_are_made_shown_changed_and_deleted(shell: Shell, tmp_path: Path) -> None:
+    shell.environment["RAINBOW_TOKEN"] = token_of(tmp_path, "ada", "--create")
+    made = shell.run("rainbowctl create user bea@example.org --description 'Trains.' -m 'new here'")
+    assert made.err.startswith("Created user bea@example.org: version 2.\n"), made.err
+    assert "`rainbowctl create user-token bea@example.org NAME`" in made.err
+    assert "exists already" in shell.refused(5, "rainbowctl create user bea@example.org")
+    assert shell.refused(2, "rainbowctl create user 'a b'").startswith("error: ")
+    shell.ok("rainbowctl create service-account nightly")
+    table = shell.run("rainbowctl get user")
+    assert [line.split()[0] for line in table.out.splitlines()] == ["NAME", "ada", "bea@example.org", "nightly"]
+    assert "service account" in table.out.splitlines()[3]
+    assert "revision 2, ada" in shell.ok("rainbowctl get user bea@example.org -o wide")
+    assert [line.split()[0] for line in shell.ok("rainbowctl get service-accounts").splitlines()] == ["NAME", "nightly"]
+    assert json.loads(shell.ok("rainbowctl get user nightly -o json"))["service_account"] is True
+    for verb in ("get", "delete", "update --description x"):
+        command = f"rainbowctl {verb.split()[0]} service-account ada {' '.join(verb.split()[1:])}"
+        assert "ada is a person" in shell.refused(3, command)
+    shell.ok("rainbowctl update service-account nightly --description 'Starts runs.'")
+    nightly = json.loads(shell.ok("rainbowctl get user nightly -o json"))
+    assert (nightly["service_account"], nightly["description"]) == (True, "Starts runs.")
+    shell.file("user.yaml", "name: robot\ndescription: From a file.\n")
+    shell.ok("rainbowctl create service-account --file user.yaml")
+    assert json.loads(shell.ok("rainbowctl get service-account robot -o json"))["service_account"] is True
+
+    token = shell.run("rainbowctl create user-token nightly pipeline --expires 90d")
+    assert token.out.startswith("rbu-")
+    prefix = token.out[4:12]
+    assert "not shown again" in token.err
+    assert shell.ok("rainbowctl whoami", RAINBOW_TOKEN=token.out.strip()) == "nightly (by token)\n"
+    assert "has a token called 'pipeline'" in shell.refused(5, "rainbowctl create user-token nightly pipeline")
+    shell.refused(2, "rainbowctl create user-token nightly other -o name")
+    shell.ok("rainbowctl create user-token nightly other --newTokenFile new.token")
+    assert stat.S_IMODE((shell.cwd / "new.token").stat().st_mode) == 0o600
+    listed = shell.ok("rainbowctl get user-token nightly")
+    assert {"other", "pipeline", "live", "expiring"} <= set(listed.split())
+    assert "Revoked token" in shell.run(f"rainbowctl delete user-token nightly {prefix}").err
+    assert "No changes" in shell.run(f"rainbowctl delete user-token nightly {prefix}").err
+    shell.refused(3, "rainbowctl delete user-token nightly 00000000")
+    shell.refused(4, "rainbowctl whoami", RAINBOW_TOKEN=token.out.strip())
+    shell.ok("rainbowctl delete user nightly robot --force")
+    shell.refused(4, "rainbowctl whoami", RAINBOW_TOKEN=(shell.cwd / "new.token").read_text().strip())
+    assert "There is no user nobody" in shell.run("rainbowctl delete user nobody").err
+    changes = shell.ok("rainbowctl history user nightly")
+    assert "delete user nightly" in changes
+
+
+def test_users_are_applied_exported_and_rolled_back_without_their_tokens(shell: Shell, tmp_path: Path) -> None:
+    empty = shell.ok("rainbowctl export")
+    shell.environment["RAINBOW_TOKEN"] = token_of(tmp_path, "ada", "--create")
+    shell.file(
+        "users.yaml",
+        "kind: user\nname: bea\ndescription: Trains.\n---\nkind: user\nname: ci\nserviceAccount: true\n",
+    )
+    assert "create     user bea\n" in shell.ok("rainbowctl plan -f users.yaml")
+    assert shell.run("rainbowctl diff -f users.yaml").status == 1
+    shell.ok("rainbowctl apply -f users.yaml")
+    assert shell.run("rainbowctl diff -f users.yaml").status == 0
+    shell.ok("rainbowctl create user-token bea laptop")
+    exported = shell.ok("rainbowctl export")
+    assert "kind: user\nname: bea\ndescription: Trains.\n" in exported
+    assert "kind: user\nname: ci\nservice_account: true\n" in exported
+    assert "rbu-" not in exported
+    assert shell.ok("rainbowctl export users").count("kind: user\n") == 3
+    assert shell.run("rainbowctl diff -f -", stdin=exported).status == 0
+    shell.ok("rainbowctl export --dir all")
+    assert (shell.cwd / "all/users/bea.yaml").exists()
+    shell.ok("rainbowctl rollback 2 --force")
+    assert shell.ok("rainbowctl export") == empty + "---\nkind: user\nname: ada\n"
+    for text, problem in (
+        ("kind: user\nname: a b\n", "user's name"),
+        ("kind: user\nname: bea\ngroups: [a]\n", "groups"),
+        ("kind: user\ndescription: x\n", "lacks name"),
+        ("kind: user\nname: bea\ncreated_at: x\n", "not part of the definition"),
+    ):
+        assert problem in shell.refused(2, "rainbowctl apply -f -", stdin=text)
+
+
+def test_an_admin_with_users_may_listen_beyond_loopback_without_a_shared_token(tmp_path: Path) -> None:
+    token = token_of(tmp_path, "ada", "--create")  # which sets up the database
+    with running_admin(tmp_path, "--host", "0.0.0.0") as admin:
+        assert admin.get("/api/v1/projects").status_code == 401
+        assert admin.get("/api/v1/whoami", headers={"Authorization": f"Bearer {token}"}).json()["user"] == "ada"

@@ -1,0 +1,375 @@
+"""Users, their tokens, and who did what, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from admin.errors import Unauthenticated
+from admin.services import user_tokens, users
+from admin.services.changeable.base import ChangeOptions
+from admin.services.context import Context
+from admin.store.tokens import CACHE_SECONDS, TokenCache
+from admin.store.user_tokens import user_tokens as token_table
+from admin.store.users import UserPresence
+from tests.conftest import MakeApp
+from tests.support.agents import Clock, played_agent
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
+
+SHARED_TOKEN = "operators-token-1234567890"
+LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
+
+
+class Person:
+    """Somebody who calls with a token."""
+
+    def __init__(self, client: FlaskClient, token: str | None) -> None:
+        self.client = client
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        return self.client.open(f"{API}/{path}", method=method, json=body, headers={**self.headers, **headers})
+
+    def get(self, path: str) -> Any:
+        return ok(self.call("GET", path))
+
+    def do(self, method: str, path: str, body: Any = None) -> Any:
+        return ok(self.call(method, path, body))
+
+
+def made_user(app: Flask, name: str = "ada", **payload: Any) -> Person:
+    """A new user with a token."""
+    context = context_of(app)
+    users.create_user(context, name, payload, ChangeOptions())
+    return Person(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
+
+
+@pytest.fixture
+def ada(app: Flask) -> Person:
+    return made_user(app)
+
+
+# As a changeable noun
+
+
+def test_a_user_is_created_read_updated_and_deleted_by_revisions(app: Flask) -> None:
+    nobody = Person(app.test_client(), None)
+    planned = nobody.do("POST", "users?dry_run=true", {"user": {"name": "ada", "description": "Counts."}})
+    assert (planned["user"], planned["dry_run"]) == ({"name": "ada", "description": "Counts."}, True)
+    assert nobody.get("users") == {"users": []}
+    made = nobody.do("POST", "users", {"user": {"name": "ada", "description": "Counts."}, "message": "the first"})
+    assert (made["revision"], made["version"], made["changed"]) == (1, 1, True)
+    assert (made["user"]["name"], made["user"]["service_account"], made["user"]["version"]) == ("ada", False, 1)
+    refused(nobody.call("GET", "users"), 401, "unauthenticated")
+    ada = Person(app.test_client(), user_tokens.create_token(context_of(app), "ada", "laptop").token)
+    taken = refused(ada.call("POST", "users", {"user": {"name": "ada"}}), 409, "already_exists", "user.name")
+    assert "revision 1, anonymous" in taken["message"]
+    stale = ada.call("PUT", "users/ada", {"user": {"description": "x"}}, **{"If-Match": '"7"'})
+    refused(stale, 409, "version_conflict")
+    assert ada.do("PUT", "users/ada", {"user": {"description": "Counts."}})["changed"] is False
+    assert ada.do("PUT", "users/ada", {"user": {"description": "Computes."}})["user"]["description"] == "Computes."
+    ada.do("POST", "users", {"user": {"name": "ci", "service_account": True}})
+    assert [user["name"] for user in ada.get("users")["users"]] == ["ada", "ci"]
+    assert [user["name"] for user in ada.get("users?service_account=true")["users"]] == ["ci"]
+    assert [user["name"] for user in ada.get("users?service_account=false")["users"]] == ["ada"]
+    page = ada.get("users?limit=1")
+    assert [user["name"] for user in ada.get(f"users?limit=1&token={page['token']}")["users"]] == ["ci"]
+    assert ada.do("DELETE", "users/ci")["changed"] is True
+    assert ada.do("DELETE", "users/ci")["changed"] is False
+    gone = refused(ada.call("GET", "users/ci"), 404, "user_not_found")
+    assert "was deleted by revision 4, ada" in gone["message"]
+    assert "Did you mean 'ada'?" in refused(ada.call("GET", "users/adda"), 404, "user_not_found")["message"]
+    history = ada.get("revisions?resource_type=user&name=ci")["revisions"]
+    assert [(revision["number"], revision["author"], revision["proof"]) for revision in history] == [
+        (4, "ada", "token"),
+        (3, "ada", "token"),
+    ]
+    assert [entry["revision"] for entry in ada.get("timeline?resource_type=user&name=ada")["entries"]] == [2, 1]
+    [unknown] = ada.get("timeline?resource_type=user&name=adda")["unknown_names"]
+    assert unknown["closest"] == ["ada"]
+
+
+def test_users_are_planned_applied_and_rolled_back_with_other_rows(app: Flask, ada: Person) -> None:
+    changes = [
+        {"user_definition": {"name": "bea", "description": "Builds."}},
+        {"user_definition": {"name": "ci", "serviceAccount": True}},
+        {"resource_type": "EXECUTION_CLUSTER_LABEL", "project": PROJECT, "payload": {"value": "mycluster"}},
+    ]
+    plan = ada.do("POST", "attribute_changes?dry_run=true", {"changes": changes})
+    assert [(row["action"], row.get("name")) for row in plan["rows"]] == [
+        ("create", "bea"),
+        ("create", "ci"),
+        ("create", None),
+    ]
+    assert ada.do("POST", "attribute_changes", {"changes": changes})["revision"] == 2
+    again = ada.do("POST", "attribute_changes", {"changes": changes})
+    assert (again["changed"], again["counts"]["unchanged"]) == (False, 3)
+    bea = Person(app.test_client(), user_tokens.create_token(context_of(app), "bea", "laptop").token)
+    assert bea.get("whoami")["user"] == "bea"
+    ada.do("POST", "rollbacks", {"revision": 2})
+    assert [user["name"] for user in ada.get("users")["users"]] == ["ada"]
+    refused(bea.call("GET", "whoami"), 401, "unauthenticated")
+    ada.do("POST", "rollbacks", {"revision": 3})
+    assert ada.get("users/ci")["service_account"] is True
+    refused(bea.call("GET", "whoami"), 401, "unauthenticated")  # a user may come back, its tokens do not
+    assert [token["state"] for token in ada.get("users/bea/tokens")["tokens"]] == ["revoked"]
+
+
+@pytest.mark.parametrize(
+    ("definition", "field"),
+    [
+        ({"name": "a b"}, "user_definition.name"),
+        ({"name": "anonymous"}, "user_definition.name"),
+        ({"name": "x" * 129}, "user_definition.name"),
+        ({}, "user_definition.name"),
+        ({"name": "bea", "groups": []}, "user_definition.groups"),
+        ({"name": "bea", "service_account": "no"}, "user_definition.service_account"),
+        ("bea", "user_definition"),
+    ],
+)
+def test_a_wrong_definition_is_refused_by_its_field(ada: Person, definition: Any, field: str) -> None:
+    changes = {"changes": [{"user_definition": definition}]}
+    answer = refused(ada.call("POST", "attribute_changes", changes), 400, "invalid_request", field)
+    assert answer["details"][0]["index"] == 0
+    deleting = {"changes": [{"user_definition": {"name": "ada", "description": "x"}, "delete": True}]}
+    refused(ada.call("POST", "attribute_changes", deleting), 400, "invalid_request", "user_definition")
+    refused(ada.call("PUT", "users/ada", {"user": {"name": "bea"}}), 400, "invalid_request", "user.name")
+
+
+# Who may come in
+
+
+def test_without_users_nobody_is_asked_and_nothing_is_recorded_of_proofs(api: FlaskClient) -> None:
+    nobody = Person(api, None)
+    assert nobody.get("whoami") == {"user": "anonymous", "groups": [], "proof": "none"}
+    assert Person(api, "whatever").get("whoami")["user"] == "anonymous"
+    nobody.do("PUT", f"project_attributes/{PROJECT}", LABEL | {"claimed_by": "otto"})
+    [revision] = nobody.get("revisions")["revisions"]
+    assert (revision["author"], revision["claimed_by"], "proof" in revision) == ("anonymous", "otto", False)
+    execution = nobody.do("POST", "executions", asked("e") | {"claimed_by": "otto"})["execution"]
+    assert (execution["created_by"], execution["claimed_by"]) == ("anonymous", "otto")
+    assert "created_proof" not in execution
+
+
+def test_as_soon_as_a_user_exists_every_request_needs_a_token(app: Flask) -> None:
+    agent = played_agent(app.test_client(), context_of(app), "east")
+    ada = made_user(app)
+    nobody = Person(app.test_client(), None)
+    for method, path in (("GET", "projects"), ("GET", "effective_attributes"), ("GET", "nowhere"), ("POST", "users")):
+        answer = refused(nobody.call(method, path), 401, "unauthenticated")
+        assert "`rainbow-admin create-token USER`" in answer["message"]
+    for token in ("whatever", "rbu-", "rbu-00000000-x", f"rbu-{'x' * 100_000}", "rbu-ää"):
+        refused(Person(app.test_client(), token).call("GET", "projects"), 401, "unauthenticated")
+    assert app.test_client().get("/healthz").status_code == 200
+    assert ada.get("whoami") == {"user": "ada", "groups": [], "proof": "token"}
+    assert Person(app.test_client(), agent.token).get("whoami") == {
+        "user": "cluster/east",
+        "groups": [],
+        "proof": "agent",
+        "cluster": "east",
+    }
+    ada.do("DELETE", "users/ada")
+    assert nobody.get("whoami")["user"] == "anonymous"
+
+
+def test_the_shared_token_goes_on_working_as_a_service_account(make_app: MakeApp, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(SHARED_TOKEN)
+    app = make_app(server={"apiTokenFile": str(tmp_path / "token")})
+    operator = Person(app.test_client(), SHARED_TOKEN)
+    assert operator.get("whoami") == {"user": "anonymous", "groups": [], "proof": "shared-token"}
+    operator.do("POST", "users", {"user": {"name": "ada"}})
+    assert operator.get("whoami")["user"] == "shared-token"
+    operator.do("PUT", f"project_attributes/{PROJECT}", LABEL | {"claimed_by": "otto"})
+    first = operator.get("revisions")["revisions"][0]
+    assert (first["author"], first["claimed_by"], first["proof"]) == ("shared-token", "otto", "shared-token")
+    refused(Person(app.test_client(), None).call("GET", "users"), 401, "unauthenticated")
+
+
+def test_an_admin_beyond_loopback_needs_a_token_also_without_users(make_app: MakeApp) -> None:
+    app = make_app(server={"host": "192.0.2.1"})
+    refused(Person(app.test_client(), None).call("GET", "projects"), 401, "unauthenticated")
+    assert made_user(app).get("whoami")["user"] == "ada"
+
+
+# Tokens
+
+
+def test_a_token_is_shown_once_and_kept_as_a_hash(app: Flask, ada: Person, app_clock: Clock) -> None:
+    answer = ada.call("POST", "users/ada/tokens", {"name": "desk", "expires": "1d"})
+    assert answer.headers["Cache-Control"] == "no-store"
+    issued = ok(answer)
+    assert issued["token"].startswith(f"rbu-{issued['prefix']}-")
+    assert (issued["user"], issued["name"], len(issued["token"]) > 50) == ("ada", "desk", True)
+    with context_of(app).database.reading() as connection:
+        rows = connection.execute(select(token_table)).all()
+    assert not any(issued["token"][12:] in str(row) for row in rows)
+    listed = {token["name"]: token for token in ada.get("users/ada/tokens")["tokens"]}
+    assert (listed["desk"]["state"], listed["laptop"]["state"]) == ("expiring", "live")
+    assert ("last_used_at" in listed["desk"], "last_used_at" in listed["laptop"]) == (False, True)
+    assert not any("token" in token or "hash" in token for token in listed.values())
+    desk = Person(app.test_client(), issued["token"])
+    assert desk.get("whoami")["user"] == "ada"
+    app_clock.advance(24 * 3600)
+    refused(desk.call("GET", "whoami"), 401, "unauthenticated")
+    states = {token["name"]: token["state"] for token in ada.get("users/ada/tokens")["tokens"]}
+    assert states == {"desk": "expired", "laptop": "live"}
+
+
+def test_names_of_good_tokens_are_unique(ada: Person) -> None:
+    taken = refused(ada.call("POST", "users/ada/tokens", {"name": "laptop"}), 409, "already_exists", "name")
+    assert "rainbowctl delete user-token ada" in taken["message"]
+    for body in ({}, {"name": "a b"}, {"name": ".."}):
+        refused(ada.call("POST", "users/ada/tokens", body), 400, "invalid_request", "name")
+    for expires in ("0", "soon", 7, "2y"):
+        lasting = {"name": "desk", "expires": expires}
+        refused(ada.call("POST", "users/ada/tokens", lasting), 400, "invalid_request", "expires")
+    refused(ada.call("POST", "users/nobody/tokens", {"name": "desk"}), 404, "user_not_found")
+    refused(ada.call("GET", "users/nobody/tokens"), 404, "user_not_found")
+    assert len(ada.get("users/ada/tokens")["tokens"]) == 1
+
+
+def test_a_revoked_token_stops_counting_at_once(app: Flask, ada: Person) -> None:
+    desk = ada.do("POST", "users/ada/tokens", {"name": "desk"})
+    person = Person(app.test_client(), desk["token"])
+    assert person.get("whoami")["user"] == "ada"
+    refused(ada.call("DELETE", f"users/bea/tokens/{desk['prefix']}"), 404, "user_token_not_found")
+    refused(ada.call("DELETE", "users/ada/tokens/00000000"), 404, "user_token_not_found")
+    assert ada.do("DELETE", f"users/ada/tokens/{desk['prefix']}") == {"prefix": desk["prefix"], "changed": True}
+    assert ada.do("DELETE", f"users/ada/tokens/{desk['prefix']}")["changed"] is False
+    refused(person.call("GET", "whoami"), 401, "unauthenticated")
+    assert ada.do("POST", "users/ada/tokens", {"name": "desk"})["name"] == "desk"  # the name is free again
+
+
+def test_what_another_replica_does_counts_within_a_second(make_app: MakeApp) -> None:
+    here, elsewhere = make_app(), make_app()
+    now = [100.0]
+    cache, presence = TokenCache(lambda: now[0]), UserPresence(lambda: now[0])
+    here.extensions["rainbow"] = replace(context_of(here), token_cache=cache, user_presence=presence)
+    nobody = Person(here.test_client(), None)
+    nobody.get("users")
+    ada = made_user(elsewhere)
+    nobody.get("users")
+    now[0] += CACHE_SECONDS
+    refused(nobody.call("GET", "users"), 401, "unauthenticated")
+    same = Person(here.test_client(), ada.headers["Authorization"].split()[1])
+    for _ in range(3):
+        same.get("users")
+    [token] = same.get("users/ada/tokens")["tokens"]
+    assert user_tokens.revoke(context_of(elsewhere), "ada", token["prefix"])
+    same.get("users")
+    now[0] += CACHE_SECONDS
+    refused(same.call("GET", "users"), 401, "unauthenticated")
+
+
+def test_deleting_a_user_revokes_its_tokens(app: Flask, ada: Person) -> None:
+    bea = made_user(app, "bea")
+    ada.do("DELETE", "users/bea")
+    refused(bea.call("GET", "whoami"), 401, "unauthenticated")
+    again = made_user(app, "bea")
+    refused(bea.call("GET", "whoami"), 401, "unauthenticated")
+    assert again.get("whoami")["user"] == "bea"
+
+
+def test_a_token_of_another_admin_and_of_another_kind_is_none(app: Flask, context: Context) -> None:
+    agent = played_agent(app.test_client(), context, "east")
+    ada = made_user(app)
+    for token in (agent.token.replace("rbc-", "rbu-"), ada.headers["Authorization"].split()[1].replace("rbu-", "rbc-")):
+        refused(Person(app.test_client(), token).call("GET", "executions"), 401, "unauthenticated")
+    with pytest.raises(Unauthenticated):
+        user_tokens.user_of(context, "rbu-" + "0" * 1_000_000)
+
+
+def test_whether_there_are_users_stays_known_while_the_database_cannot_be_read(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    known, unknown = UserPresence(lambda: now[0]), UserPresence(lambda: now[0])
+    assert known.is_any(context.database) is False
+
+    def fail() -> Any:
+        raise OperationalError("", {}, Exception("gone"))
+
+    monkeypatch.setattr(context.database, "reading", fail)
+    now[0] += CACHE_SECONDS
+    assert known.is_any(context.database) is False
+    with pytest.raises(OperationalError):
+        unknown.is_any(context.database)
+
+
+# Who did it
+
+
+def test_what_a_user_does_has_their_name_and_how_it_was_proven(ada: Person) -> None:
+    claimed = {"claimed_by": "somebody else"}
+    ada.do("PUT", f"project_attributes/{PROJECT}", LABEL | claimed)
+    ada.do("PUT", f"domain_attributes/{DOMAIN}?dry_run=false", LABEL | claimed)  # past the fast lane
+    revisions = ada.get("revisions?limit=2")["revisions"]
+    facts = [(revision["author"], revision["proof"], revision.get("claimed_by")) for revision in revisions]
+    assert facts == [("ada", "token", None)] * 2
+    attribute = ada.get(f"domain_attributes/{DOMAIN}?resource_type=3")
+    assert attribute["updated_by"] == "ada"
+    entry = ada.get("timeline?limit=1&actor=ada")["entries"][0]
+    assert (entry["author"], entry["proof"]) == ("ada", "token")
+
+
+def test_executions_have_their_creator_and_who_ended_them(ada: Person) -> None:
+    claimed = {"claimed_by": "somebody else"}
+    execution = ada.do("POST", "executions", asked("e") | claimed)["execution"]
+    assert (execution["created_by"], execution["created_proof"]) == ("ada", "token")
+    assert "claimed_by" not in execution
+    path = f"executions/{PROJECT}/{DOMAIN}/e"
+    ada.do("DELETE", path, {"cause": "enough", **claimed})
+    abort = ada.get(path)["closure"]["abort_metadata"]
+    assert (abort["principal"], abort["author"], "claimed_by" in abort) == ("ada", "ada", False)
+    events = ada.get(f"{path}/events")["events"]
+    assert [(event["type"], event["author"], event["proof"], event["by"]) for event in events] == [
+        ("CREATED", "ada", "token", "ada"),
+        ("ABORTED", "ada", "token", "ada"),
+    ]
+    for selector in ("abort_principal=ada", "created_by=ada"):
+        assert [item["id"]["name"] for item in ada.get(f"executions?{selector}")["executions"]] == ["e"]
+    assert ada.get("executions?abort_principal=anonymous")["executions"] == []
+
+
+def test_switches_and_what_they_lead_to_name_the_user(ada: Person) -> None:
+    claimed = {"claimed_by": "somebody else"}
+    ada.do("POST", "clusters/local/cordon", {"reason": "disks", **claimed})
+    event = ada.get("clusters/local/events")["events"][0]
+    assert (event["type"], event["author"], event["proof"], "claimed_by" in event) == (
+        "CORDONED",
+        "ada",
+        "token",
+        False,
+    )
+    assert ada.get("clusters/local")["provenance"]["cordoned"]["author"] == "ada"
+    for actor, count in (("ada", 1), ("anonymous", 0), ("somebody else", 0)):
+        assert len(ada.get(f"timeline?actor={actor}&source=cluster-event")["entries"]) == count
+
+
+def test_registrations_clocks_and_reconciliations_name_the_user(ada: Person) -> None:
+    claimed = {"claimed_by": "somebody else"}
+    id = {"project": PROJECT, "domain": DOMAIN, "name": "flow", "version": "v1"}
+    flow = ada.do("POST", "workflows", {"id": id, "spec": {"job": JOB}, **claimed})["workflow"]
+    assert (flow["author"], "claimed_by" in flow) == ("ada", False)
+    assert ada.do("POST", "clock/accept", claimed)["changed"] is False
+    refused(ada.call("DELETE", "reconciliations/local", claimed), 404, "reconciliation_not_found")
+    ada.do("POST", "executions", asked("waits"))
+    ada.do("POST", "pools", {"pool": {"name": "p", "members": [{"id": "local"}]}, **claimed})
+    assert ada.get("pools/p")["provenance"]["definition"]["author"] == "ada"
+    ada.do("POST", "executions/redecide", {"selector": {"project": PROJECT}, **claimed})
+
+
+def test_an_agent_creates_as_its_cluster(app: Flask) -> None:
+    agent = played_agent(app.test_client(), context_of(app), "east")
+    ada = made_user(app)
+    created = Person(app.test_client(), agent.token).do("POST", "executions", asked("e"))["execution"]
+    assert (created["created_by"], "created_proof" in created) == ("cluster/east", False)
+    assert ada.get(f"executions/{PROJECT}/{DOMAIN}/e")["created_by"] == "cluster/east"
