@@ -1,0 +1,167 @@
+"""OpenID: the user whom an access token proves, verified with the provider's public keys."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+import jwt
+
+from admin.configuration import OpenId
+from admin.core.changes import ANONYMOUS
+from admin.core.identities import Identity, Proof
+from admin.core.names import USER_NAME_RULE, is_user_name
+from admin.errors import Unauthenticated
+from admin.services.openid_keys import ProviderKeys
+
+#: A longer token is refused unread; those of providers with hundreds of groups in them have half of that.
+MOST_CHARACTERS = 16 * 1024
+#: The algorithms of public keys. With a symmetric one, or with none, anybody could sign.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+
+#: Names that stand for something else where changes are recorded.
+_TAKEN_NAMES = frozenset({ANONYMOUS, str(Proof.SHARED_TOKEN), "registration"})
+#: How many verified tokens a worker remembers.
+_MOST_VERIFIED = 10_000
+_LOGIN = "Run `rainbowctl login` again."
+
+Claims = Mapping[str, Any]
+
+
+class _Verified(NamedTuple):
+    """A token that was verified."""
+
+    identity: Identity
+    until: float  #: seconds since the epoch
+    generation: int  #: of the keys that it was verified with
+
+
+class Verifier:
+    """Gives the user of an access token; a token that was verified once is known until it expires."""
+
+    def __init__(
+        self, openid: OpenId, keys: ProviderKeys | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._openid = openid
+        self._keys = keys or ProviderKeys(openid.issuer)
+        self._clock = clock
+        self._verified: dict[bytes, _Verified] = {}  #: by the hash of the token
+        self._lock = threading.Lock()
+
+    def identify(self, token: str) -> Identity:
+        """The user of a token; Unauthenticated with the reason where it proves none.
+
+        ProviderUnavailable or Busy where that cannot be known now. No message holds a part of the token.
+        """
+        if len(token) > MOST_CHARACTERS:
+            _refuse(f"The token has more than {MOST_CHARACTERS} characters.")
+        hashed = hashlib.sha256(token.encode()).digest()
+        known = self._verified.get(hashed)
+        if known is not None and known.until > self._clock() and known.generation == self._keys.generation:
+            return known.identity
+        generation = self._keys.generation
+        claims = self._verify(token)
+        identity = Identity(user=self._user(claims), groups=self._groups(claims), proof=Proof.OPENID)
+        self._remember(hashed, _Verified(identity, int(claims["exp"]) + self._openid.leeway_seconds, generation))
+        return identity
+
+    def _remember(self, hashed: bytes, verified: _Verified) -> None:
+        with self._lock:
+            self._verified.pop(hashed, None)
+            if len(self._verified) >= _MOST_VERIFIED:
+                del self._verified[next(iter(self._verified))]
+            self._verified[hashed] = verified
+
+    def _verify(self, token: str) -> Claims:
+        """The claims of a token whose signature, issuer, audience and times are right."""
+        try:
+            # What it says of itself is looked at first only to refuse it early, and to name the reason.
+            unverified = jwt.decode_complete(token, options={"verify_signature": False})
+            algorithm = self._algorithm(unverified["header"])
+            if unverified["payload"].get("iss") != self._openid.issuer:
+                _refuse(f"The token is not of the issuer {self._openid.issuer}.")
+            return jwt.decode(
+                token,
+                self._key(unverified["header"], algorithm),
+                algorithms=[algorithm],
+                audience=self._openid.audience,
+                issuer=self._openid.issuer,
+                leeway=self._openid.leeway_seconds,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except jwt.PyJWTError as error:
+            # Without its cause: a traceback in the log must not hold the token either.
+            raise Unauthenticated(self._reason(error)) from None
+
+    def _algorithm(self, header: Mapping[str, Any]) -> str:
+        algorithm = header.get("alg")
+        if algorithm not in ALGORITHMS:
+            _refuse(f"The token is not signed with an algorithm of public keys: use one of {', '.join(ALGORITHMS)}.")
+        return str(algorithm)
+
+    def _key(self, header: Mapping[str, Any], algorithm: str) -> jwt.PyJWK:
+        key_id = header.get("kid")
+        key = self._keys.find(key_id) if key_id is None or isinstance(key_id, str) else None
+        if key is None:
+            _refuse(f"The token is signed with a key that {self._openid.issuer} does not publish. {_LOGIN}")
+        # A key that says its algorithm is for no other one; PyJWT refuses an algorithm that does not fit its type.
+        return jwt.PyJWK(dict(key), None if "alg" in key else algorithm)
+
+    def _reason(self, error: jwt.PyJWTError) -> str:
+        """Why a token is refused, in our words: some of the library's repeat what the token says."""
+        match error:
+            case jwt.ExpiredSignatureError():
+                return f"The token has expired. {_LOGIN}"
+            case jwt.ImmatureSignatureError():
+                return "The token is not valid yet: compare the clocks of the admin and of the OpenID provider."
+            case jwt.InvalidAudienceError():
+                return f"The token is not for this admin: its audience must be '{self._openid.audience}'."
+            case jwt.InvalidIssuerError():
+                return f"The token is not of the issuer {self._openid.issuer}."
+            case jwt.MissingRequiredClaimError():
+                return f"The token has no claim '{error.claim}'."
+            case jwt.InvalidSignatureError():
+                return f"The signature of the token is wrong. {_LOGIN}"
+            case jwt.InvalidAlgorithmError() | jwt.InvalidKeyError() | jwt.PyJWKError():
+                return "The token is signed with another algorithm than its key is for."
+        return f"The token is no JSON Web Token that is signed and complete. {_LOGIN}"
+
+    def _user(self, claims: Claims) -> str:
+        claim = self._openid.user_claim
+        name = _claim(claims, claim)
+        if not isinstance(name, str):
+            _refuse(f"The token has no claim '{claim}' that names the user (openid.userClaim).")
+        if not is_user_name(name) or name in _TAKEN_NAMES:
+            _refuse(f"The claim '{claim}' of the token is no name of a user: it must be {USER_NAME_RULE}.")
+        if claim == "email" and claims.get("email_verified") is False:
+            _refuse("The mail address in the token is not verified (email_verified). Verify it at the OpenID provider.")
+        return name
+
+    def _groups(self, claims: Claims) -> frozenset[str]:
+        """The groups that a token names; what can be no name of a group is left out, for nothing is granted to it."""
+        groups = _claim(claims, self._openid.groups_claim)
+        names = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
+        return frozenset(
+            name for name in names if isinstance(name, str) and 0 < len(name) <= 255 and name.isprintable()
+        )
+
+
+def _may_name_group(name: str) -> bool:
+    return 0 < len(name) <= 255 and name.isprintable()
+
+
+def _claim(claims: Claims, name: str) -> Any:
+    """A claim by its name; one within another by a path such as realm_access.roles."""
+    if name in claims:
+        return claims[name]
+    value: Any = claims
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise Unauthenticated(reason)
