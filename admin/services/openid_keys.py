@@ -93,6 +93,8 @@ class ProviderKeys:
 
     def _wait_for_keys(self) -> None:
         """Fetch the keys, unless that was done just now; whoever comes meanwhile waits for the same fetch."""
+        if not self._may_fetch():
+            return
         if not self._places.acquire(blocking=False):
             raise Busy()
         try:

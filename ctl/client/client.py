@@ -83,16 +83,17 @@ class Client(
         on_stale: Callable[[int], None] | None = None,
     ) -> Client:
         """A client for the settings of a command line (`ctl.client.contexts.Settings`), with its token or login."""
+        seconds = settings.timeout_seconds if timeout is None else timeout
         token: str | Callable[[], str] | None = settings.token()
         if token is None and settings.logins_file.exists():
             from ctl.client.logins import login_token
 
-            token = login_token(settings)
+            token = login_token(settings, timeout=seconds)
         return cls(
             str(settings.endpoint.value),
             token=token,
             ca_file=settings.ca_file.value,
-            timeout=settings.timeout_seconds if timeout is None else timeout,
+            timeout=seconds,
             retries=retries,
             on_stale=on_stale,
         )

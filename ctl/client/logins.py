@@ -132,10 +132,12 @@ def find_login(settings: Settings) -> Login | None:
     return Logins(settings.logins_file).find(settings.context.value, settings.admin_url)
 
 
-def login_token(settings: Settings) -> LoginToken | None:
-    """What gives the token of that login for each request."""
+def login_token(settings: Settings, *, timeout: float) -> LoginToken | None:
+    """What gives the token of that login for each request; `timeout` is how many seconds the provider may take."""
     login = find_login(settings)
-    return login and LoginToken(Logins(settings.logins_file), login, timeout=settings.timeout_seconds)
+    if login is None:
+        return None
+    return LoginToken(Logins(settings.logins_file), login, timeout=timeout)
 
 
 class LoginToken:

@@ -179,7 +179,7 @@ def test_a_login_is_of_the_context_and_endpoint_in_use_and_a_given_token_wins(tm
     settings = load_settings({"context": "staging"}, environ)
     assert settings.logins_file == tmp_path / "rainbow/logins.json"
     assert find_login(settings) == changed(expires_at=None)
-    token = login_token(settings)
+    token = login_token(settings, timeout=5.0)
     assert token is not None
     assert token() == "access-1"
     for typed, variables in (
