@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 import jwt
 
 from admin.configuration import OpenId
-from admin.core.changes import ANONYMOUS
+from admin.core.changes import ANONYMOUS, UNKNOWN
 from admin.core.identities import Identity, Proof
 from admin.core.names import USER_NAME_RULE, is_user_name
 from admin.errors import Unauthenticated
@@ -23,7 +23,7 @@ MOST_CHARACTERS = 16 * 1024
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
 #: Names that stand for something else where changes are recorded.
-_TAKEN_NAMES = frozenset({ANONYMOUS, str(Proof.SHARED_TOKEN), "registration"})
+_TAKEN_NAMES = frozenset({ANONYMOUS, UNKNOWN, str(Proof.SHARED_TOKEN), "registration"})
 #: How many verified tokens a worker remembers.
 _MOST_VERIFIED = 10_000
 _LOGIN = "Run `rainbowctl login` again."

@@ -180,7 +180,7 @@ def test_what_is_no_group_is_left_out(groups: Any) -> None:
 
 @pytest.mark.parametrize(
     "user",
-    ["", "a b", "a/b", "cluster/a", "x" * 129, "é", "a\nb", ".", "..", "anonymous", "shared-token", "registration"],
+    ["", "a b", "a/b", "cluster/a", "x" * 129, "é", "a\nb", ".", "..", "anonymous", "unknown", "shared-token"],
 )
 def test_a_name_that_no_user_has_is_refused(user: str) -> None:
     assert "no name of a user" in refusal(KEY.sign(claims(preferred_username=user)), user_claim="preferred_username")
