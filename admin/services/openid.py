@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 import jwt
@@ -15,7 +16,7 @@ from admin.core.changes import ANONYMOUS, UNKNOWN
 from admin.core.identities import Identity, Proof
 from admin.core.names import USER_NAME_RULE, is_user_name
 from admin.errors import Unauthenticated
-from admin.services.openid_keys import ProviderKeys
+from admin.services.openid_keys import Key, ProviderKeys
 
 #: A longer token is refused unread; those of providers with hundreds of groups in them have half of that.
 MOST_CHARACTERS = 16 * 1024
@@ -36,7 +37,8 @@ class _Verified(NamedTuple):
 
     identity: Identity
     until: float  #: seconds since the epoch
-    generation: int  #: of the keys that it was verified with
+    key_id: str | None
+    key: Key  #: that it is signed with, and that the provider must still publish
 
 
 class Verifier:
@@ -60,13 +62,11 @@ class Verifier:
             _refuse(f"The token has more than {MOST_CHARACTERS} characters.")
         hashed = hashlib.sha256(token.encode()).digest()
         known = self._verified.get(hashed)
-        if known is not None and known.until > self._clock() and known.generation == self._keys.generation:
+        if known is not None and known.until > self._clock() and self._keys.known(known.key_id) == known.key:
             return known.identity
-        generation = self._keys.generation
-        claims = self._verify(token)
-        identity = Identity(user=self._user(claims), groups=self._groups(claims), proof=Proof.OPENID)
-        self._remember(hashed, _Verified(identity, int(claims["exp"]) + self._openid.leeway_seconds, generation))
-        return identity
+        verified = self._verify(token)
+        self._remember(hashed, verified)
+        return verified.identity
 
     def _remember(self, hashed: bytes, verified: _Verified) -> None:
         with self._lock:
@@ -75,40 +75,44 @@ class Verifier:
                 del self._verified[next(iter(self._verified))]
             self._verified[hashed] = verified
 
-    def _verify(self, token: str) -> Claims:
-        """The claims of a token whose signature, issuer, audience and times are right."""
-        try:
+    def _verify(self, token: str) -> _Verified:
+        """Whom a token proves whose signature, issuer, audience and times are right."""
+        with self._explained():
             # What it says of itself is looked at first only to refuse it early, and to name the reason.
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
-            algorithm = self._algorithm(unverified["header"])
-            if unverified["payload"].get("iss") != self._openid.issuer:
-                _refuse(f"The token is not of the issuer {self._openid.issuer}.")
+        algorithm, key_id = unverified["header"].get("alg"), unverified["header"].get("kid")
+        if algorithm not in ALGORITHMS:
+            _refuse(f"The token is not signed with an algorithm of public keys: use one of {', '.join(ALGORITHMS)}.")
+        if unverified["payload"].get("iss") != self._openid.issuer:
+            _refuse(f"The token is not of the issuer {self._openid.issuer}.")
+        key = self._keys.find(key_id)
+        if key is None:
+            _refuse(f"The token is signed with a key that {self._openid.issuer} does not publish. {_LOGIN}")
+        claims = self._claims(token, algorithm, key)
+        identity = Identity(user=self._user(claims), groups=self._groups(claims), proof=Proof.OPENID)
+        return _Verified(identity, int(claims["exp"]) + self._openid.leeway_seconds, key_id, key)
+
+    def _claims(self, token: str, algorithm: str, key: Key) -> Claims:
+        with self._explained():
             return jwt.decode(
                 token,
-                self._key(unverified["header"], algorithm),
+                # A key that says its algorithm is for no other one; PyJWT refuses one that does not fit its type.
+                jwt.PyJWK(dict(key), None if "alg" in key else algorithm),
                 algorithms=[algorithm],
                 audience=self._openid.audience,
                 issuer=self._openid.issuer,
                 leeway=self._openid.leeway_seconds,
                 options={"require": ["exp", "iss", "aud"]},
             )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns what the library refuses into an error of ours."""
+        try:
+            yield
         except jwt.PyJWTError as error:
             # Without its cause: a traceback in the log must not hold the token either.
             raise Unauthenticated(self._reason(error)) from None
-
-    def _algorithm(self, header: Mapping[str, Any]) -> str:
-        algorithm = header.get("alg")
-        if algorithm not in ALGORITHMS:
-            _refuse(f"The token is not signed with an algorithm of public keys: use one of {', '.join(ALGORITHMS)}.")
-        return str(algorithm)
-
-    def _key(self, header: Mapping[str, Any], algorithm: str) -> jwt.PyJWK:
-        key_id = header.get("kid")
-        key = self._keys.find(key_id) if key_id is None or isinstance(key_id, str) else None
-        if key is None:
-            _refuse(f"The token is signed with a key that {self._openid.issuer} does not publish. {_LOGIN}")
-        # A key that says its algorithm is for no other one; PyJWT refuses an algorithm that does not fit its type.
-        return jwt.PyJWK(dict(key), None if "alg" in key else algorithm)
 
     def _reason(self, error: jwt.PyJWTError) -> str:
         """Why a token is refused, in our words: some of the library's repeat what the token says."""

@@ -44,7 +44,6 @@ class ProviderKeys:
         fetch: Callable[[str], Document] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.generation = 0  #: raised when the keys are others
         self._issuer = issuer
         self._fetch = fetch or fetch_document
         self._monotonic = monotonic
@@ -60,17 +59,18 @@ class ProviderKeys:
 
         ProviderUnavailable where that cannot be known, because the provider does not answer.
         """
-        if self._fetched_at is not None and self._monotonic() - self._fetched_at > FRESH_SECONDS:
-            self._refresh()
-        key = self._known(key_id)
+        key = self.known(key_id)
         if key is None:
             self._wait_for_keys()
-            key = self._known(key_id)
+            key = self.known(key_id)
         if key is None and self._problem:
             raise ProviderUnavailable()
         return key
 
-    def _known(self, key_id: str | None) -> Key | None:
+    def known(self, key_id: str | None) -> Key | None:
+        """The same by the keys that were fetched last, without waiting for others."""
+        if self._fetched_at is not None and self._monotonic() - self._fetched_at > FRESH_SECONDS:
+            self._refresh()
         keys = self._keys
         if key_id is None:
             return keys[0] if len(keys) == 1 else None
@@ -115,7 +115,6 @@ class ProviderKeys:
         else:
             if keys != self._keys:
                 self._keys = keys
-                self.generation += 1
                 _log.info("keys of the OpenID provider", extra={"issuer": self._issuer, "keys": len(keys)})
             self._fetched_at = self._monotonic()
             self._problem = ""

@@ -14,7 +14,7 @@ import pytest
 from admin.core.identities import Identity, Proof
 from admin.errors import ProviderUnavailable, Unauthenticated
 from admin.services.openid import ALGORITHMS, MOST_CHARACTERS, Verifier
-from admin.services.openid_keys import ProviderKeys
+from admin.services.openid_keys import FRESH_SECONDS, ProviderKeys
 from tests.support.openid_tokens import (
     AUDIENCE,
     ISSUER,
@@ -25,6 +25,7 @@ from tests.support.openid_tokens import (
     openid,
     rsa_key,
 )
+from tests.support.waiting import wait_until
 
 KEY = ec_key("first")
 
@@ -221,6 +222,27 @@ def test_a_key_that_the_provider_takes_away_ends_its_tokens() -> None:
     assert checking.identify(second.sign(claims(sub="ben"))).user == "ben"
     with pytest.raises(Unauthenticated, match="does not publish"):
         checking.identify(token)
+
+
+def test_a_key_that_the_provider_takes_away_ends_its_tokens_though_no_other_ones_arrive() -> None:
+    published = Published(KEY.public_jwk(), ec_key("second").public_jwk())
+    checking = published.verifier()
+    token = KEY.sign(claims())
+    identity = checking.identify(token)
+    published.keys = [KEY.public_jwk()]
+    published.now += FRESH_SECONDS + 1
+    assert checking.identify(token) is identity
+    published.keys = [ec_key("second").public_jwk()]
+    published.now += FRESH_SECONDS + 1
+
+    def is_refused() -> bool:
+        try:
+            checking.identify(token)
+        except Unauthenticated:
+            return True
+        return False
+
+    wait_until(is_refused)
 
 
 def test_a_provider_that_does_not_answer_is_no_fault_of_the_token() -> None:
