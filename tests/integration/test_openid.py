@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
-import jwt
 import pytest
 from flask.testing import FlaskClient
 
@@ -21,7 +18,7 @@ from ctl.client.errors import LoginRefused
 from ctl.client.openid import Provider
 from tests.conftest import MakeApp
 from tests.support.openid_provider import CLIENT, OpenIdProvider
-from tests.support.openid_tokens import AUDIENCE, claims, openid, rsa_key
+from tests.support.openid_tokens import AUDIENCE, claims, openid, part, rsa_key, sign_with_secret
 
 ANA = Identity(user="ana", groups=frozenset({"ml", "search"}), proof=Proof.OPENID)
 
@@ -80,22 +77,14 @@ def test_an_admin_without_a_provider_says_so(make_app: MakeApp) -> None:
     assert "--token-file" in answer.json["message"]
 
 
-def part(document: Any) -> str:
-    return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=").decode()
-
-
 def bad_tokens(provider: OpenIdProvider) -> dict[str, tuple[str, str]]:
     """Tokens that are signed with the provider's own key, or pretend to be, each with a word of its refusal."""
     key, now = provider.key, int(time.time())
     good = claims(iss=provider.issuer)
     head, payload, signature = key.sign(good).split(".")
-    secret = json.dumps(key.public_jwk())
     return {
         "no algorithm": (f"{part({'alg': 'none', 'kid': key.id})}.{payload}.", "algorithm of public keys"),
-        "a symmetric algorithm": (
-            jwt.encode(good, secret, "HS256", headers={"kid": key.id}),
-            "algorithm of public keys",
-        ),
+        "a symmetric algorithm": (sign_with_secret(good, key), "algorithm of public keys"),
         "another audience": (key.sign({**good, "aud": "https://other.example.org"}), "audience must be"),
         "the client as audience, as an ID token has it": (key.sign({**good, "aud": CLIENT}), "audience must be"),
         "another issuer": (key.sign({**good, "iss": "https://other.example.org"}), "not of the issuer"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 import time
 from collections.abc import Mapping
@@ -82,3 +85,19 @@ def claims(**changes: Any) -> dict[str, Any]:
     now = int(time.time())
     good = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ana", "iat": now, "exp": now + 600}
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
+
+
+def part(document: Any) -> str:
+    """A header or payload as tokens have it."""
+    return _base64(json.dumps(document).encode())
+
+
+def sign_with_secret(claims: Mapping[str, Any], key: SigningKey) -> str:
+    """A token that is signed with a published key as if that were a secret; libraries refuse to make one."""
+    signed = f"{part({'alg': 'HS256', 'typ': 'JWT', 'kid': key.id})}.{part(claims)}"
+    secret = json.dumps(key.public_jwk()).encode()
+    return f"{signed}.{_base64(hmac.digest(secret, signed.encode(), hashlib.sha256))}"
+
+
+def _base64(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
