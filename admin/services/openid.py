@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, NoReturn
 import jwt
 
 from admin.configuration import OpenId
-from admin.core.changes import ANONYMOUS, UNKNOWN
 from admin.core.identities import Identity, Proof
 from admin.core.names import USER_NAME_RULE, is_user_name
+from admin.core.users import RESERVED
 from admin.errors import Unauthenticated
 from admin.services.openid_keys import Key, ProviderKeys
 
@@ -23,8 +23,6 @@ MOST_CHARACTERS = 16 * 1024
 #: The algorithms of public keys. With a symmetric one, or with none, anybody could sign.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
-#: Names that stand for something else where changes are recorded.
-_TAKEN_NAMES = frozenset({ANONYMOUS, UNKNOWN, str(Proof.SHARED_TOKEN), "registration"})
 #: How many verified tokens a worker remembers.
 _MOST_VERIFIED = 10_000
 _LOGIN = "Run `rainbowctl login` again."
@@ -110,11 +108,12 @@ class Verifier:
         """Turns what the library refuses into an error of ours."""
         try:
             yield
-        except jwt.PyJWTError as error:
-            # Without its cause: a traceback in the log must not hold the token either.
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            # Without its cause: a traceback in the log must not hold the token either. What is not of the library's
+            # own classes comes from what no provider writes, such as brackets thousands deep.
             raise Unauthenticated(self._reason(error)) from None
 
-    def _reason(self, error: jwt.PyJWTError) -> str:
+    def _reason(self, error: Exception) -> str:
         """Why a token is refused, in our words: some of the library's repeat what the token says."""
         match error:
             case jwt.ExpiredSignatureError():
@@ -138,7 +137,7 @@ class Verifier:
         name = _claim(claims, claim)
         if not isinstance(name, str):
             _refuse(f"The token has no claim '{claim}' that names the user (openid.userClaim).")
-        if not is_user_name(name) or name in _TAKEN_NAMES:
+        if not is_user_name(name) or name in RESERVED:
             _refuse(f"The claim '{claim}' of the token is no name of a user: it must be {USER_NAME_RULE}.")
         if claim == "email" and claims.get("email_verified") is False:
             _refuse("The mail address in the token is not verified (email_verified). Verify it at the OpenID provider.")
@@ -148,13 +147,11 @@ class Verifier:
         """The groups that a token names; what can be no name of a group is left out, for nothing is granted to it."""
         groups = _claim(claims, self._openid.groups_claim)
         names = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
-        return frozenset(
-            name for name in names if isinstance(name, str) and 0 < len(name) <= 255 and name.isprintable()
-        )
+        return frozenset(name for name in names if _may_name_group(name))
 
 
-def _may_name_group(name: str) -> bool:
-    return 0 < len(name) <= 255 and name.isprintable()
+def _may_name_group(name: Any) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= 255 and name.isprintable()
 
 
 def _claim(claims: Claims, name: str) -> Any:

@@ -85,7 +85,7 @@ class Client(
         """A client for the settings of a command line (`ctl.client.contexts.Settings`), with its token or login."""
         seconds = settings.timeout_seconds if timeout is None else timeout
         token: str | Callable[[], str] | None = settings.token()
-        if token is None and settings.logins_file.exists():
+        if token is None and settings.may_have_login:
             from ctl.client.logins import login_token
 
             token = login_token(settings, timeout=seconds)

@@ -107,6 +107,14 @@ class Settings:
         return text
 
     @property
+    def may_have_login(self) -> bool:
+        """Whether there is a file of logins; where this user has no home, or may not look into it, there is none."""
+        try:
+            return self.logins_file.expanduser().exists()
+        except (OSError, RuntimeError):
+            return False
+
+    @property
     def admin_url(self) -> str:
         """The endpoint with its protocol, as logins are kept by it."""
         return parse_endpoint(str(self.endpoint.value), has_ca_file=self.ca_file.value is not None).url
@@ -157,7 +165,7 @@ def load_settings(
         timeout=pick("timeout"),
         output=pick("output"),
         configuration=configuration,
-        logins_file=Path(_home(environ), "logins.json").expanduser(),
+        logins_file=Path(_home(environ), "logins.json"),
         flyte=flyte,
     )
 

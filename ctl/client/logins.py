@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import sys
 import time
@@ -57,7 +58,7 @@ class Logins:
     """The file of logins."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = path.expanduser()
 
     def find(self, context: str | None, endpoint: str) -> Login | None:
         """The login of a context at an endpoint."""
@@ -122,7 +123,7 @@ def _is_same(one: Login, other: Login) -> bool:
 
 def _check_mode(path: Path, mode: int) -> None:
     if sys.platform != "win32" and stat.S_IMODE(mode) & 0o077:
-        raise InvalidInput(f"Others may read {path}, which holds tokens: run `chmod 600 {path}`.")
+        raise InvalidInput(f"Others may read {path}, which holds tokens: run `chmod 600 {shlex.quote(str(path))}`.")
 
 
 def find_login(settings: Settings) -> Login | None:

@@ -232,7 +232,7 @@ def _shown_token(settings: Settings) -> Setting:
     """Whether a token is given, or got by a login; it is never shown."""
     from ctl.client.logins import find_login
 
-    if find_login(settings) is not None:
+    if settings.may_have_login and find_login(settings) is not None:
         return Setting(value=_MASK, origin="rainbowctl login")
     return replace(settings.token_text, value=_MASK if settings.token_text.value else None)
 

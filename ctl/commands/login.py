@@ -10,7 +10,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.client import Client
 from ctl.client.contexts import Settings
-from ctl.client.errors import Forbidden, InvalidInput, RainbowError, Unauthenticated
+from ctl.client.errors import InvalidInput, RainbowError, Unauthenticated
 from ctl.client.logins import Login, Logins
 from ctl.client.openid import Provider, Tokens
 
@@ -49,7 +49,7 @@ def login(session: Session, browser: bool) -> None:
         tokens = _log_in_here(session, provider, str(client_id), scopes)
     else:
         tokens = _log_in_anywhere(session, provider, scopes)
-    _check_accepted(settings, provider.issuer, tokens)
+    user = _accepted_user(settings, provider.issuer, tokens)
     new = Login(
         context=settings.context.value,
         endpoint=settings.admin_url,
@@ -59,8 +59,8 @@ def login(session: Session, browser: bool) -> None:
     ).with_tokens(tokens, time.time())
     with logins.locked():
         logins.keep(new)
-    session.printer.machine_output([_name(new)], _document(new))
-    session.printer.note(f"Logged in to {new.endpoint} at {new.issuer}.")
+    session.printer.machine_output([_name(new)], {**_document(new), "user": user})
+    session.printer.note(f"Logged in to {new.endpoint} as {user}, at {new.issuer}.")
     given = settings.token_text if settings.token_text.value else settings.token_file
     if given.value:
         session.printer.warning(f"a token is given too ({given.origin}), and wins over this login")
@@ -94,13 +94,11 @@ def _log_in_here(session: Session, provider: Provider, client_id: str, scopes: l
     return log_in_with_browser(provider, client_id, scopes, show, seconds=_BROWSER_SECONDS)
 
 
-def _check_accepted(settings: Settings, issuer: str, tokens: Tokens) -> None:
-    """Refuse a login whose token the admin does not accept; what the user may do is no question here."""
+def _accepted_user(settings: Settings, issuer: str, tokens: Tokens) -> str:
+    """Whom the admin takes the token for; a login whose token it does not accept is refused."""
     try:
         with _client(settings, tokens.access_token) as client:
-            client.kinds()
-    except Forbidden:
-        pass
+            return str(client.whoami()["user"])
     except Unauthenticated as error:
         error.message = f"{issuer} gave a token, but the admin refuses it: {error.message}"
         raise

@@ -108,8 +108,9 @@ def test_a_device_login_is_confirmed_in_any_browser(shell: Shell, openid_provide
         done = finish(process)
     assert done.status == 0, done.err
     document = json.loads(done.out)
-    assert document.keys() == {"endpoint", "issuer", "expires_at"}
+    assert document.keys() == {"endpoint", "issuer", "expires_at", "user"}
     assert (document["endpoint"], document["issuer"]) == (shell.admin.url, openid_provider.issuer)
+    assert document["user"] == "ana"
     assert stat.S_IMODE(logins_of(shell).stat().st_mode) == 0o600
     assert "flytesnacks" in shell.ok("rainbowctl get project")
     assert stored(shell)["access_token"] not in done.out + done.err + told
@@ -118,10 +119,13 @@ def test_a_device_login_is_confirmed_in_any_browser(shell: Shell, openid_provide
 def test_a_browser_login_comes_back_on_loopback(shell: Shell, openid_provider: OpenIdProvider) -> None:
     done = log_in(shell, openid_provider)
     assert (done.status, done.out) == (0, "")
-    assert f"Logged in to {shell.admin.url} at {openid_provider.issuer}." in done.err
+    assert f"Logged in to {shell.admin.url} as ana, at {openid_provider.issuer}." in done.err
+    assert shell.ok("rainbowctl whoami") == "ana (by OpenID), in ml, search\n"
+    told = json.loads(shell.ok("rainbowctl whoami -o json"))
+    assert told == {"user": "ana", "groups": ["ml", "search"], "proof": "openid"}
     spec = "-p flytesnacks -d development -o json -- true"
     created = json.loads(shell.ok(f"rainbowctl create execution {spec}"))
-    assert created["execution"]["created_by"] == "ana"
+    assert (created["execution"]["created_by"], created["execution"]["created_proof"]) == ("ana", "openid")
     view = json.loads(shell.ok("rainbowctl config view -o json"))
     assert view["token"] == {"value": "********", "origin": "rainbowctl login"}
 

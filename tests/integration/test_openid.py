@@ -19,6 +19,7 @@ from ctl.client.openid import Provider
 from tests.conftest import MakeApp
 from tests.support.openid_provider import CLIENT, OpenIdProvider
 from tests.support.openid_tokens import AUDIENCE, claims, openid, part, rsa_key, sign_with_secret
+from tests.support.waiting import wait_until
 
 ANA = Identity(user="ana", groups=frozenset({"ml", "search"}), proof=Proof.OPENID)
 
@@ -57,7 +58,10 @@ def test_a_token_of_the_provider_proves_its_user_who_is_recorded(
     refused = api.post("/api/v1/executions", json=request)
     assert (refused.status_code, "rainbowctl login" in refused.json["message"]) == (401, True)
     created = api.post("/api/v1/executions", json=request, headers=bearer(token))
-    assert created.json["execution"]["created_by"] == "ana"
+    execution = created.json["execution"]
+    assert (execution["created_by"], execution["created_proof"]) == ("ana", "openid")
+    told = {"user": "ana", "groups": ["ml", "search"], "proof": "openid"}
+    assert api.get("/api/v1/whoami", headers=bearer(token)).json == told
     assert verifier(openid_provider).identify(token) == ANA
 
 
@@ -95,8 +99,9 @@ def bad_tokens(provider: OpenIdProvider) -> dict[str, tuple[str, str]]:
         "a changed payload": (f"{head}.{part({**good, 'sub': 'root'})}.{signature}", "signature of the token is wrong"),
         "no user": (key.sign({name: good[name] for name in good if name != "sub"}), "openid.userClaim"),
         "a name that nobody has": (key.sign({**good, "sub": "cluster/a"}), "no name of a user"),
-        "a megabyte": ("x" * 1024 * 1024, "more than 16384 characters"),
-        "no token at all": ("not-a-token", "no JSON Web Token"),
+        "a megabyte": (f"{'x' * 1024 * 1024}.y.z", "more than 16384 characters"),
+        "no JSON in it": ("no.token.this", "no JSON Web Token"),
+        "no token at all": ("not-a-token", "Run `rainbowctl login`"),
     }
 
 
@@ -123,12 +128,30 @@ def test_a_clock_that_differs_a_little_is_no_reason(openid_provider: OpenIdProvi
         assert verifier(openid_provider).identify(openid_provider.key.sign({**good, **times})).user == "ana"
 
 
+def test_a_token_ends_when_the_provider_said(openid_provider: OpenIdProvider) -> None:
+    checking = Verifier(openid(issuer=openid_provider.issuer, leeway_seconds=0))
+    openid_provider.restart(token_seconds=2)
+    try:
+        token = openid_provider.tokens().access_token
+    finally:
+        openid_provider.restart(token_seconds=600)
+
+    def reason() -> str:
+        try:
+            return checking.identify(token).user
+        except Unauthenticated as error:
+            return error.message
+
+    wait_until(lambda: reason() != "ana")
+    assert "has expired" in reason()
+
+
 def test_a_new_key_is_fetched_and_one_that_was_taken_away_ends(openid_provider: OpenIdProvider) -> None:
     clock = Clock()
     checking = verifier(openid_provider, clock)
     before = openid_provider.tokens().access_token
     assert checking.identify(before) == ANA
-    openid_provider.rotate(rsa_key("second"))
+    openid_provider.restart(key=rsa_key("second"))
     after = openid_provider.tokens("ben").access_token
     with pytest.raises(Unauthenticated, match="does not publish"):  # the keys were fetched just now
         checking.identify(after)

@@ -81,10 +81,11 @@ class OpenIdProvider:
             self._process.wait()
             self._process = None
 
-    def rotate(self, key: SigningKey) -> None:
-        """Start again with another key."""
+    def restart(self, *, key: SigningKey | None = None, token_seconds: int | None = None) -> None:
+        """Start again, with another key or with tokens that last as long as this."""
         self.stop()
-        self.key = key
+        self.key = key or self.key
+        self.token_seconds = token_seconds or self.token_seconds
         self.start()
 
     def tokens(self, user: str = "ana") -> Tokens:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable
 from typing import Any
@@ -155,6 +156,17 @@ def test_a_token_with_an_unknown_key_is_refused() -> None:
 )
 def test_what_is_no_token_is_refused(token: str) -> None:
     assert refusal(token)
+
+
+def test_a_payload_that_is_too_deep_to_read_is_refused() -> None:
+    head, _, signature = KEY.sign(claims()).split(".")
+    deep = base64.urlsafe_b64encode(b'{"a":' + b"[" * 10_000).rstrip(b"=").decode()
+    assert "no JSON Web Token" in refusal(f"{head}.{deep}.{signature}")
+
+
+@pytest.mark.parametrize("exp", [float("inf"), float("nan"), -1, True])
+def test_a_time_that_is_none_is_refused(exp: float) -> None:
+    assert refusal(KEY.sign(claims(exp=exp)))
 
 
 def test_a_token_of_a_megabyte_is_refused_unread() -> None:
