@@ -69,9 +69,9 @@ class ProviderKeys:
 
     def known(self, key_id: str | None) -> Key | None:
         """The same by the keys that were fetched last, without waiting for others."""
+        keys = self._keys
         if self._fetched_at is not None and self._monotonic() - self._fetched_at > FRESH_SECONDS:
             self._refresh()
-        keys = self._keys
         if key_id is None:
             return keys[0] if len(keys) == 1 else None
         return next((key for key in keys if key.get("kid") == key_id), None)

@@ -118,7 +118,7 @@ def test_a_device_login_is_confirmed_in_any_browser(shell: Shell, openid_provide
 
 def test_a_browser_login_comes_back_on_loopback(shell: Shell, openid_provider: OpenIdProvider) -> None:
     done = log_in(shell, openid_provider)
-    assert (done.status, done.out) == (0, "")
+    assert (done.status, done.out) == (0, ""), done.err
     assert f"Logged in to {shell.admin.url} as ana, at {openid_provider.issuer}." in done.err
     assert shell.ok("rainbowctl whoami") == "ana (by OpenID), in ml, search\n"
     told = json.loads(shell.ok("rainbowctl whoami -o json"))
