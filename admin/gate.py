@@ -1,9 +1,9 @@
 """The gate: every request's id and its caller, settled once before any front answers it.
 
 It knows nothing of Flask: a front gives it a method, a path and two headers, and gets a `Caller` or an error to answer
-with. An agent's token is limited to its own cluster. Users are known by their tokens, or by those of an OpenID provider;
-as soon as there is a user or a provider, every request needs a token. Until then the operators' shared token allows
-everything, and an admin without one admits every caller.
+with. An agent's token is limited to its own cluster. Users are known by their tokens, or by those of an OpenID
+provider; as soon as there is a user or a provider, every request needs a token. Until then the operators' shared token
+allows everything, and an admin without one admits every caller.
 """
 
 from __future__ import annotations

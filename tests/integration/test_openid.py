@@ -56,9 +56,9 @@ def test_a_token_of_the_provider_proves_its_user_who_is_recorded(
     token = openid_provider.tokens().access_token
     request = {"project": "flytesnacks", "domain": "development", "spec": {"job": {"command": ["true"]}}}
     refused = api.post("/api/v1/executions", json=request)
-    assert (refused.status_code, "rainbowctl login" in refused.json["message"]) == (401, True)
+    assert (refused.status_code, "rainbowctl login" in refused.get_json()["message"]) == (401, True)
     created = api.post("/api/v1/executions", json=request, headers=bearer(token))
-    execution = created.json["execution"]
+    execution = created.get_json()["execution"]
     assert (execution["created_by"], execution["created_proof"]) == ("ana", "openid")
     told = {"user": "ana", "groups": ["ml", "search"], "proof": "openid"}
     assert api.get("/api/v1/whoami", headers=bearer(token)).json == told
@@ -77,8 +77,8 @@ def test_where_to_log_in_is_told_without_a_token(make_app: MakeApp, openid_provi
 
 def test_an_admin_without_a_provider_says_so(make_app: MakeApp) -> None:
     answer = make_app().test_client().get("/api/v1/openid")
-    assert (answer.status_code, answer.json["error"]) == (404, "no_provider")
-    assert "--token-file" in answer.json["message"]
+    assert (answer.status_code, answer.get_json()["error"]) == (404, "no_provider")
+    assert "--token-file" in answer.get_json()["message"]
 
 
 def bad_tokens(provider: OpenIdProvider) -> dict[str, tuple[str, str]]:
@@ -115,7 +115,7 @@ def test_a_bad_token_is_refused_with_the_reason_and_without_a_trace_of_it(
     refusals = {}
     for name, (token, word) in bad_tokens(openid_provider).items():
         answer = api.get("/api/v1/kinds", headers=bearer(token))
-        refusals[name] = (answer.status_code, answer.json["error"], word in answer.json["message"])
+        refusals[name] = (answer.status_code, answer.get_json()["error"], word in answer.get_json()["message"])
         seen = answer.text + caplog.text + str([vars(record) for record in caplog.records])
         assert not [text for text in token.split(".") if len(text) > 12 and text in seen], name
     assert refusals == dict.fromkeys(refusals, (401, "unauthenticated", True))

@@ -57,7 +57,7 @@ def test_the_command_line_overrides_variables_and_variables_override_the_file(tm
 
 def test_an_openid_provider_is_one_with_an_issuer(tmp_path: Path) -> None:
     assert load_settings().openid is None
-    assert (load_settings().needs_token, load_settings().accepted_hosts) == (False, {"127.0.0.1"})
+    assert (load_settings().needs_token, load_settings().accepted_hosts) == (False, frozenset({"127.0.0.1"}))
     text = "openid: {issuer: 'https://login.example.org/a/', audience: rainbow}\n"
     settings = load(tmp_path, text, {"RAINBOW_OPENID_CLIENT_ID": "ctl", "RAINBOW_OPENID_LEEWAY_SECONDS": "5"})
     assert settings.openid == OpenId(

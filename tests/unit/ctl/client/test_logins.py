@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,12 @@ def test_a_file_that_others_may_use_is_refused_with_the_command_that_mends_it(tm
     path = tmp_path / "logins.json"
     stored = kept(path, LOGIN)
     path.chmod(mode)
-    for use in (lambda: stored.find("staging", ENDPOINT), lambda: stored.keep(LOGIN), lambda: stored.forget(LOGIN)):
+    uses: list[Callable[[], object]] = [
+        lambda: stored.find("staging", ENDPOINT),
+        lambda: stored.keep(LOGIN),
+        lambda: stored.forget(LOGIN),
+    ]
+    for use in uses:
         with pytest.raises(InvalidInput, match=f"run `chmod 600 {path}`"):
             use()
     path.chmod(0o600)
