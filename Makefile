@@ -85,4 +85,5 @@ bench-large: $(INSTALLED_BENCH) ## Measure what takes long: growth, memory and a
 	$(BIN)/python -m bench.report
 
 clean: ## Remove what make made, the embedded database included
-	rm -rf $(VENV) $(RUN_DIR) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(RUN_DIR) .bench build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	  tests/support/openid_provider/node_modules

@@ -16,6 +16,7 @@ from admin.api import (
     effective,
     executions,
     fleet,
+    openid,
     placements,
     projects,
     reconciliations,
@@ -30,7 +31,8 @@ from admin.api.fast_lane import FastLane
 from admin.api.front import Front, name_routes
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
-from admin.configuration import Settings
+from admin.configuration import OpenId, Settings
+from admin.core.identities import Identity
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
@@ -64,6 +66,7 @@ _OPERATIONS = (
     executions.operations,
     fleet.operations,
     service.kinds,
+    openid.operations,
     placements.operations,
     projects.operations,
     reconciliations.operations,
@@ -116,8 +119,9 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         open_folders=[service.DOCS_PATH],
         user_of=lambda token: user_of(app.extensions["rainbow"], token),
         has_users=lambda: has_users(app.extensions["rainbow"]),
+        identify=_identify(settings.openid),
     )
-    guard = BrowserGuard(settings.server.accepted_hosts)
+    guard = BrowserGuard(settings.accepted_hosts)
     front = Front(
         gate,
         guard,
@@ -134,7 +138,7 @@ def _shared_tokens(settings: Settings) -> Callable[[], tuple[bytes, ...]] | None
     """The tokens that operators share; none, where every request needs one all the same; None where it does not."""
     if settings.server.api_token_file:
         return TokenFile(settings.server.api_token_file)
-    return (lambda: ()) if settings.server.needs_token else None
+    return (lambda: ()) if settings.needs_token else None
 
 
 def _context(settings: Settings, database: Database, counter_file: int | None) -> Context:
@@ -152,6 +156,15 @@ def _context(settings: Settings, database: Database, counter_file: int | None) -
         write_probe=WriteProbe(database),
         clock=database.clock,
     )
+
+
+def _identify(openid: OpenId | None) -> Callable[[str], Identity] | None:
+    """What gives the user of an OpenID token; None where no provider is configured."""
+    if openid is None:
+        return None
+    from admin.services.openid import Verifier  # loads cryptography, which an admin without a provider has no use for
+
+    return Verifier(openid).identify
 
 
 def all_operations() -> list[Operation]:

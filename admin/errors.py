@@ -205,6 +205,10 @@ class ReconciliationNotFound(NotFound, name="reconciliation_not_found"):
     """Nothing to reconcile with that cluster. `rainbowctl get reconciliation` lists what there is."""
 
 
+class NoProvider(NotFound, name="no_provider"):
+    """This admin has no OpenID provider (openid.issuer). Ask for a token, and give it with --token-file."""
+
+
 class PathNotFound(NotFound, name="path_not_found"):
     """No such path. /api/v1/openapi.json lists the paths, /api/v1/docs/ shows them."""
 
@@ -317,6 +321,12 @@ class DatabaseFull(Unavailable, name="database_full"):
 class DatabaseDamaged(Unavailable, name="database_damaged"):
     """The database cannot be used as it is; the admin's log has the reason. /readyz shows when it can be used again.
     Before you repeat a change, see whether it was made."""
+
+
+class ProviderUnavailable(RainbowError, name="provider_unavailable", status=503, code=14):
+    """The OpenID provider of this admin does not answer, so that the token cannot be verified. Try again shortly."""
+
+    retry_after = 5
 
 
 class Busy(RainbowError, name="busy", status=503, code=14):

@@ -1,9 +1,9 @@
 """The gate: every request's id and its caller, settled once before any front answers it.
 
 It knows nothing of Flask: a front gives it a method, a path and two headers, and gets a `Caller` or an error to answer
-with. An agent's token is limited to its own cluster. Users are known by their tokens; as soon as there is one, every
-request needs a token. Until then the operators' shared token allows everything, and an admin without one admits every
-caller.
+with. An agent's token is limited to its own cluster. Users are known by their tokens, or by those of an OpenID
+provider; as soon as there is a user or a provider, every request needs a token. Until then the operators' shared token
+allows everything, and an admin without one admits every caller.
 """
 
 from __future__ import annotations
@@ -40,11 +40,17 @@ _NOT_OF_A_USER = (
     "The bearer token is none that this admin accepts. Check RAINBOW_TOKEN; on the admin's host `rainbow-admin "
     "create-token USER` makes one."
 )
+_NEEDS_LOGIN = "This admin needs a login. Run `rainbowctl login`, or give a token with --token-file or RAINBOW_TOKEN."
+_NOT_OF_A_LOGIN = (
+    "The bearer token is none that this admin accepts. Run `rainbowctl login`, or check --token-file and RAINBOW_TOKEN."
+)
 _NOT_THE_SHARED_TOKEN = "The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN."
 
 _log = logging.getLogger("rainbow.gate")
 _RECHECK_SECONDS = 1.0
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+#: In a JSON Web Token, which tells it from all other tokens.
+_DOTS = 2
 _PARAMETER = re.compile(r"<(rest:)?([a-z_]+)>")
 
 
@@ -102,6 +108,7 @@ class Gate:
         open_folders: Iterable[str] = (),
         user_of: Callable[[str], str] | None = None,
         has_users: Callable[[], bool] = lambda: False,
+        identify: Callable[[str], Identity] | None = None,
     ) -> None:
         """
         Parameters
@@ -116,7 +123,10 @@ class Gate:
             Gives the user of a user's token.
         has_users
             Tells whether there are users, so that every request needs a token.
+        identify
+            Gives the user of an OpenID token; None where no provider is configured.
         """
+        self._identify_openid = identify
         self._cluster_of = cluster_of
         self._user_of = user_of
         self._has_users = has_users
@@ -151,17 +161,30 @@ class Gate:
     def _identify(self, token: str | None) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
         has_users = self._has_users()
-        if has_users and token is not None and token.startswith(tokens.USER.mark) and self._user_of is not None:
-            return Identity(user=self._look_up(self._user_of, token), proof=Proof.TOKEN)
-        if self._tokens is None and not has_users:
+        if not has_users and self._tokens is None and self._identify_openid is None:
             return ANYBODY
         if token is None:
-            raise Unauthenticated(_USERS_NEED_TOKENS if has_users else "")
+            raise Unauthenticated(self._no_token(has_users))
+        if has_users and token.startswith(tokens.USER.mark) and self._user_of is not None:
+            return Identity(user=self._look_up(self._user_of, token), proof=Proof.TOKEN)
         # Compared with all of them, so that the time taken tells nothing.
         accepted = () if self._tokens is None else self._tokens()
-        if not sum(hmac.compare_digest(token.encode(), shared) for shared in accepted):
-            raise Unauthenticated(_NOT_OF_A_USER if has_users else _NOT_THE_SHARED_TOKEN)
-        return Identity(user=SHARED_TOKEN_USER if has_users else ANONYMOUS, proof=Proof.SHARED_TOKEN)
+        if sum(hmac.compare_digest(token.encode(), shared) for shared in accepted):
+            knows_users = has_users or self._identify_openid is not None
+            return Identity(user=SHARED_TOKEN_USER if knows_users else ANONYMOUS, proof=Proof.SHARED_TOKEN)
+        if self._identify_openid is not None and token.count(".") == _DOTS:
+            return self._identify_openid(token)
+        raise Unauthenticated(self._wrong_token(has_users))
+
+    def _no_token(self, has_users: bool) -> str:
+        if self._identify_openid is not None:
+            return _NEEDS_LOGIN
+        return _USERS_NEED_TOKENS if has_users else ""
+
+    def _wrong_token(self, has_users: bool) -> str:
+        if self._identify_openid is not None:
+            return _NOT_OF_A_LOGIN
+        return _NOT_OF_A_USER if has_users else _NOT_THE_SHARED_TOKEN
 
     def route(self, method: str, path: str) -> str:
         """The path of the operation that a request is for, as metrics name it."""

@@ -70,6 +70,8 @@ def root() -> Group:
             "admit": Entry(summary="Admit pending clusters", place="fleet.switches"),
             "rotate": Entry(summary="Replace a cluster's token", place="verbs"),
             "accept": Entry(summary="Say that the admin's clock is right", place="verbs"),
+            "login": Entry(summary="Log in at the admin's OpenID provider", place="login"),
+            "logout": Entry(summary="Delete the tokens of a login", place="login"),
             "whoami": Entry(summary="Who the admin takes you for", place="users.whoami"),
             "config": Entry(summary="Contexts: endpoint, token, project and domain", place="config"),
             "completion": Entry(summary="Completion for bash, zsh and fish", place="completion"),

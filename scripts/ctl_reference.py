@@ -35,7 +35,7 @@ PAGES = {
     "tokens": ("fleet.tokens",),
     "users": ("users",),
     "operations": ("reconciliations", "clock", "admin_config"),
-    "client": ("config", "completion", "version"),
+    "client": ("login", "config", "completion", "version"),
 }
 
 

@@ -21,6 +21,7 @@ from tests.support.apps import context_of, opened_app
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.disks import SmallDisk, mounted_disk
 from tests.support.memory_files import use_memory_for_files
+from tests.support.openid_provider import OpenIdProvider, is_installed, running_provider
 from tests.support.postgresql import binaries, running_postgresql
 from tests.support.programs import kept_warm
 from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
@@ -102,6 +103,15 @@ def slurm_clusters() -> Iterator[tuple[SlurmCluster, SlurmCluster]]:
         pytest.skip(f"Slurm is not installed: there is no {', '.join(missing_programs())}")
     with running_slurm("red") as red, running_slurm("blue") as blue:
         yield red, blue
+
+
+@pytest.fixture(scope="module")
+def openid_provider() -> Iterator[OpenIdProvider]:
+    """A real OpenID provider, which tests of a module may stop and start again."""
+    if not is_installed():
+        pytest.skip("the OpenID provider is not installed: tests/install-servers gets it with npm")
+    with running_provider() as provider:
+        yield provider
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from admin.core.fleet.documents import member_problems
+from admin.core.hosts import is_safe_url
 from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
 from admin.core.quantities import parse_age
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
@@ -29,6 +30,7 @@ def check_document(document: Mapping[str, Any]) -> None:
             *_agent_problems(document["agents"]),
             *_database_problems(document["database"].get("url", "")),
             *_tls_problems(document["server"].get("tls", {})),
+            *_openid_problems(document["openid"]),
         ]
     )
 
@@ -126,3 +128,19 @@ def _database_problems(url: str) -> Iterator[Problem]:
 def _tls_problems(tls: Mapping[str, str]) -> Iterator[Problem]:
     if ("certFile" in tls) != ("keyFile" in tls):
         yield Problem(field="server.tls", reason="needs both certFile and keyFile.")
+
+
+def _openid_problems(openid: Mapping[str, Any]) -> Iterator[Problem]:
+    """An issuer that tokens could not be trusted from, and keys that need another one."""
+    if "issuer" not in openid:
+        for key in ("audience", "clientId"):
+            if key in openid:
+                yield Problem(field=f"openid.{key}", reason="means nothing without openid.issuer: give both.")
+        return
+    issuer = openid["issuer"]
+    if not is_safe_url(issuer) or any(char in issuer for char in "@?# "):
+        reason = "must be the https URL of the OpenID provider, without user and query; http is for loopback only."
+        yield Problem(field="openid.issuer", reason=reason)
+    if "audience" not in openid:
+        reason = "is missing: name the audience that the provider puts into tokens for this admin."
+        yield Problem(field="openid.audience", reason=reason)

@@ -95,6 +95,9 @@ _CLUSTER: dict[str, Field] = {
     "capacity": Record(fields=CLUSTER_RESOURCES.fields),
 }
 
+#: A scope of OAuth: printable, without blanks, quotes and backslashes.
+_SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"
+
 #: An empty map in it replaces the default.
 _section = partial(Section, keeps_empty=True)
 
@@ -117,6 +120,19 @@ CONFIGURATION = _section(
                         "keyFile": Text(),
                     }
                 ),
+            }
+        ),
+        "openid": _section(
+            fields={
+                "issuer": Text(max_length=2048),
+                "audience": Text(max_length=1024),
+                "clientId": Text(max_length=1024),
+                "scopes": ListOf(
+                    item=Text(pattern=_SCOPE, rule="one word", max_length=1024), default=["openid", "offline_access"]
+                ),
+                "userClaim": Text(max_length=255, default="sub"),
+                "groupsClaim": Text(max_length=255, default="groups"),
+                "leewaySeconds": Integer(minimum=0, maximum=300, default=30),
             }
         ),
         "database": _section(

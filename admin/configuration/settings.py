@@ -53,21 +53,18 @@ class Server:
     tls_key_file: str | None = None
     allowed_hosts: Sequence[str] = ()
 
-    @property
-    def needs_token(self) -> bool:
-        """Whether every request needs a token even where there are no users."""
-        return self.api_token_file is not None or not is_loopback(self.host)
 
-    @property
-    def accepted_hosts(self) -> frozenset[str] | None:
-        """The names that requests may call the admin by besides loopback's; None for any.
+@dataclass(frozen=True, kw_only=True)
+class OpenId:
+    """The OpenID provider whose access tokens prove users."""
 
-        Any name will do where a token is needed, unless some are configured: a page that reached the admin by a name of
-        its own would not have the token.
-        """
-        if "*" in self.allowed_hosts or (self.needs_token and not self.allowed_hosts):
-            return None
-        return frozenset({self.host, *self.allowed_hosts})
+    issuer: str
+    audience: str  #: that tokens must be for
+    scopes: Sequence[str]  #: that rainbowctl asks for
+    user_claim: str
+    groups_claim: str
+    leeway_seconds: int
+    client_id: str | None = None  #: of rainbowctl at the provider; None where it cannot log in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +98,7 @@ class Settings:
     """The whole configuration, typed."""
 
     server: Server
+    openid: OpenId | None  #: None where no issuer is configured
     database_url: str
     database_pool_size: int
     database_connect_seconds: int
@@ -122,6 +120,24 @@ class Settings:
     retention_interval_seconds: float
     document: Mapping[str, Any]  #: the whole configuration as it is in force
     sources: Mapping[str, str]  #: where each value comes from that is no default, by its key
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether every request needs a token even where there are no users."""
+        server = self.server
+        return server.api_token_file is not None or self.openid is not None or not is_loopback(server.host)
+
+    @property
+    def accepted_hosts(self) -> frozenset[str] | None:
+        """The names that requests may call the admin by besides loopback's; None for any.
+
+        Any name will do where a token is needed, unless some are configured: a page that reached the admin by a name of
+        its own would not have the token.
+        """
+        allowed = self.server.allowed_hosts
+        if "*" in allowed or (self.needs_token and not allowed):
+            return None
+        return frozenset({self.server.host, *allowed})
 
     @property
     def shown_database_url(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from ctl.client.words import fold
 
 _TOKEN = "the admin takes a bearer token: name its file with --token-file, or set RAINBOW_TOKEN"
+_LOGIN = "`rainbowctl login` logs in at the admin's OpenID provider, and --browser with a browser on this machine"
 _RETRIES = "a failed read is tried again by itself, a write never is"
 _TIMEOUT = "--timeout says how many seconds to wait for an answer"
 _LOGS = "rainbowctl writes no log; -q leaves out its notes"
@@ -42,11 +43,11 @@ FLAGS = {
     "--admin.command": f'{_TOKEN}="$(COMMAND)"',
     "--admin.proxyCommand": _PROXY,
     "--admin.httpProxyURL": _PROXY,
-    "--admin.pkceConfig.timeout": _TOKEN,
-    "--admin.pkceConfig.refreshTime": _TOKEN,
-    "--admin.deviceFlowConfig.timeout": _TOKEN,
-    "--admin.deviceFlowConfig.refreshTime": _TOKEN,
-    "--admin.deviceFlowConfig.pollInterval": _TOKEN,
+    "--admin.pkceConfig.timeout": _LOGIN,
+    "--admin.pkceConfig.refreshTime": _LOGIN,
+    "--admin.deviceFlowConfig.timeout": _LOGIN,
+    "--admin.deviceFlowConfig.refreshTime": _LOGIN,
+    "--admin.deviceFlowConfig.pollInterval": _LOGIN,
     "--admin.maxRetries": _RETRIES,
     "--admin.maxBackoffDelay": _RETRIES,
     "--admin.perRetryTimeout": _TIMEOUT,

@@ -138,6 +138,10 @@ class Printer:
             # A line that goes on is indented, so that none passes for another message.
             self._write_sentence(text, sys.stderr, indent="  ")
 
+    def instruction(self, text: str) -> None:
+        """What a person must do now; with --quiet too."""
+        self._write_sentence(text, sys.stderr, indent="  ")
+
     def warning(self, text: str) -> None:
         """A warning; with --quiet too."""
         self._write_sentence(f"warning: {text}", sys.stderr, indent="  ", colour="yellow")

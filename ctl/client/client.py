@@ -41,7 +41,7 @@ class Client(
         self,
         endpoint: str,
         *,
-        token: str | None = None,
+        token: str | Callable[[], str] | None = None,
         ca_file: str | None = None,
         timeout: float = 30.0,
         retries: int = 2,
@@ -50,9 +50,10 @@ class Client(
         """
         A client of the admin at `endpoint`, written as `ctl.client.endpoints` says.
 
-        `ca_file` has the certificate authorities to trust for https; `timeout` is how many seconds to wait for an
-        answer in each attempt, and `retries` how often a failed read is tried again. `on_stale` is called with the age
-        in seconds of an answer that the admin gives from its memory, while its database is away.
+        A function as `token` is called for each request. `ca_file` has the certificate authorities to trust for https;
+        `timeout` is how many seconds to wait for an answer in each attempt, and `retries` how often a failed read is
+        tried again. `on_stale` is called with the age in seconds of an answer that the admin gives from its memory,
+        while its database is away.
         """
         self._transport = Transport(
             endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries, on_stale=on_stale
@@ -81,12 +82,18 @@ class Client(
         retries: int = 2,
         on_stale: Callable[[int], None] | None = None,
     ) -> Client:
-        """A client for the settings of a command line (`ctl.client.contexts.Settings`)."""
+        """A client for the settings of a command line (`ctl.client.contexts.Settings`), with its token or login."""
+        seconds = settings.timeout_seconds if timeout is None else timeout
+        token: str | Callable[[], str] | None = settings.token()
+        if token is None and settings.may_have_login:
+            from ctl.client.logins import login_token
+
+            token = login_token(settings, timeout=seconds)
         return cls(
             str(settings.endpoint.value),
-            token=settings.token(),
+            token=token,
             ca_file=settings.ca_file.value,
-            timeout=settings.timeout_seconds if timeout is None else timeout,
+            timeout=seconds,
             retries=retries,
             on_stale=on_stale,
         )

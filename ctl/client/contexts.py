@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from ctl.client import endpoints
+from ctl.client.endpoints import parse_endpoint
 from ctl.client.errors import InvalidInput
 from ctl.client.flyte_config import FlyteConfig, read_flyte_config
 from ctl.client.words import did_you_mean, fold, listed
@@ -87,6 +88,7 @@ class Settings:
     timeout: Setting
     output: Setting
     configuration: Configuration
+    logins_file: Path  #: which `ctl.client.logins` reads
     flyte: FlyteConfig | None = None  #: what was read where there is no configuration of ours
 
     def token(self) -> str | None:
@@ -103,6 +105,19 @@ class Settings:
         if not text or not text.isascii() or not text.isprintable():
             raise InvalidInput(f"The token file {self.token_file.value} must hold one token and nothing else.")
         return text
+
+    @property
+    def may_have_login(self) -> bool:
+        """Whether there is a file of logins; where this user has no home, or may not look into it, there is none."""
+        try:
+            return self.logins_file.expanduser().exists()
+        except (OSError, RuntimeError):
+            return False
+
+    @property
+    def admin_url(self) -> str:
+        """The endpoint with its protocol, as logins are kept by it."""
+        return parse_endpoint(str(self.endpoint.value), has_ca_file=self.ca_file.value is not None).url
 
     @cached_property
     def timeout_seconds(self) -> float:
@@ -150,6 +165,7 @@ def load_settings(
         timeout=pick("timeout"),
         output=pick("output"),
         configuration=configuration,
+        logins_file=Path(_home(environ), "logins.json"),
         flyte=flyte,
     )
 
@@ -169,8 +185,12 @@ def config_path(typed: Mapping[str, str | None], environ: Mapping[str, str] = os
     """The path of the file of contexts."""
     if typed.get("config") is not None or environ.get("RAINBOW_CONFIG"):
         return _first(typed, environ, "config")
-    home = environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Setting(value=f"{home}/rainbow/config.yaml", origin="default")
+    return Setting(value=f"{_home(environ)}/config.yaml", origin="default")
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    """The directory of this user's settings."""
+    return f"{environ.get('XDG_CONFIG_HOME') or '~/.config'}/rainbow"
 
 
 def load_configuration(path: Setting, *, may_be_missing: bool = False) -> Configuration:

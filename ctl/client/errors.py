@@ -134,7 +134,15 @@ class InvalidRequest(ClientError, name="invalid_request", code=3, exit_code=2):
 
 
 class Unauthenticated(ClientError, name="unauthenticated", code=16, exit_code=4):
-    """The admin requires a token. Give one with --token-file, RAINBOW_TOKEN or RAINBOW_TOKEN_FILE."""
+    """The admin requires a token. Log in with `rainbowctl login`, or give one with --token-file or RAINBOW_TOKEN."""
+
+
+class LoginRefused(Unauthenticated, name="login_refused"):
+    """The OpenID provider refused the login."""
+
+    def __init__(self, message: str | None = None, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason  #: OAuth's word for it
 
 
 class Forbidden(Unauthenticated, name="forbidden", code=7):

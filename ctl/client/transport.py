@@ -91,7 +91,7 @@ class Transport:
         parsed = parse_endpoint(endpoint, has_ca_file=ca_file is not None)
         self.url = parsed.url
         trusted = None if ca_file is None else _checked_ca_file(Path(ca_file).expanduser())
-        self._connections = Connections(parsed.url, ca_file=trusted, proxy=_proxy(parsed), remedies=remedies)
+        self._connections = Connections(parsed.url, ca_file=trusted, proxy=find_proxy_of(parsed), remedies=remedies)
         self._headers = {"Accept": "application/json", "User-Agent": user_agent}
         self._token = token
         if isinstance(token, str):
@@ -227,7 +227,8 @@ def _checked_ca_file(path: Path) -> str:
     return str(path)
 
 
-def _proxy(endpoint: Endpoint) -> Proxy | None:
+def find_proxy_of(endpoint: Endpoint) -> Proxy | None:
+    """The proxy on the way to an endpoint, if there is one."""
     if endpoint.is_local:
         return None  # proxies are for other machines
     from ctl.client.proxies import find_proxy

@@ -25,6 +25,7 @@ from ctl.client.contexts import (
     CONTEXT_KEYS,
     Configuration,
     Setting,
+    Settings,
     config_path,
     load_configuration,
     parse_timeout,
@@ -211,7 +212,7 @@ def view(session: Session) -> None:
         "config": Setting(value=str(settings.configuration.path), origin=config_path(session.typed).origin),
         "context": settings.context,
         "endpoint": settings.endpoint,
-        "token": replace(settings.token_text, value=_MASK if settings.token_text.value else None),
+        "token": _shown_token(settings),
         "token_file": settings.token_file,
         "ca_file": settings.ca_file,
         "project": settings.project,
@@ -225,6 +226,15 @@ def view(session: Session) -> None:
     else:
         settled = {key: setting for key, setting in shown.items() if setting.value is not None}
         session.printer.document({k: {"value": s.value, "origin": s.origin} for k, s in settled.items()})
+
+
+def _shown_token(settings: Settings) -> Setting:
+    """Whether a token is given, or got by a login; it is never shown."""
+    from ctl.client.logins import find_login
+
+    if settings.may_have_login and find_login(settings) is not None:
+        return Setting(value=_MASK, origin="rainbowctl login")
+    return replace(settings.token_text, value=_MASK if settings.token_text.value else None)
 
 
 def _configuration(session: Session, may_be_missing: bool = False) -> Configuration:

@@ -38,7 +38,16 @@ def user_of(token: str) -> str:
     return "ada"
 
 
-def gate(token: str | None = TOKEN, has_users: bool = False) -> Gate:
+ANA = Identity(user="ana", groups=frozenset({"ml"}), proof=Proof.OPENID)
+
+
+def identify(token: str) -> Identity:
+    if token != "head.of-ana.signature":
+        raise Unauthenticated("The token is no JSON Web Token.")
+    return ANA
+
+
+def gate(token: str | None = TOKEN, has_users: bool = False, *, has_provider: bool = False) -> Gate:
     tokens = None if token is None else lambda: (OTHER.encode(), token.encode())
     return Gate(
         tokens=tokens,
@@ -47,6 +56,7 @@ def gate(token: str | None = TOKEN, has_users: bool = False) -> Gate:
         open_folders=["/docs"],
         user_of=user_of,
         has_users=lambda: has_users,
+        identify=identify if has_provider else None,
     )
 
 
@@ -177,6 +187,38 @@ def test_whether_there_are_users_is_not_asked_for_an_open_path() -> None:
 
     health = Gate(tokens=None, cluster_of=cluster_of, operations=ROUTES, has_users=fail)
     assert health.admit("GET", "/healthz", authorization=None, request_id="r") == ANYBODY
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize("has_users", [True, False])
+def test_an_openid_token_proves_its_user(token: str | None, has_users: bool) -> None:
+    guarded = gate(token, has_users, has_provider=True)
+    authorization = "Bearer head.of-ana.signature"
+    assert guarded.admit("GET", "/projects/x", authorization=authorization, request_id="r").identity == ANA
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize("has_users", [True, False])
+def test_with_a_provider_every_caller_must_log_in_or_have_another_token(token: str | None, has_users: bool) -> None:
+    guarded = gate(token, has_users, has_provider=True)
+
+    def admit(authorization: str | None, path: str = "/executions/p/d/n") -> Caller:
+        return guarded.admit("GET", path, authorization=authorization, request_id="r")
+
+    for authorization, reason in (
+        (None, "Run `rainbowctl login`"),
+        ("Bearer a.b.c", "JSON Web Token"),
+        ("Bearer whatever", "Run `rainbowctl login`, or check --token-file"),
+        ("Bearer rbu-0b0b0b0b-wrong", "does not count" if has_users else "Run `rainbowctl login`"),
+    ):
+        with pytest.raises(Unauthenticated, match=reason):
+            admit(authorization)
+    assert admit(None, "/healthz") == ANYBODY
+    assert admit(f"Bearer {AGENT}") == BETA
+    if has_users:
+        assert admit(f"Bearer {USER}") == ADA
+    if token is not None:
+        assert admit(f"Bearer {TOKEN}").identity == Identity(user="shared-token", proof=Proof.SHARED_TOKEN)
 
 
 def test_only_the_agent_of_a_cluster_is_its_agent() -> None:

@@ -1,4 +1,4 @@
-"""The calls of the client that are about the admin itself: its clock and its configuration."""
+"""The calls of the client that are about the admin itself: its clock, its configuration, and where users log in."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ class ServiceCalls(Calls):
     def admin_config(self) -> Document:
         """The admin's configuration in force: each key with its `value` and `source`; passwords are hidden."""
         return self._read("configuration", holding="values")
+
+    def provider(self) -> Document:
+        """The OpenID provider at which users log in: its `issuer`, the `client_id` of rainbowctl there, `scopes`."""
+        with self._newer_path("Give a token with --token-file."):
+            return self._read("openid")

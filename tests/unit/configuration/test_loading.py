@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from admin.configuration import Settings, environment_variables, load_settings
+from admin.configuration import OpenId, Settings, environment_variables, load_settings
 from admin.configuration.defaults import single_values
 from admin.configuration.keys import CONFIGURATION, ByDomain, ListedMap, TemplateData
 from admin.core.fields.branches import Branch, KeyedList, MapOf, Section
@@ -53,6 +53,29 @@ def test_the_command_line_overrides_variables_and_variables_override_the_file(tm
     text = "server: {port: 1, workers: 1}\nlogging: {level: debug}\n"
     settings = load(tmp_path, text, {"RAINBOW_SERVER_PORT": "2", "RAINBOW_LOGGING_LEVEL": "error"}, server={"port": 3})
     assert (settings.server.port, settings.server.workers, settings.log_level) == (3, 1, "error")
+
+
+def test_an_openid_provider_is_one_with_an_issuer(tmp_path: Path) -> None:
+    assert load_settings().openid is None
+    assert (load_settings().needs_token, load_settings().accepted_hosts) == (False, frozenset({"127.0.0.1"}))
+    text = "openid: {issuer: 'https://login.example.org/a/', audience: rainbow}\n"
+    settings = load(tmp_path, text, {"RAINBOW_OPENID_CLIENT_ID": "ctl", "RAINBOW_OPENID_LEEWAY_SECONDS": "5"})
+    assert settings.openid == OpenId(
+        issuer="https://login.example.org/a/",
+        audience="rainbow",
+        client_id="ctl",
+        scopes=["openid", "offline_access"],
+        user_claim="sub",
+        groups_claim="groups",
+        leeway_seconds=5,
+    )
+    assert (settings.needs_token, settings.accepted_hosts) == (True, None)
+
+
+@pytest.mark.parametrize("issuer", ["http://127.0.0.1:9", "http://localhost:9/a", "http://[::1]:9"])
+def test_an_issuer_on_loopback_may_speak_http(tmp_path: Path, issuer: str) -> None:
+    settings = load(tmp_path, yaml.safe_dump({"openid": {"issuer": issuer, "audience": "rainbow"}}))
+    assert settings.openid.issuer == issuer
 
 
 def test_a_key_replaces_its_default_and_sections_are_joined(tmp_path: Path) -> None:
@@ -197,6 +220,22 @@ def test_a_file_with_clusters_of_its_own_does_not_keep_the_label_of_the_sample(
         ("server: {port: 99999}", "server.port"),
         ("server: {tls: {certFile: x}}", "server.tls"),
         ("server:", "server"),
+        ("openid: {audience: x}", "openid.audience"),
+        ("openid: {clientId: x}", "openid.clientId"),
+        ("openid: {issuer: 'https://login.example.org'}", "openid.audience"),
+        ("openid: {issuer: login.example.org, audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'http://login.example.org', audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'https://login.example.org?a=b', audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'https://login.example.org#a', audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'https://ana@login.example.org', audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'https://login.example.org:x', audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'https://', audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'file:///etc/passwd', audience: x}", "openid.issuer"),
+        ("openid: {issuer: 'https://login.example.org', audience: ''}", "openid.audience"),
+        ("openid: {scopes: []}", "openid.scopes"),
+        ("openid: {scopes: [a b]}", "openid.scopes.0"),
+        ("openid: {leewaySeconds: 301}", "openid.leewaySeconds"),
+        ("openid: {userclaim: sub}", "openid.userclaim"),
         ("domains: []", "domains"),
         ("domains: [Live]", "domains.0.id"),
         ("task_resources: {limits: {cpu: 1x}}", "task_resources.limits.cpu"),

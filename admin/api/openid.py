@@ -1,0 +1,19 @@
+"""OpenID: where users log in."""
+
+from __future__ import annotations
+
+from admin.api.current import context
+from admin.api.operations import Operations
+from admin.errors import NoProvider
+from admin.messages.openid import ProviderAnswer
+
+operations = Operations("openid")
+
+
+@operations.add("GET", "/openid", errors=(404,), is_open=True)
+def get_provider() -> ProviderAnswer:
+    """The OpenID provider at which users of this admin log in."""
+    openid = context().settings.openid
+    if openid is None:
+        raise NoProvider()
+    return ProviderAnswer.from_settings(openid)
