@@ -155,7 +155,9 @@ _SELECT_EXPIRED = (
 _SELECT_CLUSTERS_WITH_EXPIRED = (
     select(_columns.cluster).where(_of_clusters, LEASED, _has_expired, _is_judged).distinct()
 )
-_SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).limit(1000)  # the others come later
+#: Those that are silent longest; the others come later. In this order a database that knows nothing of the table yet
+#: reads them from their index too.
+_SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).order_by(_columns.silent_since).limit(1000)
 _SELECT_OFFERED = (
     select(*_LEASE_COLUMNS, _columns.content)
     .where(*UNLEASED, _of_cluster, MAY_START)
