@@ -400,6 +400,16 @@ def test_a_page_in_a_browser_cannot_use_an_admin_on_loopback(admin: RunningAdmin
     names = [(answer.status_code, answer.json()["error"]) for answer in refused]
     form, foreign, host = (415, "unsupported_media_type"), (403, "foreign_origin"), (421, "unknown_host")
     assert names == [form, form, foreign, foreign, host, host, host, foreign]
+    asked_first = {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT"}
+    own = {"Origin": admin.url, "Access-Control-Request-Method": "PUT"}
+    answers = [
+        *refused,
+        requests.options(cordon, headers=asked_first, timeout=60),
+        requests.options(cordon, headers=own, timeout=60),
+        requests.get(f"{admin.url}/api/v1/effective_attributes?domain=staging", headers=own, timeout=60),
+    ]
+    assert [answer.status_code for answer in answers[-3:]] == [403, 200, 200]
+    assert [name for answer in answers for name in answer.headers if name.lower().startswith("access-control")] == []
     assert "cordoned" not in admin.get("/api/v1/clusters/east").text.replace('"cordoned":false', "")
     assert admin.get("/api/v1/executions").json()["executions"] == []
     assert requests.post(cordon, timeout=60).status_code == 200, "without body, type and origin, as curl sends it"
