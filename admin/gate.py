@@ -1,9 +1,9 @@
 """The gate: every request's id and its caller, settled once before any front answers it.
 
-It knows nothing of Flask: a front gives it a method, a path and two headers, and gets a `Caller` or an error to answer
-with. An agent's token is limited to its own cluster. Users are known by their tokens; as soon as there is one, every
+It knows nothing of Flask: a front gives it a method, a path and what it needs of the headers, and gets a `Caller` or an
+error to answer with. An agent's token is limited to its own cluster. Users are known by their tokens; as soon as there is one, every
 request needs a token. Until then the operators' shared token allows everything, and an admin without one admits every
-caller.
+caller that no proxy speaks for.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ _USERS_NEED_TOKENS = (
 _NOT_OF_A_USER = (
     "The bearer token is none that this admin accepts. Check RAINBOW_TOKEN; on the admin's host `rainbow-admin "
     "create-token USER` makes one."
+)
+_FORWARDED = (
+    "This request came through a proxy, and this admin without users and without a token serves its own machine alone. "
+    "Make the first user on its host with `rainbow-admin create-token USER --create --file FILE`, or start it with "
+    "--apiTokenFile FILE; then send a token."
 )
 _NOT_THE_SHARED_TOKEN = "The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN."
 
@@ -137,8 +142,13 @@ class Gate:
                 open_paths.setdefault(method, []).append(rf"{re.escape(folder)}(?s:/.*)?")
         self._open = {method: re.compile("|".join(patterns)) for method, patterns in open_paths.items()}
 
-    def admit(self, method: str, path: str, *, authorization: str | None, request_id: str) -> Caller:
-        """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later."""
+    def admit(
+        self, method: str, path: str, *, authorization: str | None, request_id: str, is_forwarded: bool = False
+    ) -> Caller:
+        """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later.
+
+        `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere.
+        """
         if self.is_open(method, path):
             return Caller(request_id=request_id)
         token = _bearer(authorization)
@@ -146,14 +156,16 @@ class Gate:
             route = self._find(method, path)
             if route is not None:
                 return self._admit_agent(route, path, token, request_id)
-        return Caller(request_id=request_id, identity=self._identify(token))
+        return Caller(request_id=request_id, identity=self._identify(token, is_forwarded))
 
-    def _identify(self, token: str | None) -> Identity:
+    def _identify(self, token: str | None, is_forwarded: bool) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
         has_users = self._has_users()
         if has_users and token is not None and token.startswith(tokens.USER.mark) and self._user_of is not None:
             return Identity(user=self._look_up(self._user_of, token), proof=Proof.TOKEN)
         if self._tokens is None and not has_users:
+            if is_forwarded:
+                raise Unauthenticated(_FORWARDED)
             return ANYBODY
         if token is None:
             raise Unauthenticated(_USERS_NEED_TOKENS if has_users else "")

@@ -84,7 +84,11 @@ class Front:
         try:
             self._browser_guard.check(environ)
             environ[CALLER] = self._gate.admit(
-                head.method, head.path, authorization=environ.get("HTTP_AUTHORIZATION"), request_id=head.request_id
+                head.method,
+                head.path,
+                authorization=environ.get("HTTP_AUTHORIZATION"),
+                request_id=head.request_id,
+                is_forwarded=_is_forwarded(environ),
             )
         except Exception as failure:
             return self.refuse(environ, start_response, translate(failure, head.request_id))
@@ -146,6 +150,18 @@ def name_routes(app: Flask) -> None:
     def name_route() -> None:
         if request.url_rule is not None:
             request.environ[ROUTE] = request.url_rule.rule
+
+
+def _is_forwarded(environ: WSGIEnvironment) -> bool:
+    """Whether a proxy says that it has passed a request on."""
+    return (  # without a loop, for every request is asked
+        "HTTP_X_FORWARDED_FOR" in environ
+        or "HTTP_FORWARDED" in environ
+        or "HTTP_VIA" in environ
+        or "HTTP_X_REAL_IP" in environ
+        or "HTTP_X_FORWARDED_HOST" in environ
+        or "HTTP_X_FORWARDED_PROTO" in environ
+    )
 
 
 def _path(path_info: str) -> str:

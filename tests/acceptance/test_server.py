@@ -423,6 +423,31 @@ def test_a_name_that_is_configured_is_accepted(tmp_path: Path) -> None:
             assert answer.status_code == status, host
 
 
+PROXY_HEADERS = {
+    "Forwarded": "for=192.0.2.7",
+    "X-Forwarded-For": "192.0.2.7",
+    "X-Forwarded-Host": "rainbow.example.org",
+    "X-Forwarded-Proto": "https",
+    "X-Real-IP": "192.0.2.7",
+    "Via": "1.1 proxy",
+}
+
+
+def test_on_loopback_what_comes_through_a_proxy_needs_a_token(admin: RunningAdmin, tmp_path: Path) -> None:
+    for name, value in PROXY_HEADERS.items():
+        for path in ("/api/v1/projects", "/api/v1/effective_attributes?domain=staging"):
+            answer = requests.get(f"{admin.url}{path}", headers={name: value}, timeout=60)
+            assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated"), name
+            assert "came through a proxy" in answer.json()["message"]
+        assert requests.get(f"{admin.url}/readyz", headers={name: value}, timeout=60).status_code == 200
+    assert admin.get("/api/v1/projects").status_code == 200
+    (tmp_path / "guarded").mkdir()
+    (tmp_path / "guarded/token").write_text("0123456789abcdef\n")
+    with running_admin(tmp_path / "guarded", "--apiTokenFile", str(tmp_path / "guarded/token")) as guarded:
+        headers = {**PROXY_HEADERS, "Authorization": "Bearer 0123456789abcdef", "Host": "rainbow.example.org"}
+        assert requests.get(f"{guarded.url}/api/v1/projects", headers=headers, timeout=60).status_code == 200
+
+
 def test_no_password_is_printed(tmp_path: Path) -> None:
     url = "postgresql+psycopg://rainbow:hunter2@db.example.org/rainbow?sslpassword=hunter3"
     done = run("rainbow-admin", "config", "--database", url, cwd=tmp_path)

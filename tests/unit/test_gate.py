@@ -146,6 +146,21 @@ def test_without_an_operators_token_everybody_may_come_and_agents_are_known() ->
     assert admit("POST", "/clusters/beta/sync", f"Bearer {AGENT}", token=None) == BETA
 
 
+def test_who_comes_through_a_proxy_needs_a_token_where_nobody_else_does() -> None:
+    def forwarded(method: str, path: str, authorization: str | None, token: str | None, has_users: bool) -> Caller:
+        return gate(token, has_users).admit(
+            method, path, authorization=authorization, request_id="r", is_forwarded=True
+        )
+
+    for authorization in (None, "Bearer whatever", f"Bearer {USER}"):
+        with pytest.raises(Unauthenticated, match=r"came through a proxy.*create-token USER --create --file FILE"):
+            forwarded("GET", "/projects/x", authorization, None, False)
+    assert forwarded("GET", "/healthz", None, None, False) == ANYBODY
+    assert forwarded("POST", "/clusters/beta/sync", f"Bearer {AGENT}", None, False) == BETA
+    assert forwarded("GET", "/projects/x", f"Bearer {TOKEN}", TOKEN, False) == OPERATOR
+    assert forwarded("GET", "/projects/x", f"Bearer {USER}", None, True) == ADA
+
+
 @pytest.mark.parametrize("token", [TOKEN, None])
 def test_as_soon_as_there_are_users_every_request_needs_a_token(token: str | None) -> None:
     for authorization in (None, "Basic x"):
