@@ -35,13 +35,15 @@ from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
-from admin.services.agents import RegistrationLimiter, cluster_of
+from admin.services.agents import MOST_WRONG_SECRETS, cluster_of
 from admin.services.change_commits import commit_changes
 from admin.services.context import Context
 from admin.services.state import StateSummary
+from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
 from admin.services.users import has_users
 from admin.services.waiting import WaitLimiter
+from admin.services.wrong_attempts import FailureLimiter, WrongTokens
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.shared_counter import SharedCounter
@@ -97,7 +99,7 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     with app.app_context():
         database = Database(db.engine, limits=limits)
     app.extensions["rainbow"] = context = _context(settings, database, counter_file)
-    app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()
+    app.extensions["rainbow-registration-limiter"] = FailureLimiter(MOST_WRONG_SECRETS)
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = cache(lambda: msgspec.json.encode(document(all_operations(), settings.kinds)))
     name_routes(app)
@@ -116,6 +118,8 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         open_folders=[service.DOCS_PATH],
         user_of=lambda token: user_of(app.extensions["rainbow"], token),
         has_users=lambda: has_users(app.extensions["rainbow"]),
+        wrong_tokens=WrongTokens(settings.limits.wrong_tokens_per_minute),
+        is_live=lambda token: is_live(app.extensions["rainbow"], token),
     )
     guard = BrowserGuard(settings.server.accepted_hosts)
     front = Front(

@@ -19,7 +19,7 @@ class RainbowError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[int] = 13  #: gRPC's number, which Flyte's clients expect
     name: ClassVar[str] = "internal"
-    retry_after: ClassVar[int | None] = None  #: seconds after which to try again
+    retry_after: int | None = None  #: seconds after which to try again
 
     def __init_subclass__(cls, *, name: str, status: int | None = None, code: int | None = None) -> None:
         cls.name = name
@@ -34,7 +34,10 @@ class RainbowError(Exception):
         *,
         details: list[dict[str, Any]] | None = None,
         restorable: list[dict[str, Any]] | None = None,
+        retry_after: int | None = None,
     ) -> None:
+        if retry_after is not None:
+            self.retry_after = retry_after
         self.restorable = restorable or None  #: rows of a revision that could be undone though others cannot
         self.message = message or " ".join((type(self).__doc__ or "").split())
         self.details = details or []

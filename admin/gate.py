@@ -1,9 +1,9 @@
 """The gate: every request's id and its caller, settled once before any front answers it.
 
 It knows nothing of Flask: a front gives it a method, a path and what it needs of the headers, and gets a `Caller` or an
-error to answer with. An agent's token is limited to its own cluster. Users are known by their tokens; as soon as there is one, every
-request needs a token. Until then the operators' shared token allows everything, and an admin without one admits every
-caller that no proxy speaks for.
+error to answer with. An agent's token is limited to its own cluster. Users are known by their tokens; as soon as there
+is one, every request needs a token. Until then the operators' shared token allows everything, and an admin without one
+admits every caller that no proxy speaks for. Of wrong tokens only so many are looked up.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from admin.core.identities import Identity, Proof
 from admin.core.problems import Invalid, invalid
 from admin.core.provenance import ANYBODY, Actor
 from admin.core.users import SHARED_TOKEN_USER
-from admin.errors import Busy, Forbidden, Unauthenticated
+from admin.errors import Busy, Forbidden, RainbowError, Unauthenticated
 from admin.services import tokens
+from admin.services.wrong_attempts import WrongTokens
 
 #: How large a body may be that needs no token.
 MOST_OPEN_BYTES = 64 * 1024
 #: How many tokens of agents and users are looked up at once, a query for callers that are not authenticated yet.
 MOST_LOOKUPS = 256
+#: How many wrong tokens of one address are looked up within a minute, unless configured otherwise.
+MOST_WRONG_TOKENS = 60
 
 _USERS_NEED_TOKENS = (
     "This admin has users, so every request needs a token: set RAINBOW_TOKEN to one of yours. `rainbowctl create "
@@ -107,6 +110,8 @@ class Gate:
         open_folders: Iterable[str] = (),
         user_of: Callable[[str], str] | None = None,
         has_users: Callable[[], bool] = lambda: False,
+        wrong_tokens: WrongTokens | None = None,
+        is_live: Callable[[str], bool] = lambda _token: False,
     ) -> None:
         """
         Parameters
@@ -121,7 +126,13 @@ class Gate:
             Gives the user of a user's token.
         has_users
             Tells whether there are users, so that every request needs a token.
+        wrong_tokens
+            Counts wrong tokens; by default, those of this gate.
+        is_live
+            Tells whether an agent's or a user's token is good, without a query for it alone.
         """
+        self._wrong_tokens = WrongTokens(MOST_WRONG_TOKENS) if wrong_tokens is None else wrong_tokens
+        self._is_live = is_live
         self._cluster_of = cluster_of
         self._user_of = user_of
         self._has_users = has_users
@@ -143,11 +154,19 @@ class Gate:
         self._open = {method: re.compile("|".join(patterns)) for method, patterns in open_paths.items()}
 
     def admit(
-        self, method: str, path: str, *, authorization: str | None, request_id: str, is_forwarded: bool = False
+        self,
+        method: str,
+        path: str,
+        *,
+        authorization: str | None,
+        request_id: str,
+        address: str = "",
+        is_forwarded: bool = False,
     ) -> Caller:
         """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later.
 
-        `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere.
+        `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many wrong
+        tokens from an `address`, TooManyAttempts for further wrong ones.
         """
         if self.is_open(method, path):
             return Caller(request_id=request_id)
@@ -155,14 +174,14 @@ class Gate:
         if token is not None and token.startswith(tokens.CLUSTER.mark):
             route = self._find(method, path)
             if route is not None:
-                return self._admit_agent(route, path, token, request_id)
-        return Caller(request_id=request_id, identity=self._identify(token, is_forwarded))
+                return self._admit_agent(route, path, token, request_id, address)
+        return Caller(request_id=request_id, identity=self._identify(token, address, is_forwarded))
 
-    def _identify(self, token: str | None, is_forwarded: bool) -> Identity:
+    def _identify(self, token: str | None, address: str, is_forwarded: bool) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
         has_users = self._has_users()
         if has_users and token is not None and token.startswith(tokens.USER.mark) and self._user_of is not None:
-            return Identity(user=self._look_up(self._user_of, token), proof=Proof.TOKEN)
+            return Identity(user=self._look_up(self._user_of, token, address), proof=Proof.TOKEN)
         if self._tokens is None and not has_users:
             if is_forwarded:
                 raise Unauthenticated(_FORWARDED)
@@ -172,7 +191,7 @@ class Gate:
         # Compared with all of them, so that the time taken tells nothing.
         accepted = () if self._tokens is None else self._tokens()
         if not sum(hmac.compare_digest(token.encode(), shared) for shared in accepted):
-            raise Unauthenticated(_NOT_OF_A_USER if has_users else _NOT_THE_SHARED_TOKEN)
+            raise self._wrong_token(_NOT_OF_A_USER if has_users else _NOT_THE_SHARED_TOKEN, token, address)
         return Identity(user=SHARED_TOKEN_USER if has_users else ANONYMOUS, proof=Proof.SHARED_TOKEN)
 
     def route(self, method: str, path: str) -> str:
@@ -196,8 +215,8 @@ class Gate:
                 return route
         return None
 
-    def _admit_agent(self, route: _Route, path: str, token: str, request_id: str) -> Caller:
-        cluster = self._look_up(self._cluster_of, token)
+    def _admit_agent(self, route: _Route, path: str, token: str, request_id: str, address: str) -> Caller:
+        cluster = self._look_up(self._cluster_of, token, address)
         names_cluster = "/clusters/<name>" in route.path
         match = route.pattern.fullmatch(path)
         is_own = not names_cluster or (match is not None and match["name"] == cluster)
@@ -209,14 +228,28 @@ class Gate:
         identity = Identity(user=f"cluster/{cluster}", proof=Proof.AGENT, cluster=cluster)
         return Caller(request_id=request_id, identity=identity)
 
-    def _look_up(self, owner_of: Callable[[str], str], token: str) -> str:
-        """The cluster or user of a token."""
+    def _look_up(self, owner_of: Callable[[str], str], token: str, address: str) -> str:
+        """The cluster or user of a token; a wrong one that is one too many is not looked up."""
         if not self._lookups.acquire(blocking=False):
             raise Busy()
         try:
+            seconds = self._wrong_tokens.seconds_left(address, token)
+            if seconds and not self._is_live(token):
+                raise self._wrong_tokens.refusal(seconds)
             return owner_of(token)
+        except Unauthenticated:
+            self._wrong_tokens.add(address, token)
+            raise
         finally:
             self._lookups.release()
+
+    def _wrong_token(self, message: str, token: str, address: str) -> RainbowError:
+        """The error for a token that is none of the shared ones."""
+        seconds = self._wrong_tokens.seconds_left(address, token)
+        if seconds:
+            return self._wrong_tokens.refusal(seconds)
+        self._wrong_tokens.add(address, token)
+        return Unauthenticated(message)
 
 
 def accept_request_id(header: str | None) -> str:

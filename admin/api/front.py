@@ -88,6 +88,7 @@ class Front:
                 head.path,
                 authorization=environ.get("HTTP_AUTHORIZATION"),
                 request_id=head.request_id,
+                address=environ.get("REMOTE_ADDR", ""),
                 is_forwarded=_is_forwarded(environ),
             )
         except Exception as failure:

@@ -119,6 +119,11 @@ CONFIGURATION = _section(
                 ),
             }
         ),
+        "limits": _section(
+            fields={
+                "wrongTokensPerMinute": Integer(minimum=1, maximum=1_000_000, default=60),
+            }
+        ),
         "database": _section(
             fields={
                 "url": Text(),

@@ -71,6 +71,13 @@ class Server:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How often something may be asked before it is refused for a while."""
+
+    wrong_tokens_per_minute: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Agents:
     """How agents register and sync, and when their clusters count as lost."""
 
@@ -101,6 +108,7 @@ class Settings:
     """The whole configuration, typed."""
 
     server: Server
+    limits: Limits
     database_url: str
     database_pool_size: int
     database_connect_seconds: int

@@ -25,7 +25,7 @@ from admin.store.database import Database
 from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
-from admin.store.tokens import TokenCache
+from admin.store.tokens import LiveTokens, TokenCache
 from admin.store.users import UserPresence
 from admin.store.write_probe import WriteProbe
 
@@ -51,6 +51,7 @@ class Context:
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
     launchables: Launchables = field(default_factory=Launchables)  #: by the number of registrations
     token_cache: TokenCache = field(default_factory=TokenCache)
+    live_tokens: LiveTokens = field(default_factory=LiveTokens)
     user_presence: UserPresence = field(default_factory=UserPresence)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
