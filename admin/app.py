@@ -120,6 +120,7 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         has_users=lambda: has_users(app.extensions["rainbow"]),
         wrong_tokens=WrongTokens(settings.limits.wrong_tokens_per_minute),
         is_live=lambda token: is_live(app.extensions["rainbow"], token),
+        serves_openly=settings.server.serve_openly,
     )
     guard = BrowserGuard(settings.server.accepted_hosts)
     front = Front(

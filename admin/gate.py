@@ -110,6 +110,7 @@ class Gate:
         open_folders: Iterable[str] = (),
         user_of: Callable[[str], str] | None = None,
         has_users: Callable[[], bool] = lambda: False,
+        serves_openly: bool = False,
         wrong_tokens: WrongTokens | None = None,
         is_live: Callable[[str], bool] = lambda _token: False,
     ) -> None:
@@ -126,6 +127,8 @@ class Gate:
             Gives the user of a user's token.
         has_users
             Tells whether there are users, so that every request needs a token.
+        serves_openly
+            Whether everybody may come where no token is required, also through a proxy.
         wrong_tokens
             Counts wrong tokens; by default, those of this gate.
         is_live
@@ -133,6 +136,7 @@ class Gate:
         """
         self._wrong_tokens = WrongTokens(MOST_WRONG_TOKENS) if wrong_tokens is None else wrong_tokens
         self._is_live = is_live
+        self._serves_openly = serves_openly
         self._cluster_of = cluster_of
         self._user_of = user_of
         self._has_users = has_users
@@ -183,7 +187,7 @@ class Gate:
         if has_users and token is not None and token.startswith(tokens.USER.mark) and self._user_of is not None:
             return Identity(user=self._look_up(self._user_of, token, address), proof=Proof.TOKEN)
         if self._tokens is None and not has_users:
-            if is_forwarded:
+            if is_forwarded and not self._serves_openly:
                 raise Unauthenticated(_FORWARDED)
             return ANYBODY
         if token is None:

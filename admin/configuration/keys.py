@@ -115,6 +115,7 @@ CONFIGURATION = _section(
                     fields={
                         "certFile": Text(),
                         "keyFile": Text(),
+                "serveOpenly": Boolean(default=False),
                     }
                 ),
             }

@@ -52,11 +52,12 @@ class Server:
     tls_cert_file: str | None = None
     tls_key_file: str | None = None
     allowed_hosts: Sequence[str] = ()
+    serve_openly: bool = False  #: also beyond loopback, without users and without a token
 
     @property
     def needs_token(self) -> bool:
         """Whether every request needs a token even where there are no users."""
-        return self.api_token_file is not None or not is_loopback(self.host)
+        return self.api_token_file is not None or not (self.serve_openly or is_loopback(self.host))
 
     @property
     def accepted_hosts(self) -> frozenset[str] | None:

@@ -176,6 +176,23 @@ def test_https_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
     tls = write_certificate(tmp_path)
     with running_admin(tmp_path, *tls, scheme="https", verify=str(tmp_path / "ca.pem")) as admin:
         with pytest.raises(requests.exceptions.SSLError):
+def test_only_the_flag_of_that_name_opens_an_admin_to_everybody(tmp_path: Path) -> None:
+    beyond = ("serve", "--host", "0.0.0.0", "--port", "0", "--database", f"sqlite:///{tmp_path}/rainbow.db")
+    done = rainbow_admin(*beyond, cwd=tmp_path)
+    assert (done.returncode, "--serveOpenly" in done.stderr) == (1, True)
+    assert "`rainbow-admin create-token NAME --create --file FILE`" in done.stderr
+    (tmp_path / "rainbow.yaml").write_text("server: {allowedHosts: [rainbow.example.org]}\n")
+    with running_admin(tmp_path, "--config", "rainbow.yaml", "--host", "0.0.0.0", "--serveOpenly") as admin:
+        proxied = {"Host": "rainbow.example.org", "X-Forwarded-For": "192.0.2.7"}
+        for headers, status in ((proxied, 200), ({"Host": "evil.example"}, 421), ({}, 200)):
+            answer = requests.get(f"{admin.url}/api/v1/projects", headers=headers, timeout=60)
+            assert answer.status_code == status, headers
+        assert "everybody who can reach the admin may do everything" in admin.log.read_text()
+        user = {"user": {"name": "ada"}}
+        requests.post(f"{admin.url}/api/v1/users", json=user, timeout=60).raise_for_status()
+        wait_until(lambda: {admin.get("/api/v1/projects").status_code for _ in range(10)} == {401})
+
+
             admin.get("/healthz")
         env = {"RAINBOW_ENDPOINT": admin.url, "RAINBOW_CA_FILE": str(tmp_path / "ca.pem")}
         for command in (["rainbowctl", "get", "domain", "-o", "name"], ["rainbow-agent", "check"]):
