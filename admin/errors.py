@@ -140,6 +140,12 @@ class TooManyAttempts(RainbowError, name="too_many_attempts", status=429, code=8
     retry_after = 60
 
 
+class TooManyRequests(RainbowError, name="too_many_requests", status=429, code=8):
+    """More requests than this admin allows. Nothing was done; try again when Retry-After is over."""
+
+    retry_after = 1
+
+
 class Unauthenticated(RainbowError, name="unauthenticated", status=401, code=16):
     """This admin needs a bearer token. Set RAINBOW_TOKEN, or send 'Authorization: Bearer <token>'."""
 

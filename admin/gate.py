@@ -203,6 +203,12 @@ class Gate:
         route = self._find(method, path)
         return "unknown" if route is None else route.path
 
+    def project(self, method: str, path: str) -> str | None:
+        """The project that the path of a request names, known or not."""
+        route = self._find(method, path)
+        match = None if route is None else route.pattern.fullmatch(path)
+        return None if match is None else match.groupdict().get("project")
+
     def most_bytes(self, method: str, path: str) -> int | None:
         """How large the body of a request may be, where it may be larger than others."""
         route = self._find(method, path)

@@ -72,10 +72,20 @@ class Server:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How many requests and creations a user or project may make in a second; None where there is no limit."""
+
+    requests_per_second: int | None = None
+    creations_per_second: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """How often something may be asked before it is refused for a while."""
 
     wrong_tokens_per_minute: int
+    user: Rates
+    project: Rates
 
 
 @dataclass(frozen=True, kw_only=True)

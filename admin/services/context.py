@@ -15,6 +15,7 @@ from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
 from admin.services.preparations import CreationCache
+from admin.services.rates import RateLimiter
 from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
@@ -40,6 +41,7 @@ class Context:
     event_watcher: SequenceWatcher  #: of the ids of executions' events
     cluster_wakeups: ClusterWakeups
     wait_limiter: WaitLimiter
+    rate_limiter: RateLimiter
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]

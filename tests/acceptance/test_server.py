@@ -28,6 +28,10 @@ LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"val
 PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
 
 
+#: For tests that send many wrong tokens.
+UNLIMITED = {"RAINBOW_LIMITS_WRONG_TOKENS_PER_MINUTE": "1000000"}
+
+
 @pytest.fixture
 def admin(tmp_path: Path) -> Iterator[RunningAdmin]:
     """An admin started as people start it."""
@@ -114,7 +118,7 @@ def test_a_request_in_flight_is_answered_before_the_admin_stops(tmp_path: Path) 
 def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("correct-horse-battery-staple\n")
-    with running_admin(tmp_path, "--apiTokenFile", str(token)) as admin:
+    with running_admin(tmp_path, "--apiTokenFile", str(token), environment=UNLIMITED) as admin:
         document = admin.get("/api/v1/openapi.json").json()
         refused: set[str] = set()
         open_paths: set[str] = set()
@@ -172,10 +176,6 @@ def test_without_a_token_an_admin_listens_on_loopback_only(tmp_path: Path) -> No
     assert not (tmp_path / "x.db").exists()
 
 
-def test_https_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
-    tls = write_certificate(tmp_path)
-    with running_admin(tmp_path, *tls, scheme="https", verify=str(tmp_path / "ca.pem")) as admin:
-        with pytest.raises(requests.exceptions.SSLError):
 def test_only_the_flag_of_that_name_opens_an_admin_to_everybody(tmp_path: Path) -> None:
     beyond = ("serve", "--host", "0.0.0.0", "--port", "0", "--database", f"sqlite:///{tmp_path}/rainbow.db")
     done = rainbow_admin(*beyond, cwd=tmp_path)
@@ -193,6 +193,10 @@ def test_only_the_flag_of_that_name_opens_an_admin_to_everybody(tmp_path: Path) 
         wait_until(lambda: {admin.get("/api/v1/projects").status_code for _ in range(10)} == {401})
 
 
+def test_https_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
+    tls = write_certificate(tmp_path)
+    with running_admin(tmp_path, *tls, scheme="https", verify=str(tmp_path / "ca.pem")) as admin:
+        with pytest.raises(requests.exceptions.SSLError):
             admin.get("/healthz")
         env = {"RAINBOW_ENDPOINT": admin.url, "RAINBOW_CA_FILE": str(tmp_path / "ca.pem")}
         for command in (["rainbowctl", "get", "domain", "-o", "name"], ["rainbow-agent", "check"]):
@@ -389,8 +393,7 @@ def test_the_operators_token_is_replaced_while_the_admin_runs(tmp_path: Path) ->
 
         return {(status(old), status(new)) for _ in range(20)}
 
-    unlimited = {"RAINBOW_LIMITS_WRONG_TOKENS_PER_MINUTE": "1000000"}
-    with running_admin(tmp_path, "--apiTokenFile", str(file), environment=unlimited) as admin:
+    with running_admin(tmp_path, "--apiTokenFile", str(file), environment=UNLIMITED) as admin:
         assert statuses(admin) == {(200, 401)}
         file.write_text(f"{new}\n{old}\n")
         wait_until(lambda: statuses(admin) == {(200, 200)})

@@ -1,16 +1,23 @@
-"""What comes too often is refused for a while: wrong tokens, on SQLite and on PostgreSQL."""
+"""What comes too often is refused for a while: wrong tokens, requests, creations; on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from flask import Flask
 
+from admin.configuration import load_settings
+from admin.errors import TooManyRequests
+from admin.services.rates import RateLimiter
+from admin.shared_values import memory_file
+from admin.store.cache.shared_rates import SharedRates
 from admin.store.tokens import CACHE_SECONDS, LiveTokens
 from tests.conftest import MakeApp
 from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of
-from tests.support.placing import refused
+from tests.support.placing import API, PROJECT, asked, refused
 from tests.support.statements import statements
 
 MOST = 5
@@ -60,3 +67,116 @@ def test_other_addresses_are_not_affected(make_app: MakeApp) -> None:
         "/api/v1/whoami", headers={"Authorization": "Bearer rbu-0"}, environ_base={"REMOTE_ADDR": "192.0.2.7"}
     )
     refused(answer, 401, "unauthenticated")
+
+
+def limiter(now: list[float], shared: SharedRates | None = None, **limits: Any) -> RateLimiter:
+    return RateLimiter(load_settings(overrides={"limits": limits}).limits, shared or SharedRates(), lambda: now[0])
+
+
+def test_a_seconds_worth_may_come_at_once_and_the_rest_when_it_is_due() -> None:
+    now = [1000.0]
+    rates = limiter(now, user={"requestsPerSecond": 4})
+    for _ in range(4):
+        rates.count_request("ada", None)
+    with pytest.raises(
+        TooManyRequests, match=r"'ada' makes more than 4 requests.*limits\.user\.requestsPerSecond"
+    ) as no:
+        rates.count_request("ada", None)
+    assert no.value.retry_after == 1
+    rates.count_request("bea", None)
+    now[0] += 0.25
+    rates.count_request("ada", None)
+    with pytest.raises(TooManyRequests):
+        rates.count_request("ada", None)
+    now[0] += 10
+    for _ in range(4):
+        rates.count_request("ada", None)
+
+
+def test_many_creations_are_taken_whole_and_what_follows_waits_for_them() -> None:
+    now = [1000.0]
+    rates = limiter(now, user={"creationsPerSecond": 10}, project={"creationsPerSecond": 5})
+    rates.count_creations("ada", ["p"] * 100)
+    with pytest.raises(TooManyRequests, match="The user 'ada' makes more than 10 creations") as no:
+        rates.count_creations("ada", ["q"])
+    assert no.value.retry_after == 10  # 100 at 10 a second, and a second's worth may come early
+    with pytest.raises(TooManyRequests, match=r"The project 'p'.*limits\.project\.creationsPerSecond") as no:
+        rates.count_creations("bea", ["q", "p"])
+    assert no.value.retry_after == 20
+    rates.count_creations("bea", ["q"] * 5)  # what was refused was not counted
+    now[0] += 20
+    rates.count_creations("ada", ["p"])
+
+
+def test_workers_count_together() -> None:
+    now, file = [1000.0], memory_file("rates")
+    here, there = (limiter(now, SharedRates(file), user={"requestsPerSecond": 2}) for _ in range(2))
+    here.count_request("ada", None)
+    there.count_request("ada", None)
+    for rates in (here, there):
+        with pytest.raises(TooManyRequests):
+            rates.count_request("ada", None)
+
+
+def test_any_number_of_users_takes_the_same_memory_and_each_has_its_own_rate() -> None:
+    now = [1000.0]
+    rates = limiter(now, user={"requestsPerSecond": 1})
+    for turn in range(3):
+        for number in range(10_000):
+            rates.count_request(f"user-{turn}-{number}", None)
+        now[0] += 2
+
+
+def test_without_limits_nothing_is_refused(make_app: MakeApp) -> None:
+    app = make_app()
+    assert context_of(app).rate_limiter.limits_requests is False
+    assert {app.test_client().get(f"{API}/projects").status_code for _ in range(300)} == {200}
+
+
+def test_requests_are_limited_by_user_and_probes_and_agents_are_not(make_app: MakeApp) -> None:
+    app = make_app(limits={"user": {"requestsPerSecond": 2}})
+    now = frozen(app)
+    ada, bea = made_user(app), made_user(app, "bea")
+    paths = ["whoami", "effective_attributes?domain=staging", "nowhere"]
+    answers = [ada.call("GET", path) for path in paths]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    refused(answers[-1], 429, "too_many_requests")
+    assert answers[-1].headers["Retry-After"] == "1"
+    assert bea.get("whoami")["user"] == "bea"
+    assert {app.test_client().get("/healthz").status_code for _ in range(5)} == {200}
+    refused(Person(app.test_client(), None).call("GET", "whoami"), 401, "unauthenticated")
+    now[0] += 0.5
+    assert ada.get("whoami")["user"] == "ada"
+    assert 'rainbow_limited_total{limit="user_requests"}' in app.test_client().get("/metrics").get_data(as_text=True)
+
+
+def test_requests_are_limited_by_the_project_that_they_name(make_app: MakeApp) -> None:
+    app = make_app(limits={"project": {"requestsPerSecond": 3}})
+    frozen(app)
+    nobody = Person(app.test_client(), None)
+    ask = f"effective_attributes?project={PROJECT}&domain=staging"
+    paths = [ask, f"executions/{PROJECT}/staging", f"project_attributes/{PROJECT}?resource_type=3", ask]
+    assert [nobody.call("GET", path).status_code for path in paths] == [200, 200, 404, 429]
+    assert nobody.call("GET", "effective_attributes?project=flyteexamples&domain=staging").status_code == 200
+    assert nobody.call("GET", "projects").status_code == 200
+
+
+def test_creations_are_limited_whole_and_dry_runs_are_not(make_app: MakeApp) -> None:
+    app = make_app(limits={"user": {"creationsPerSecond": 2}})
+    frozen(app)
+    nobody = Person(app.test_client(), None)
+    nobody.do("POST", "executions", asked("e1"))
+    for name in ("e7", "e8", "e9"):
+        nobody.do("POST", "executions?dry_run=true", asked(name))
+    nobody.do("POST", "executions", asked("e2"))
+    refused(nobody.call("POST", "executions", asked("e3")), 429, "too_many_requests")
+    many = [asked(name) for name in ("e4", "e5")]
+    refused(nobody.call("POST", "executions", {"executions": many}), 429, "too_many_requests")
+    assert sorted(execution["id"]["name"] for execution in nobody.get("executions")["executions"]) == ["e1", "e2"]
+
+
+def frozen(app: Flask) -> list[float]:
+    """The time by which an admin counts requests and creations, which stands still."""
+    now = [1000.0]
+    context_of(app).rate_limiter._monotonic = lambda: now[0]
+    return now
