@@ -127,8 +127,8 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
 
 
 def _limits(limits: Mapping[str, Any]) -> Limits:
-    rates = {name: Rates(**_snake_case(limits.get(name, {}))) for name in ("user", "project")}
-    return Limits(**_snake_case(limits), **rates)
+    user, project = (Rates(**_snake_case(limits.get(name, {}))) for name in ("user", "project"))
+    return Limits(**_snake_case(limits), user=user, project=project)
 
 
 def _snake_case(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

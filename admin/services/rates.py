@@ -24,7 +24,7 @@ class _Use(NamedTuple):
     limit: str  #: user_requests, user_creations, project_requests or project_creations
     name: str  #: of the user or project
     rate: int
-    count: int
+    amount: int
 
 
 class RateLimiter:
@@ -67,7 +67,7 @@ class RateLimiter:
                 metrics.count_limited(use.limit)
                 raise _refusal(use, math.ceil(excess))
         for use in uses:
-            self._shared.add(_key(use), use.count / use.rate, now)
+            self._shared.add(_key(use), use.amount / use.rate, now)
 
 
 def _key(use: _Use) -> str:
