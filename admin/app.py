@@ -37,16 +37,20 @@ from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
-from admin.services.agents import RegistrationLimiter, cluster_of
+from admin.services.agents import MOST_WRONG_SECRETS, cluster_of
 from admin.services.change_commits import commit_changes
 from admin.services.context import Context
+from admin.services.rates import RateLimiter
 from admin.services.state import StateSummary
+from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
 from admin.services.users import has_users
 from admin.services.waiting import WaitLimiter
+from admin.services.wrong_attempts import FailureLimiter, WrongTokens
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.shared_counter import SharedCounter
+from admin.store.cache.shared_rates import SharedRates
 from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import CreationWriter
 from admin.store.database import Database, db, engine_options
@@ -81,8 +85,8 @@ _OPERATIONS = (
 _MOST_CHANGES = 64
 
 
-def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
-    """A Flask app that answers for one database; the workers of one admin share the counter's file."""
+def create_app(settings: Settings, counter_file: int | None = None, rates_file: int | None = None) -> Flask:
+    """A Flask app that answers for one database; the workers of one admin share the files."""
     prepare_bodies()
     app = Flask("admin")
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
@@ -99,8 +103,8 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
     db.init_app(app)
     with app.app_context():
         database = Database(db.engine, limits=limits)
-    app.extensions["rainbow"] = context = _context(settings, database, counter_file)
-    app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()
+    app.extensions["rainbow"] = context = _context(settings, database, counter_file, rates_file)
+    app.extensions["rainbow-registration-limiter"] = FailureLimiter(MOST_WRONG_SECRETS)
     app.extensions["rainbow-metrics"] = StateCollector(StateSummary(context))
     app.extensions["rainbow-openapi"] = cache(lambda: msgspec.json.encode(document(all_operations(), settings.kinds)))
     name_routes(app)
@@ -120,6 +124,9 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         user_of=lambda token: user_of(app.extensions["rainbow"], token),
         has_users=lambda: has_users(app.extensions["rainbow"]),
         identify=_identify(settings.openid),
+        serves_openly=settings.server.serve_openly,
+        wrong_tokens=WrongTokens(settings.limits.wrong_tokens_per_minute),
+        is_live=lambda token: is_live(app.extensions["rainbow"], token),
     )
     guard = BrowserGuard(settings.accepted_hosts)
     front = Front(
@@ -128,6 +135,7 @@ def create_app(settings: Settings, counter_file: int | None = None) -> Flask:
         FastLane(lambda: app.extensions["rainbow"], app.wsgi_app),
         most_at_once=settings.server.threads,
         max_body_bytes=settings.server.max_body_bytes,
+        rate_limiter=context.rate_limiter,
     )
     app.extensions["rainbow-front"] = front
     app.wsgi_app = front  # type: ignore[method-assign]
@@ -141,7 +149,7 @@ def _shared_tokens(settings: Settings) -> Callable[[], tuple[bytes, ...]] | None
     return (lambda: ()) if settings.needs_token else None
 
 
-def _context(settings: Settings, database: Database, counter_file: int | None) -> Context:
+def _context(settings: Settings, database: Database, counter_file: int | None, rates_file: int | None) -> Context:
     return Context(
         settings=settings,
         database=database,
@@ -149,6 +157,7 @@ def _context(settings: Settings, database: Database, counter_file: int | None) -
         event_watcher=SequenceWatcher(database, last_event),
         cluster_wakeups=ClusterWakeups(database),
         wait_limiter=WaitLimiter(settings.server.threads),
+        rate_limiter=RateLimiter(settings.limits, SharedRates(rates_file)),
         index=Index(database, SharedCounter(counter_file), settings.kinds),
         effective_texts=EffectiveTexts(settings.kinds, settings.platform),
         creations=GroupCommit(CreationWriter(database), lock=database.write_lock),

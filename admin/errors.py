@@ -19,7 +19,7 @@ class RainbowError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[int] = 13  #: gRPC's number, which Flyte's clients expect
     name: ClassVar[str] = "internal"
-    retry_after: ClassVar[int | None] = None  #: seconds after which to try again
+    retry_after: int | None = None  #: seconds after which to try again
 
     def __init_subclass__(cls, *, name: str, status: int | None = None, code: int | None = None) -> None:
         cls.name = name
@@ -34,7 +34,10 @@ class RainbowError(Exception):
         *,
         details: list[dict[str, Any]] | None = None,
         restorable: list[dict[str, Any]] | None = None,
+        retry_after: int | None = None,
     ) -> None:
+        if retry_after is not None:
+            self.retry_after = retry_after
         self.restorable = restorable or None  #: rows of a revision that could be undone though others cannot
         self.message = message or " ".join((type(self).__doc__ or "").split())
         self.details = details or []
@@ -135,6 +138,12 @@ class TooManyAttempts(RainbowError, name="too_many_attempts", status=429, code=8
     """Too many wrong registrations. Wait a minute, then try again with the right secret."""
 
     retry_after = 60
+
+
+class TooManyRequests(RainbowError, name="too_many_requests", status=429, code=8):
+    """More requests than this admin allows. Nothing was done; try again when Retry-After is over."""
+
+    retry_after = 1
 
 
 class Unauthenticated(RainbowError, name="unauthenticated", status=401, code=16):

@@ -1,9 +1,10 @@
 """The gate: every request's id and its caller, settled once before any front answers it.
 
-It knows nothing of Flask: a front gives it a method, a path and two headers, and gets a `Caller` or an error to answer
-with. An agent's token is limited to its own cluster. Users are known by their tokens, or by those of an OpenID
-provider; as soon as there is a user or a provider, every request needs a token. Until then the operators' shared token
-allows everything, and an admin without one admits every caller.
+It knows nothing of Flask: a front gives it a method, a path and what it needs of the headers, and gets a `Caller` or an
+error to answer with. An agent's token is limited to its own cluster. Users are known by their tokens, or by those of an
+OpenID provider; as soon as there is a user or a provider, every request needs a token. Until then the operators' shared
+token allows everything, and an admin without one admits every caller that no proxy speaks for. Of wrong tokens only so
+many are looked up.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from admin.core.identities import Identity, Proof
 from admin.core.problems import Invalid, invalid
 from admin.core.provenance import ANYBODY, Actor
 from admin.core.users import SHARED_TOKEN_USER
-from admin.errors import Busy, Forbidden, Unauthenticated
+from admin.errors import Busy, Forbidden, RainbowError, Unauthenticated
 from admin.services import tokens
+from admin.services.wrong_attempts import WrongTokens
 
 #: How large a body may be that needs no token.
 MOST_OPEN_BYTES = 64 * 1024
 #: How many tokens of agents and users are looked up at once, a query for callers that are not authenticated yet.
 MOST_LOOKUPS = 256
+#: How many wrong tokens of one address are looked up within a minute, unless configured otherwise.
+MOST_WRONG_TOKENS = 60
 
 _USERS_NEED_TOKENS = (
     "This admin has users, so every request needs a token: set RAINBOW_TOKEN to one of yours. `rainbowctl create "
@@ -43,6 +47,11 @@ _NOT_OF_A_USER = (
 _NEEDS_LOGIN = "This admin needs a login. Run `rainbowctl login`, or give a token with --token-file or RAINBOW_TOKEN."
 _NOT_OF_A_LOGIN = (
     "The bearer token is none that this admin accepts. Run `rainbowctl login`, or check --token-file and RAINBOW_TOKEN."
+)
+_FORWARDED = (
+    "This request came through a proxy, and this admin without users and without a token serves its own machine alone. "
+    "Make the first user on its host with `rainbow-admin create-token USER --create --file FILE`, or start it with "
+    "--apiTokenFile FILE; then send a token."
 )
 _NOT_THE_SHARED_TOKEN = "The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN."
 
@@ -109,6 +118,9 @@ class Gate:
         user_of: Callable[[str], str] | None = None,
         has_users: Callable[[], bool] = lambda: False,
         identify: Callable[[str], Identity] | None = None,
+        serves_openly: bool = False,
+        wrong_tokens: WrongTokens | None = None,
+        is_live: Callable[[str], bool] = lambda _token: False,
     ) -> None:
         """
         Parameters
@@ -125,8 +137,17 @@ class Gate:
             Tells whether there are users, so that every request needs a token.
         identify
             Gives the user of an OpenID token; None where no provider is configured.
+        serves_openly
+            Whether everybody may come where no token is required, also through a proxy.
+        wrong_tokens
+            Counts wrong tokens; by default, those of this gate.
+        is_live
+            Tells whether an agent's or a user's token is good, without a query for it alone.
         """
         self._identify_openid = identify
+        self._wrong_tokens = WrongTokens(MOST_WRONG_TOKENS) if wrong_tokens is None else wrong_tokens
+        self._is_live = is_live
+        self._serves_openly = serves_openly
         self._cluster_of = cluster_of
         self._user_of = user_of
         self._has_users = has_users
@@ -147,34 +168,53 @@ class Gate:
                 open_paths.setdefault(method, []).append(rf"{re.escape(folder)}(?s:/.*)?")
         self._open = {method: re.compile("|".join(patterns)) for method, patterns in open_paths.items()}
 
-    def admit(self, method: str, path: str, *, authorization: str | None, request_id: str) -> Caller:
-        """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later."""
+    def admit(
+        self,
+        method: str,
+        path: str,
+        *,
+        authorization: str | None,
+        request_id: str,
+        address: str = "",
+        is_forwarded: bool = False,
+    ) -> Caller:
+        """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later.
+
+        `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many wrong
+        tokens from an `address`, TooManyAttempts for further wrong ones.
+        """
         if self.is_open(method, path):
             return Caller(request_id=request_id)
         token = _bearer(authorization)
         if token is not None and token.startswith(tokens.CLUSTER.mark):
             route = self._find(method, path)
             if route is not None:
-                return self._admit_agent(route, path, token, request_id)
-        return Caller(request_id=request_id, identity=self._identify(token))
+                return self._admit_agent(route, path, token, request_id, address)
+        return Caller(request_id=request_id, identity=self._identify(token, address, is_forwarded))
 
-    def _identify(self, token: str | None) -> Identity:
+    def _identify(self, token: str | None, address: str, is_forwarded: bool) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
         has_users = self._has_users()
         if not has_users and self._tokens is None and self._identify_openid is None:
+            if is_forwarded and not self._serves_openly:
+                raise Unauthenticated(_FORWARDED)
             return ANYBODY
         if token is None:
             raise Unauthenticated(self._no_token(has_users))
         if has_users and token.startswith(tokens.USER.mark) and self._user_of is not None:
-            return Identity(user=self._look_up(self._user_of, token), proof=Proof.TOKEN)
+            return Identity(user=self._look_up(self._user_of, token, address), proof=Proof.TOKEN)
         # Compared with all of them, so that the time taken tells nothing.
         accepted = () if self._tokens is None else self._tokens()
         if sum(hmac.compare_digest(token.encode(), shared) for shared in accepted):
             knows_users = has_users or self._identify_openid is not None
             return Identity(user=SHARED_TOKEN_USER if knows_users else ANONYMOUS, proof=Proof.SHARED_TOKEN)
         if self._identify_openid is not None and token.count(".") == _DOTS:
-            return self._identify_openid(token)
-        raise Unauthenticated(self._wrong_token(has_users))
+            try:
+                return self._identify_openid(token)
+            except Unauthenticated as wrong:
+                # What such tokens begin with says nothing of whose they are.
+                raise self._refuse(wrong, None, address) from wrong
+        raise self._refuse(Unauthenticated(self._wrong_token(has_users)), token, address)
 
     def _no_token(self, has_users: bool) -> str:
         if self._identify_openid is not None:
@@ -190,6 +230,12 @@ class Gate:
         """The path of the operation that a request is for, as metrics name it."""
         route = self._find(method, path)
         return "unknown" if route is None else route.path
+
+    def project(self, method: str, path: str) -> str | None:
+        """The project that the path of a request names, known or not."""
+        route = self._find(method, path)
+        match = None if route is None else route.pattern.fullmatch(path)
+        return None if match is None else match.groupdict().get("project")
 
     def most_bytes(self, method: str, path: str) -> int | None:
         """How large the body of a request may be, where it may be larger than others."""
@@ -207,8 +253,8 @@ class Gate:
                 return route
         return None
 
-    def _admit_agent(self, route: _Route, path: str, token: str, request_id: str) -> Caller:
-        cluster = self._look_up(self._cluster_of, token)
+    def _admit_agent(self, route: _Route, path: str, token: str, request_id: str, address: str) -> Caller:
+        cluster = self._look_up(self._cluster_of, token, address)
         names_cluster = "/clusters/<name>" in route.path
         match = route.pattern.fullmatch(path)
         is_own = not names_cluster or (match is not None and match["name"] == cluster)
@@ -220,14 +266,28 @@ class Gate:
         identity = Identity(user=f"cluster/{cluster}", proof=Proof.AGENT, cluster=cluster)
         return Caller(request_id=request_id, identity=identity)
 
-    def _look_up(self, owner_of: Callable[[str], str], token: str) -> str:
-        """The cluster or user of a token."""
+    def _look_up(self, owner_of: Callable[[str], str], token: str, address: str) -> str:
+        """The cluster or user of a token; a wrong one that is one too many is not looked up."""
         if not self._lookups.acquire(blocking=False):
             raise Busy()
         try:
+            seconds = self._wrong_tokens.seconds_left(address, token)
+            if seconds and not self._is_live(token):
+                raise self._wrong_tokens.refusal(seconds)
             return owner_of(token)
+        except Unauthenticated:
+            self._wrong_tokens.add(address, token)
+            raise
         finally:
             self._lookups.release()
+
+    def _refuse(self, wrong: Unauthenticated, token: str | None, address: str) -> RainbowError:
+        """The error for a wrong token: that it is wrong, or that there were too many."""
+        seconds = self._wrong_tokens.seconds_left(address, token)
+        if seconds:
+            return self._wrong_tokens.refusal(seconds)
+        self._wrong_tokens.add(address, token)
+        return wrong
 
 
 def accept_request_id(header: str | None) -> str:

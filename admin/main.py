@@ -69,6 +69,14 @@ def cli() -> None:
     help="File with the bearer token that clients must send; needed to listen beyond loopback.",
 )
 @click.option(
+    "--serveOpenly",
+    "--serve-openly",
+    "serve_openly",
+    is_flag=True,
+    default=None,
+    help="Serve beyond loopback without users and without a token: everybody may do everything.",
+)
+@click.option(
     "--registrationSecretFile",
     "--registration-secret-file",
     "registration_secret_file",
@@ -312,6 +320,7 @@ def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
         "port": ("server", "port"),
         "workers": ("server", "workers"),
         "api_token_file": ("server", "apiTokenFile"),
+        "serve_openly": ("server", "serveOpenly"),
         "tls_cert_file": ("server", "tls", "certFile"),
         "tls_key_file": ("server", "tls", "keyFile"),
         "registration_secret_file": ("clusters", "registrationSecretFile"),

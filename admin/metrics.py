@@ -85,6 +85,7 @@ pruned_total = Counter("rainbow_pruned_rows_total", "Rows of what was over for l
 judgement_pauses_total = Counter(
     "rainbow_judgement_pauses_total", "Times that nothing was judged by time for one lease, and why.", ["reason"]
 )
+limited_total = Counter("rainbow_limited_total", "Requests refused with 429, and by which limit.", ["limit"])
 
 
 @lru_cache(maxsize=4096)
@@ -147,6 +148,11 @@ def count_pruned(counts: Mapping[str, int]) -> None:
     """Count rows that were deleted, by their tables."""
     for table, count in counts.items():
         pruned_total.labels(table).inc(count)
+
+
+def count_limited(limit: str) -> None:
+    """Count a request that was one too many."""
+    limited_total.labels(limit).inc()
 
 
 def count_judgement_pause(reason: str) -> None:

@@ -17,9 +17,9 @@ from admin.messages.tokens import (
     TokensAnswer,
 )
 from admin.services import agents
-from admin.services.agents import RegistrationLimiter
 from admin.services.syncs import sync
 from admin.services.tokens import Issued
+from admin.services.wrong_attempts import FailureLimiter
 
 operations = Operations("agents")
 
@@ -42,7 +42,7 @@ def _issued(issued: Issued) -> Response:
 )
 def register_cluster(name: str, body: Fields) -> Response:
     """Register a cluster's agent and get its token."""
-    limiter: RegistrationLimiter = current_app.extensions["rainbow-registration-limiter"]
+    limiter: FailureLimiter = current_app.extensions["rainbow-registration-limiter"]
     address = request.remote_addr or ""
     return _issued(agents.register(context(), limiter, address, name, body["secret"], body.get("description")))
 

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from flask import Flask, request
 
@@ -15,6 +16,7 @@ from admin.api.current import CALLER
 from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.errors import Busy, RainbowError
 from admin.gate import MOST_OPEN_BYTES, Gate, accept_request_id
+from admin.services.rates import RateLimiter
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -47,11 +49,13 @@ class Front:
         *,
         most_at_once: int,
         max_body_bytes: int,
+        rate_limiter: RateLimiter | None = None,
     ) -> None:
         self._gate = gate
         self._browser_guard = browser_guard
         self._answer = answer
         self._max_body_bytes = max_body_bytes
+        self._rate_limiter = rate_limiter if rate_limiter is not None and rate_limiter.limits_requests else None
         self._places = [None] * most_at_once
         self._open_places: dict[str, list[None]] = {}
 
@@ -84,11 +88,25 @@ class Front:
         try:
             self._browser_guard.check(environ)
             environ[CALLER] = self._gate.admit(
-                head.method, head.path, authorization=environ.get("HTTP_AUTHORIZATION"), request_id=head.request_id
+                head.method,
+                head.path,
+                authorization=environ.get("HTTP_AUTHORIZATION"),
+                request_id=head.request_id,
+                address=environ.get("REMOTE_ADDR", ""),
+                is_forwarded=_is_forwarded(environ),
             )
+            if self._rate_limiter is not None:
+                self._count(self._rate_limiter, head, environ)
         except Exception as failure:
             return self.refuse(environ, start_response, translate(failure, head.request_id))
         return None
+
+    def _count(self, rate_limiter: RateLimiter, head: _Head, environ: WSGIEnvironment) -> None:
+        """Count a request of its user and its project; probes, and agents, which have their pace, are not limited."""
+        identity = environ[CALLER].identity
+        if identity.cluster is None and not self._gate.is_open(head.method, head.path):
+            project = self._gate.project(head.method, head.path) or _asked_project(environ["QUERY_STRING"])
+            rate_limiter.count_request(identity.user, project)
 
     def refuse(self, environ: WSGIEnvironment, start_response: StartResponse, error: RainbowError) -> list[bytes]:
         """What answers a request that is refused."""
@@ -146,6 +164,23 @@ def name_routes(app: Flask) -> None:
     def name_route() -> None:
         if request.url_rule is not None:
             request.environ[ROUTE] = request.url_rule.rule
+
+
+def _asked_project(query: str) -> str | None:
+    """The project that a query names."""
+    return dict(parse_qsl(query)).get("project") if "project=" in query else None
+
+
+def _is_forwarded(environ: WSGIEnvironment) -> bool:
+    """Whether a proxy says that it has passed a request on."""
+    return (  # without a loop, for every request is asked
+        "HTTP_X_FORWARDED_FOR" in environ
+        or "HTTP_FORWARDED" in environ
+        or "HTTP_VIA" in environ
+        or "HTTP_X_REAL_IP" in environ
+        or "HTTP_X_FORWARDED_HOST" in environ
+        or "HTTP_X_FORWARDED_PROTO" in environ
+    )
 
 
 def _path(path_info: str) -> str:

@@ -35,7 +35,7 @@ _ERRORS = {
     415: "The body is not JSON.",
     421: "The admin is not called by the name in Host.",
     503: "The database does not answer right now, or too many requests are being answered or wait.",
-    429: "Too many attempts; wait as long as Retry-After says.",
+    429: "Too many wrong tokens, attempts or requests; wait as long as Retry-After says.",
 }
 _HEADERS = {
     "If-Match": "The version that the row must have, in quotes, or '*' for any.",
@@ -150,7 +150,7 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
 
 
 def _error_codes(operation: Operation) -> list[int]:
-    always = [403, 421, 503] if operation.is_open else [400, 401, 403, 421, 503]
+    always = [403, 421, 503] if operation.is_open else [400, 401, 403, 421, 429, 503]
     writes = [] if operation.method == "GET" else [415]
     with_body = [400, 408, 413] if operation.body is not None else []
     return sorted({*operation.errors, *always, *writes, *with_body})

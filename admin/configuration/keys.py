@@ -101,6 +101,14 @@ _SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"
 #: An empty map in it replaces the default.
 _section = partial(Section, keeps_empty=True)
 
+#: How many requests and creations a user or project may make in a second.
+_RATES = _section(
+    fields={
+        "requestsPerSecond": Integer(minimum=1, maximum=1_000_000),
+        "creationsPerSecond": Integer(minimum=1, maximum=1_000_000),
+    }
+)
+
 CONFIGURATION = _section(
     fields={
         "server": _section(
@@ -110,6 +118,7 @@ CONFIGURATION = _section(
                 "workers": Integer(minimum=1, maximum=64, default=2),
                 "threads": Integer(minimum=1, maximum=4096, default=1100),
                 "apiTokenFile": Text(),
+                "serveOpenly": Boolean(default=False),
                 "allowedHosts": ListOf(item=Text(max_length=255)),
                 "maxBodyBytes": Integer(minimum=1024, maximum=2**30, default=1024 * 1024),
                 "receiveSeconds": Integer(minimum=1, maximum=3600, default=15),
@@ -133,6 +142,13 @@ CONFIGURATION = _section(
                 "userClaim": Text(max_length=255, default="sub"),
                 "groupsClaim": Text(max_length=255, default="groups"),
                 "leewaySeconds": Integer(minimum=0, maximum=300, default=30),
+            }
+        ),
+        "limits": _section(
+            fields={
+                "wrongTokensPerMinute": Integer(minimum=1, maximum=1_000_000, default=60),
+                "user": _RATES,
+                "project": _RATES,
             }
         ),
         "database": _section(

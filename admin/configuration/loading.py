@@ -13,7 +13,7 @@ from admin.configuration.empty_entries import empty_problems
 from admin.configuration.environment import read_environment
 from admin.configuration.keys import CONFIGURATION, key_values
 from admin.configuration.platform_values import platform_values
-from admin.configuration.settings import Agents, Domain, OpenId, SeedProject, Server, Settings
+from admin.configuration.settings import Agents, Domain, Limits, OpenId, Rates, SeedProject, Server, Settings
 from admin.configuration.yaml_files import read_mapping
 from admin.core import names
 from admin.core.executions.launches import Rules
@@ -97,6 +97,7 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
     return Settings(
         server=Server(**_snake_case(document["server"]), **_snake_case(document["server"].get("tls", {}), "tls_")),
         openid=OpenId(**_snake_case(document["openid"])) if "issuer" in document["openid"] else None,
+        limits=_limits(document["limits"]),
         database_url=_absolute(document["database"].get("url") or _default_database_url()),
         database_pool_size=document["database"]["poolSize"],
         database_connect_seconds=document["database"]["connectTimeoutSeconds"],
@@ -124,6 +125,11 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         document=document,
         sources=sources,
     )
+
+
+def _limits(limits: Mapping[str, Any]) -> Limits:
+    user, project = (Rates(**_snake_case(limits.get(name, {}))) for name in ("user", "project"))
+    return Limits(**_snake_case(limits), user=user, project=project)
 
 
 def _snake_case(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -52,6 +52,7 @@ class Server:
     tls_cert_file: str | None = None
     tls_key_file: str | None = None
     allowed_hosts: Sequence[str] = ()
+    serve_openly: bool = False  #: also beyond loopback, without users and without a token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,23 @@ class OpenId:
     groups_claim: str
     leeway_seconds: int
     client_id: str | None = None  #: of rainbowctl at the provider; None where it cannot log in
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How many requests and creations a user or project may make in a second; None where there is no limit."""
+
+    requests_per_second: int | None = None
+    creations_per_second: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How often something may be asked before it is refused for a while."""
+
+    wrong_tokens_per_minute: int
+    user: Rates
+    project: Rates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +117,7 @@ class Settings:
 
     server: Server
     openid: OpenId | None  #: None where no issuer is configured
+    limits: Limits
     database_url: str
     database_pool_size: int
     database_connect_seconds: int
@@ -125,7 +144,8 @@ class Settings:
     def needs_token(self) -> bool:
         """Whether every request needs a token even where there are no users."""
         server = self.server
-        return server.api_token_file is not None or self.openid is not None or not is_loopback(server.host)
+        has_issuer = server.api_token_file is not None or self.openid is not None
+        return has_issuer or not (server.serve_openly or is_loopback(server.host))
 
     @property
     def accepted_hosts(self) -> frozenset[str] | None:

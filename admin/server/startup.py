@@ -124,13 +124,15 @@ def _no_password() -> str:
 
 def check_exposure(settings: Settings) -> None:
     """CannotStart where the admin would be reachable from other machines and nobody could have a token."""
-    host = settings.server.host
-    can_have_token = settings.server.api_token_file is not None or settings.openid is not None
-    if not can_have_token and not is_loopback(host) and not _has_stored_users(settings):
+    server = settings.server
+    can_have_token = server.api_token_file is not None or settings.openid is not None
+    if settings.needs_token and not can_have_token and not _has_stored_users(settings):
         raise CannotStart(
-            f"Without users and without a token the admin listens on loopback only, not on {host}. Make the first user "
-            "with `rainbow-admin create-token USER --create`, or configure openid.issuer, or use --apiTokenFile FILE "
-            "(`openssl rand -hex 32 > FILE` creates one), or --host 127.0.0.1."
+            f"Without users and without a token the admin listens on loopback only, not on {server.host}. Make the "
+            "first user with `rainbow-admin create-token NAME --create --file FILE` and the same --config or "
+            "--database; FILE then has the token, with mode 0600. Or configure openid.issuer, or use --apiTokenFile "
+            "FILE (`openssl rand -hex 32 > FILE` creates one), or --host 127.0.0.1; --serveOpenly lets everybody in "
+            "who can reach the admin."
         )
 
 
@@ -157,6 +159,11 @@ def warn_of_exposure(settings: Settings) -> None:
     for path in filter(None, files):
         if _is_readable_by_all(path):
             _log.warning("everybody on this machine may read a secret: chmod 600", extra={"file": path})
+    if server.serve_openly and not settings.needs_token:
+        _log.warning(
+            "everybody who can reach the admin may do everything until there is a user: server.serveOpenly",
+            extra={"host": server.host},
+        )
     if settings.needs_token and not server.tls_cert_file and not is_loopback(server.host):
         _log.warning(
             "tokens are sent in clear text: set server.tls, or let a proxy that speaks https stand before the admin",

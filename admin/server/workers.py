@@ -27,12 +27,13 @@ class SharedMemory:
     """Descriptors of the memory that the workers of one admin share."""
 
     counter: int
+    rates: int
     metrics: tuple[int, ...]  #: a segment for each worker, and for each that ends while its successor starts
 
     @staticmethod
     def allocate(workers: int) -> SharedMemory:
         metrics = tuple(memory_file("rainbow-metrics") for _ in range(2 * workers))
-        return SharedMemory(counter=memory_file("rainbow-counter"), metrics=metrics)
+        return SharedMemory(counter=memory_file("rainbow-counter"), rates=memory_file("rainbow-rates"), metrics=metrics)
 
 
 #: How long a worker whose main process has ended may take to finish its requests.
@@ -48,7 +49,7 @@ def create_worker(
     _end_with_parent(parent)
     settings = load_settings(config_file, os.environ, overrides)
     logging.config.dictConfig(log_configuration(settings.log_level, settings.log_format))
-    app = create_app(settings, counter_file=shared.counter)
+    app = create_app(settings, counter_file=shared.counter, rates_file=shared.rates)
     context = app.extensions["rainbow"]
     context.index.start()
     gc.collect()

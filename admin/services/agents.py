@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
-import threading
-import time
-from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +15,7 @@ from admin.core.changes import Authorship
 from admin.core.fleet.clusters import REGISTERED, read_report
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.users import REGISTRATION
-from admin.errors import AlreadyRegistered, ClusterNotFound, RegistrationRefused, TokenNotFound, TooManyAttempts
+from admin.errors import AlreadyRegistered, ClusterNotFound, RegistrationRefused, TokenNotFound
 from admin.services import tokens
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
@@ -28,66 +23,28 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.tokens import CLUSTER, Issued, hash_of
+from admin.services.wrong_attempts import FailureLimiter, source_of
 from admin.store import fleet
 from admin.store.cluster_events import ClusterEvent
 from admin.store.tokens import CLUSTER_TOKENS, StoredToken
 
-#: Wrong secrets that are allowed within a window of so many seconds.
-_MOST_FAILURES, _WINDOW_SECONDS = 10, 60.0
-#: Sources of wrong secrets that are remembered.
-_MOST_SOURCES = 4096
-
-
-class RegistrationLimiter:
-    """Limits how often this process lets one source guess the registration secret; others are not affected."""
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._failures: dict[str, deque[float]] = {}  #: when each source was refused, the latest source last
-
-    def check(self, address: str) -> None:
-        """Refuse even the right secret after too many wrong ones from the same source."""
-        with self._lock:
-            failures = self._failures.get(_source(address), deque())
-            while failures and failures[0] < self._monotonic() - _WINDOW_SECONDS:
-                failures.popleft()
-            if len(failures) >= _MOST_FAILURES:
-                raise TooManyAttempts()
-
-    def add_failure(self, address: str) -> None:
-        """Count a registration that was refused."""
-        with self._lock:
-            failures = self._failures.pop(_source(address), deque(maxlen=_MOST_FAILURES))
-            failures.append(self._monotonic())
-            self._failures[_source(address)] = failures
-            if len(self._failures) > _MOST_SOURCES:
-                del self._failures[next(iter(self._failures))]
-
-
-def _source(address: str) -> str:
-    """What one machine's addresses have in common: of IPv6 it has a whole network of 64 bits."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if parsed.version == 6 and parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return address if parsed.version == 4 else str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
+#: Wrong secrets that are allowed within a minute.
+MOST_WRONG_SECRETS = 10
 
 
 def register(
-    context: Context, limiter: RegistrationLimiter, address: str, name: str, secret: str, description: object
+    context: Context, limiter: FailureLimiter, address: str, name: str, secret: str, description: object
 ) -> Issued:
     """Register a cluster's agent and issue its token; a wrong secret and a forbidden name are refused alike."""
-    limiter.check(address)
+    source = source_of(address)
+    limiter.check(source)
     is_right = hmac.compare_digest(hash_of(secret), hash_of(_registration_secret(context)))
     with context.database.reading() as connection:
         present = current_fleet(context, connection)
     is_known = present.has_cluster(name)
     is_allowed = names.is_entity_name(name) and (context.settings.agents.registration != "declared" or is_known)
     if not is_right or not is_allowed:
-        limiter.add_failure(address)
+        limiter.add_failure(source)
         raise RegistrationRefused()
     report = read_report(description or {})
     now = context.clock()

@@ -15,6 +15,7 @@ from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
 from admin.services.preparations import CreationCache
+from admin.services.rates import RateLimiter
 from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
@@ -25,7 +26,7 @@ from admin.store.database import Database
 from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
-from admin.store.tokens import TokenCache
+from admin.store.tokens import LiveTokens, TokenCache
 from admin.store.users import UserPresence
 from admin.store.write_probe import WriteProbe
 
@@ -40,6 +41,7 @@ class Context:
     event_watcher: SequenceWatcher  #: of the ids of executions' events
     cluster_wakeups: ClusterWakeups
     wait_limiter: WaitLimiter
+    rate_limiter: RateLimiter
     index: Index  #: attributes and projects in memory
     effective_texts: EffectiveTexts
     creations: GroupCommit[Creation, Outcome]
@@ -51,6 +53,7 @@ class Context:
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
     launchables: Launchables = field(default_factory=Launchables)  #: by the number of registrations
     token_cache: TokenCache = field(default_factory=TokenCache)
+    live_tokens: LiveTokens = field(default_factory=LiveTokens)
     user_presence: UserPresence = field(default_factory=UserPresence)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too

@@ -90,6 +90,9 @@ def create_executions(
     Generated names follow from the key and from `places`, the positions of the requests in the caller's list.
     """
     started = time.perf_counter()
+    requests = list(requests)
+    if not dry_run:
+        context.rate_limiter.count_creations(creator.user, (request.run.project for request in requests))
     named = list(_named(requests, creator, idempotency_key, count() if places is None else places))
     results = _create_from_memory(context, named, dry_run=dry_run)
     for position, request in enumerate(named):

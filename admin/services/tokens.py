@@ -18,6 +18,8 @@ from admin.store.tokens import CLUSTER_TOKENS, StoredToken, TokenTable
 from admin.store.user_tokens import USER_TOKENS
 
 _PREFIX_LENGTH = 8
+#: Of the part of a token that is no secret: its mark and its prefix.
+NAME_LENGTH = 4 + _PREFIX_LENGTH
 #: The last use of a token is noted again after so long.
 _USE_NOTED = timedelta(seconds=60)
 
@@ -100,6 +102,12 @@ def owner_of(context: Context, kind: TokenKind, token: str) -> str:
     if stored is None or not is_good(stored, now):
         raise Unauthenticated(kind.refusal)
     return stored.owner
+
+
+def is_live(context: Context, token: str) -> bool:
+    """Whether a token is good, by the hashes of all that were a moment ago; nothing is looked up for it alone."""
+    tables = CLUSTER_TOKENS, USER_TOKENS
+    return context.live_tokens.has(hash_of(token), context.database, tables, context.clock())
 
 
 def _is_use_noted(token: StoredToken, now: datetime) -> bool:

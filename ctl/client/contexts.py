@@ -98,7 +98,9 @@ class Settings:
         if not self.token_file.value:
             return None
         try:
-            text = Path(self.token_file.value).expanduser().read_text(encoding="utf-8").strip()
+            with Path(self.token_file.value).expanduser().open(encoding="utf-8") as file:
+                _check_private(self.token_file.value, os.fstat(file.fileno()))
+                text = file.read().strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not text"
             raise InvalidInput(f"The token file {self.token_file.value} cannot be read: {reason}.") from None
@@ -168,6 +170,16 @@ def load_settings(
         logins_file=Path(_home(environ), "logins.json"),
         flyte=flyte,
     )
+
+
+def _check_private(path: str, status: os.stat_result) -> None:
+    """Refuse a file of the user's own that others may read; another's, such as a mounted secret, is theirs to guard."""
+    is_own = hasattr(os, "getuid") and status.st_uid == os.getuid()
+    if is_own and stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) & 0o077:
+        from shlex import quote
+
+        file = Path(path).expanduser()
+        raise InvalidInput(f"Others may read the token file {path}: run `chmod 600 {quote(str(file))}`.")
 
 
 def parse_timeout(text: str) -> float:

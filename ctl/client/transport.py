@@ -5,7 +5,10 @@ What is tried again, with growing pauses and jitter, `Retry-After` honoured:
 
 * reads and dry runs, when the connection failed or the answer was 429, 502, 503 or 504; not after a timeout,
   because the request itself may be slow;
-* writes, only when no connection was established, so that nothing was sent.
+* writes, only when no connection was established, so that nothing was sent, or the admin says that it did nothing
+  because there were too many requests (429 `too_many_requests`).
+
+A wrong token is not tried again, also where too many of them were sent (429 `too_many_attempts`).
 
 A write that may have arrived is never repeated, with a version or without: its second answer would be a conflict with
 itself. It ends as `Unanswered`, which says to look first.
@@ -147,7 +150,7 @@ class Transport:
                     raise self._no_answer(error, is_safe, request_id) from error
                 self._sleep(_pause(attempt))
                 continue
-            if answer.status in _PASSING and is_safe and not is_last:
+            if not is_last and _may_repeat(answer, is_safe):
                 self._sleep(_pause(attempt, answer.headers.get("Retry-After")))
                 continue
             return self._read(answer, request_id)
@@ -190,6 +193,17 @@ class Transport:
             "look with `rainbowctl get` before repeating it.",
             request_id=request_id,
         )
+
+
+def _may_repeat(answer: Answer, is_safe: bool) -> bool:
+    """Whether a request may be sent again after an answer, and another answer may come of it."""
+    if answer.status != 429:
+        return is_safe and answer.status in _PASSING
+    try:
+        name = json.loads(answer.content).get("error")
+    except (ValueError, AttributeError):
+        return is_safe  # a proxy's
+    return name == "too_many_requests" or (is_safe and name != "too_many_attempts")
 
 
 def refusal(status: int, document: Mapping[str, Any], request_id: str | None = None) -> ClientError:

@@ -593,6 +593,7 @@ def test_tokens_are_shown_rotated_with_an_overlap_and_revoked(shell: Shell) -> N
 
     # An agent rotates its own token, and only the owner can read the file.
     (shell.cwd / "third.token").write_text(third)
+    (shell.cwd / "third.token").chmod(0o600)
     rotate = "rainbowctl --token-file third.token rotate token"
     done = shell.run(f"{rotate} keyed --newTokenFile fourth.token")
     assert (done.status, done.out) == (0, ""), done.err

@@ -188,6 +188,7 @@ def test_a_file_of_contexts_asked_for_by_name_must_exist_and_be_right(shell: She
 
 def test_the_token_of_a_context_goes_to_its_own_admin_and_to_nobody_else(shell: Shell) -> None:
     shell.file("token", "the-token-of-home\n")
+    (shell.cwd / "token").chmod(0o600)
     with listener() as (home, home_tokens), listener() as (other, other_tokens):
         shell.ok(f"rainbowctl config set-context home --endpoint {home} --token-file token")
         shell.ok(f"rainbowctl config set-context guest --endpoint {other}")
@@ -217,5 +218,8 @@ def test_a_context_without_an_endpoint_sends_its_token_to_the_default_one(shell:
 
 def test_a_token_file_that_cannot_be_used_is_named(shell: Shell) -> None:
     shell.file("two", "one\ntwo\n")
+    (shell.cwd / "two").chmod(0o644)
+    assert "run `chmod 600 two`" in shell.refused(2, "rainbowctl get project --token-file two")
+    (shell.cwd / "two").chmod(0o600)
     assert "cannot be read" in shell.refused(2, "rainbowctl get project --token-file none")
     assert "must hold one token and nothing else" in shell.refused(2, "rainbowctl get project --token-file two")

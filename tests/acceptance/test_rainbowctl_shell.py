@@ -78,6 +78,8 @@ def test_an_admin_that_cannot_be_reached_exits_with_6(shell: Shell) -> None:
 def test_a_missing_or_wrong_token_exits_with_4_and_the_right_one_opens(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a-token-of-the-admin-and-its-users\n")
     (tmp_path / "wrong").write_text("another-token-that-is-not-the-one\n")
+    (tmp_path / "token").chmod(0o600)
+    (tmp_path / "wrong").chmod(0o600)
     token = {"RAINBOW_SERVER_API_TOKEN_FILE": str(tmp_path / "token")}
     with running_admin(tmp_path, environment=token) as admin:
         shell = Shell(admin, tmp_path, is_cold=True)

@@ -28,6 +28,10 @@ LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"val
 PATH = "/api/v1/project_domain_attributes/flytesnacks/development"
 
 
+#: For tests that send many wrong tokens.
+UNLIMITED = {"RAINBOW_LIMITS_WRONG_TOKENS_PER_MINUTE": "1000000"}
+
+
 @pytest.fixture
 def admin(tmp_path: Path) -> Iterator[RunningAdmin]:
     """An admin started as people start it."""
@@ -114,7 +118,7 @@ def test_a_request_in_flight_is_answered_before_the_admin_stops(tmp_path: Path) 
 def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("correct-horse-battery-staple\n")
-    with running_admin(tmp_path, "--apiTokenFile", str(token)) as admin:
+    with running_admin(tmp_path, "--apiTokenFile", str(token), environment=UNLIMITED) as admin:
         document = admin.get("/api/v1/openapi.json").json()
         refused: set[str] = set()
         open_paths: set[str] = set()
@@ -170,6 +174,23 @@ def test_without_a_token_an_admin_listens_on_loopback_only(tmp_path: Path) -> No
     assert done.returncode == 1
     assert "--apiTokenFile" in done.stderr
     assert not (tmp_path / "x.db").exists()
+
+
+def test_only_the_flag_of_that_name_opens_an_admin_to_everybody(tmp_path: Path) -> None:
+    beyond = ("serve", "--host", "0.0.0.0", "--port", "0", "--database", f"sqlite:///{tmp_path}/rainbow.db")
+    done = rainbow_admin(*beyond, cwd=tmp_path)
+    assert (done.returncode, "--serveOpenly" in done.stderr) == (1, True)
+    assert "`rainbow-admin create-token NAME --create --file FILE`" in done.stderr
+    (tmp_path / "rainbow.yaml").write_text("server: {allowedHosts: [rainbow.example.org]}\n")
+    with running_admin(tmp_path, "--config", "rainbow.yaml", "--host", "0.0.0.0", "--serveOpenly") as admin:
+        proxied = {"Host": "rainbow.example.org", "X-Forwarded-For": "192.0.2.7"}
+        for headers, status in ((proxied, 200), ({"Host": "evil.example"}, 421), ({}, 200)):
+            answer = requests.get(f"{admin.url}/api/v1/projects", headers=headers, timeout=60)
+            assert answer.status_code == status, headers
+        assert "everybody who can reach the admin may do everything" in admin.log.read_text()
+        user = {"user": {"name": "ada"}}
+        requests.post(f"{admin.url}/api/v1/users", json=user, timeout=60).raise_for_status()
+        wait_until(lambda: {admin.get("/api/v1/projects").status_code for _ in range(10)} == {401})
 
 
 def test_https_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
@@ -372,7 +393,7 @@ def test_the_operators_token_is_replaced_while_the_admin_runs(tmp_path: Path) ->
 
         return {(status(old), status(new)) for _ in range(20)}
 
-    with running_admin(tmp_path, "--apiTokenFile", str(file)) as admin:
+    with running_admin(tmp_path, "--apiTokenFile", str(file), environment=UNLIMITED) as admin:
         assert statuses(admin) == {(200, 401)}
         file.write_text(f"{new}\n{old}\n")
         wait_until(lambda: statuses(admin) == {(200, 200)})
@@ -400,6 +421,16 @@ def test_a_page_in_a_browser_cannot_use_an_admin_on_loopback(admin: RunningAdmin
     names = [(answer.status_code, answer.json()["error"]) for answer in refused]
     form, foreign, host = (415, "unsupported_media_type"), (403, "foreign_origin"), (421, "unknown_host")
     assert names == [form, form, foreign, foreign, host, host, host, foreign]
+    asked_first = {"Origin": "http://evil.example", "Access-Control-Request-Method": "PUT"}
+    own = {"Origin": admin.url, "Access-Control-Request-Method": "PUT"}
+    answers = [
+        *refused,
+        requests.options(cordon, headers=asked_first, timeout=60),
+        requests.options(cordon, headers=own, timeout=60),
+        requests.get(f"{admin.url}/api/v1/effective_attributes?domain=staging", headers=own, timeout=60),
+    ]
+    assert [answer.status_code for answer in answers[-3:]] == [403, 200, 200]
+    assert [name for answer in answers for name in answer.headers if name.lower().startswith("access-control")] == []
     assert "cordoned" not in admin.get("/api/v1/clusters/east").text.replace('"cordoned":false', "")
     assert admin.get("/api/v1/executions").json()["executions"] == []
     assert requests.post(cordon, timeout=60).status_code == 200, "without body, type and origin, as curl sends it"
@@ -411,6 +442,31 @@ def test_a_name_that_is_configured_is_accepted(tmp_path: Path) -> None:
         for host, status in (("rainbow.example.org:8088", 200), ("localhost", 200), ("other.example.org", 421)):
             answer = requests.get(f"{admin.url}/api/v1/projects", headers={"Host": host}, timeout=60)
             assert answer.status_code == status, host
+
+
+PROXY_HEADERS = {
+    "Forwarded": "for=192.0.2.7",
+    "X-Forwarded-For": "192.0.2.7",
+    "X-Forwarded-Host": "rainbow.example.org",
+    "X-Forwarded-Proto": "https",
+    "X-Real-IP": "192.0.2.7",
+    "Via": "1.1 proxy",
+}
+
+
+def test_on_loopback_what_comes_through_a_proxy_needs_a_token(admin: RunningAdmin, tmp_path: Path) -> None:
+    for name, value in PROXY_HEADERS.items():
+        for path in ("/api/v1/projects", "/api/v1/effective_attributes?domain=staging"):
+            answer = requests.get(f"{admin.url}{path}", headers={name: value}, timeout=60)
+            assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated"), name
+            assert "came through a proxy" in answer.json()["message"]
+        assert requests.get(f"{admin.url}/readyz", headers={name: value}, timeout=60).status_code == 200
+    assert admin.get("/api/v1/projects").status_code == 200
+    (tmp_path / "guarded").mkdir()
+    (tmp_path / "guarded/token").write_text("0123456789abcdef\n")
+    with running_admin(tmp_path / "guarded", "--apiTokenFile", str(tmp_path / "guarded/token")) as guarded:
+        headers = {**PROXY_HEADERS, "Authorization": "Bearer 0123456789abcdef", "Host": "rainbow.example.org"}
+        assert requests.get(f"{guarded.url}/api/v1/projects", headers=headers, timeout=60).status_code == 200
 
 
 def test_no_password_is_printed(tmp_path: Path) -> None:

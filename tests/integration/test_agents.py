@@ -15,8 +15,9 @@ from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
 from admin.errors import TooManyAttempts
-from admin.services.agents import RegistrationLimiter
+from admin.services.agents import MOST_WRONG_SECRETS
 from admin.services.context import Context
+from admin.services.wrong_attempts import FailureLimiter, source_of
 from admin.store.database import metadata
 from admin.store.tokens import cluster_tokens
 from tests.conftest import MakeApp
@@ -37,7 +38,7 @@ def sections(registration: str, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def api(shared_app: Flask) -> FlaskClient:
     """An admin that any agent can register with; tests keep to clusters of their own."""
-    shared_app.extensions["rainbow-registration-limiter"] = RegistrationLimiter()
+    shared_app.extensions["rainbow-registration-limiter"] = FailureLimiter(MOST_WRONG_SECRETS)
     return shared_app.test_client()
 
 
@@ -122,24 +123,28 @@ def test_every_refusal_looks_the_same_and_guessing_is_stopped(make_app: MakeApp)
 
 
 def test_one_machine_is_one_source_whatever_its_addresses() -> None:
+    assert source_of("2001:db8::1") == source_of("2001:db8::ffff") != source_of("2001:db8:0:1::1")
+    assert source_of("198.51.100.1") == source_of("::ffff:198.51.100.1") != source_of("198.51.100.2")
+    assert source_of("") == ""
+
+
+def test_a_source_is_refused_until_its_failures_are_a_minute_old() -> None:
     now = [0.0]
-    limiter = RegistrationLimiter(lambda: now[0])
-    for number in range(10):
-        limiter.add_failure(f"2001:db8::{number:x}")
-        limiter.add_failure("198.51.100.1")
-    for address in ("2001:db8::ffff", "198.51.100.1"):
-        with pytest.raises(TooManyAttempts):
-            limiter.check(address)
-    with pytest.raises(TooManyAttempts):  # as an admin that listens on :: sees it
-        limiter.check("::ffff:198.51.100.1")
-    for address in ("2001:db8:0:1::1", "198.51.100.2", "::ffff:198.51.100.2", "::1", ""):
-        limiter.check(address)
-    now[0] = 61.0
-    limiter.check("198.51.100.1")
+    limiter = FailureLimiter(10, lambda: now[0])
+    for _ in range(10):
+        limiter.check("a")
+        limiter.add_failure("a")
+    now[0] = 20.0
+    with pytest.raises(TooManyAttempts) as refusal:
+        limiter.check("a")
+    assert refusal.value.retry_after == 40
+    limiter.check("b")
+    now[0] = 60.0
+    limiter.check("a")
 
 
 def test_sources_of_wrong_secrets_do_not_fill_the_memory() -> None:
-    limiter = RegistrationLimiter(lambda: 0.0)
+    limiter = FailureLimiter(10, lambda: 0.0)
     for _ in range(10):
         limiter.add_failure("198.51.100.1")
     for number in range(4096):

@@ -26,7 +26,7 @@ PAGES = {page.stem: page.read_text() for page in sorted((ROOT / "docs").glob("*.
 #: Variables that other programs and libraries read.
 FOREIGN = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NO_COLOR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
 #: Of other formats: of Flyte, which is refused here, and of Flux's jobspecs.
-FOREIGN_KEYS = {"cluster_resources.templatePath", "attributes.system"}
+FOREIGN_KEYS = {"cluster_resources.templatePath", "attributes.system", "limits.memory"}
 
 
 def rows(page: str, head: str) -> list[list[str]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from admin.core.identities import Identity, Proof
 from admin.core.problems import Invalid
-from admin.errors import Forbidden, RainbowError, Unauthenticated
+from admin.errors import Forbidden, RainbowError, TooManyAttempts, Unauthenticated
 from admin.gate import Caller, Gate, Operation, TokenFile, accept_request_id
+from admin.services.wrong_attempts import WrongTokens
 
 TOKEN, OTHER, AGENT = "0123456789abcdef", "fedcba9876543210", "rbc-0a0a0a0a-of-beta"
 USER = "rbu-0b0b0b0b-of-ada"
@@ -156,6 +158,21 @@ def test_without_an_operators_token_everybody_may_come_and_agents_are_known() ->
     assert admit("POST", "/clusters/beta/sync", f"Bearer {AGENT}", token=None) == BETA
 
 
+def test_who_comes_through_a_proxy_needs_a_token_where_nobody_else_does() -> None:
+    def forwarded(method: str, path: str, authorization: str | None, token: str | None, has_users: bool) -> Caller:
+        return gate(token, has_users).admit(
+            method, path, authorization=authorization, request_id="r", is_forwarded=True
+        )
+
+    for authorization in (None, "Bearer whatever", f"Bearer {USER}"):
+        with pytest.raises(Unauthenticated, match=r"came through a proxy.*create-token USER --create --file FILE"):
+            forwarded("GET", "/projects/x", authorization, None, False)
+    assert forwarded("GET", "/healthz", None, None, False) == ANYBODY
+    assert forwarded("POST", "/clusters/beta/sync", f"Bearer {AGENT}", None, False) == BETA
+    assert forwarded("GET", "/projects/x", f"Bearer {TOKEN}", TOKEN, False) == OPERATOR
+    assert forwarded("GET", "/projects/x", f"Bearer {USER}", None, True) == ADA
+
+
 @pytest.mark.parametrize("token", [TOKEN, None])
 def test_as_soon_as_there_are_users_every_request_needs_a_token(token: str | None) -> None:
     for authorization in (None, "Basic x"):
@@ -179,6 +196,71 @@ def test_with_users_the_shared_token_is_a_service_account() -> None:
 def test_a_users_token_is_none_where_there_are_no_users() -> None:
     assert isinstance(admit("GET", "/projects/x", f"Bearer {USER}"), Unauthenticated)
     assert admit("GET", "/projects/x", f"Bearer {USER}", token=None) == ANYBODY
+
+
+class Lookups:
+    """A gate whose time stands still, and what it looks up."""
+
+    def __init__(self, shared: str | None = TOKEN, most: int = 3) -> None:
+        self.count = 0
+        self.now = 0.0
+        self.gate = Gate(
+            tokens=None if shared is None else lambda: (shared.encode(),),
+            cluster_of=self._noted(cluster_of),
+            operations=ROUTES,
+            user_of=self._noted(user_of),
+            has_users=lambda: True,
+            wrong_tokens=WrongTokens(most, lambda: self.now),
+            is_live=lambda token: token in (USER, AGENT),
+        )
+
+    def _noted(self, owner_of: Callable[[str], str]) -> Callable[[str], str]:
+        def look_up(token: str) -> str:
+            self.count += 1
+            return owner_of(token)
+
+        return look_up
+
+    def status(self, token: str, address: str = "192.0.2.7") -> int:
+        path = "/clusters/beta/sync" if token.startswith("rbc-") else "/clusters/beta"
+        method = "POST" if token.startswith("rbc-") else "GET"
+        try:
+            self.gate.admit(method, path, authorization=f"Bearer {token}", request_id="r", address=address)
+        except RainbowError as error:
+            return error.status
+        return 200
+
+
+@pytest.mark.parametrize("mark", ["rbu-", "rbc-"])
+def test_wrong_tokens_of_an_address_are_soon_not_looked_up_and_the_right_ones_still_are(mark: str) -> None:
+    lookups = Lookups()
+    assert [lookups.status(f"{mark}{number:08x}-wrong") for number in range(5)] == [401, 401, 401, 429, 429]
+    assert lookups.count == 3
+    assert [lookups.status(token) for token in (USER, AGENT, TOKEN)] == [200, 200, 200]
+    assert lookups.status("neither a user's nor an agent's") == 429
+    assert lookups.status(f"{mark}ffffffff-wrong", address="192.0.2.8") == 401
+    lookups.now = 60.0
+    assert lookups.status(f"{mark}eeeeeeee-wrong") == 401
+
+
+def test_wrong_tokens_for_one_token_are_soon_not_looked_up_wherever_they_come_from() -> None:
+    lookups = Lookups()
+    guesses = [lookups.status(f"{USER[:12]}-guess{number}", address=f"192.0.2.{number}") for number in range(5)]
+    assert guesses == [401, 401, 401, 429, 429]
+    assert lookups.count == 3
+    assert lookups.status(USER, address="192.0.2.4") == 200
+    assert lookups.status("rbu-00000000-other", address="192.0.2.4") == 401
+
+
+def test_wrong_shared_tokens_are_limited_too() -> None:
+    lookups = Lookups()
+    assert [lookups.status(f"wrong-{number}") for number in range(5)] == [401, 401, 401, 429, 429]
+    assert lookups.status(TOKEN) == 200
+    with pytest.raises(TooManyAttempts, match="a right token is accepted at once") as refusal:
+        lookups.gate.admit("GET", "/x", authorization="Bearer wrong", request_id="r", address="192.0.2.7")
+    assert refusal.value.retry_after == 60
+    with pytest.raises(Unauthenticated):  # no token is no wrong one
+        lookups.gate.admit("GET", "/x", authorization=None, request_id="r", address="192.0.2.7")
 
 
 def test_whether_there_are_users_is_not_asked_for_an_open_path() -> None:

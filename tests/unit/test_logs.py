@@ -42,3 +42,16 @@ def test_an_exception_cannot_forge_a_line(formatter: logging.Formatter) -> None:
     first, *rest = formatter.format(event).split("\n")
     assert "unexpected" in first
     assert all(line.startswith("    ") and line.isprintable() for line in rest)
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
+def test_the_secret_of_a_token_is_hidden_wherever_it_was_sent(formatter: logging.Formatter) -> None:
+    secret = "Xy_7-secret"
+    event = record(f"no user rbu-0a1b2c3d-{secret}", path=f"/api/v1/users/rbc-0a1b2c3d-{secret}/x")
+    try:
+        raise ValueError(f"rbu-0a1b2c3d-{secret}")
+    except ValueError:
+        event.exc_info = sys.exc_info()
+    text = formatter.format(event)
+    assert secret not in text
+    assert (text.count("rbu-0a1b2c3d-***") >= 2, "/api/v1/users/rbc-0a1b2c3d-***/x" in text) == (True, True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -70,8 +71,13 @@ def test_without_a_typed_one_project_and_domain_come_from_variables_and_context(
     assert (settings.project.value, settings.domain.value) == ("p", "v")
 
 
+def private(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o600)
+
+
 def test_a_typed_token_file_wins_over_a_token_in_a_variable(tmp_path: Path) -> None:
-    (tmp_path / "token").write_text("from-file\n")
+    private(tmp_path / "token", "from-file\n")
     variables = {"RAINBOW_TOKEN": "from-variable", "XDG_CONFIG_HOME": str(tmp_path)}
     assert load_settings({}, variables).token() == "from-variable"
     assert load_settings({"token_file": str(tmp_path / "token")}, variables).token() == "from-file"
@@ -79,10 +85,41 @@ def test_a_typed_token_file_wins_over_a_token_in_a_variable(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("content", ["", "two\nlines", "käse"])
 def test_a_token_file_must_hold_one_token(content: str, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(content)
+    private(tmp_path / "token", content)
     settings = load_settings({"token_file": str(tmp_path / "token")}, {"XDG_CONFIG_HOME": str(tmp_path)})
     with pytest.raises(InvalidInput, match="must hold one token"):
         settings.token()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o666])
+def test_a_token_file_that_others_may_read_is_refused_with_what_mends_it(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "my token"
+    private(path, "from-file\n")
+    (tmp_path / "link").symlink_to(path)
+    context = f"current_context: a\ncontexts: {{a: {{token_file: '{path}'}}}}\n"
+    (tmp_path / "config.yaml").write_text(context)
+    default = {"XDG_CONFIG_HOME": str(tmp_path)}
+    sources = [
+        load_settings({"token_file": str(path)}, default),
+        load_settings({"token_file": str(tmp_path / "link")}, default),
+        load_settings({}, {**default, "RAINBOW_TOKEN_FILE": str(path)}),
+        load_settings({}, {"RAINBOW_CONFIG": str(tmp_path / "config.yaml")}),
+    ]
+    assert {settings.token() for settings in sources} == {"from-file"}
+    path.chmod(mode)
+    for settings in sources:
+        with pytest.raises(InvalidInput, match=r"Others may read .*: run `chmod 600 .*`\."):
+            settings.token()
+    path.chmod(0o400)
+    assert {settings.token() for settings in sources} == {"from-file"}
+
+
+def test_a_token_file_of_somebody_else_is_theirs_to_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    private(tmp_path / "token", "from-file\n")
+    (tmp_path / "token").chmod(0o644)
+    settings = load_settings({"token_file": str(tmp_path / "token")}, {"XDG_CONFIG_HOME": str(tmp_path)})
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert settings.token() == "from-file"
 
 
 def test_a_file_asked_for_by_name_must_exist() -> None:

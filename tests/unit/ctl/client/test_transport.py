@@ -127,3 +127,35 @@ def test_a_program_is_told_how_old_an_answer_from_memory_is(admin: Admin) -> Non
             admin.answer(Rainbow_Stale=age)
             transport.call("POST", "x", body={}, is_safe=True)
     assert ages == [12]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_safe", "count"),
+    [
+        ("too_many_requests", False, 3),  # nothing was done, so a write may be sent again
+        ("too_many_requests", True, 3),
+        ("too_many_attempts", True, 1),  # a wrong token stays wrong
+        ("too_many_attempts", False, 1),
+        ("of_a_proxy", True, 3),
+        ("of_a_proxy", False, 1),
+    ],
+)
+def test_what_comes_too_often_is_tried_again_when_the_admin_says(
+    admin: Admin, error: str, is_safe: bool, count: int
+) -> None:
+    pauses: list[float] = []
+    for _ in range(3):
+        admin.answer(429, json.dumps({"message": "m", "error": error}).encode(), Retry_After="2")
+    with closing(Transport(admin.url, sleep=pauses.append)) as transport, pytest.raises(Unreachable):
+        transport.call("POST", "x", body={}, is_safe=is_safe)
+    assert (len(admin.requests), pauses) == (count, [2.0] * (count - 1))
+
+
+def test_a_proxy_that_says_too_often_in_its_own_words_is_asked_again(admin: Admin) -> None:
+    pauses: list[float] = []
+    admin.answer(429, b"<html>")
+    admin.answer(429, b"[]")
+    admin.answer()
+    with closing(Transport(admin.url, sleep=pauses.append)) as transport:
+        assert transport.call("POST", "x", body={}, is_safe=True) == {}
+    assert len(pauses) == 2
