@@ -31,7 +31,7 @@ from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.api.front import ROUTE
 from admin.core.changes import Authorship, Expectation
 from admin.core.problems import Invalid
-from admin.core.settings.scopes import STORED_LEVELS, check_scope
+from admin.core.settings.scopes import STOREDLEVELS, check_scope
 from admin.errors import RainbowError
 from admin.gate import Caller
 from admin.messages.attributes import PutBody, ReadAnswer, WriteAnswer
@@ -53,7 +53,7 @@ _KIND = re.compile(rf"resource_type=({_VALUE})")
 _LEFT_TO_FLASK = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_TRANSFER_ENCODING")
 _SMALL_LENGTH = re.compile("[1-9][0-9]{0,3}")
 #: The route and the scope's keys of each level, by the first part of its path.
-_LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STORED_LEVELS}
+LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STOREDLEVELS}
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -152,9 +152,9 @@ class _AttributePath(NamedTuple):
 
 def _attribute_path(path: str) -> _AttributePath | None:
     attribute = _ATTRIBUTE.fullmatch(path)
-    if attribute is None or attribute[1] not in _LEVELS:
+    if attribute is None or attribute[1] not in LEVELS:
         return None
-    route, keys = _LEVELS[attribute[1]]
+    route, keys = LEVELS[attribute[1]]
     names = attribute[2].split("/")[1:]
     return _AttributePath(route, dict(zip(keys, names, strict=True))) if len(names) == len(keys) else None
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from admin import __version__
 from admin.api.operations import Operation
+from admin.core.permissions import describe_requirement
 from admin.core.settings.kinds import Kinds
 from admin.messages.changes import ChangeBody
 from admin.messages.components import COMPONENTS
@@ -130,6 +131,8 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
     described: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
+        "description": describe_requirement(operation.permission),
+        "x-permission": operation.permission,
         "tags": [operation.tag],
         "parameters": parameters,
         "responses": {"200": _answer(operation), **{str(code): _error(code) for code in _error_codes(operation)}},

@@ -12,6 +12,7 @@ from werkzeug.routing import BaseConverter
 
 from admin import gate
 from admin.api.bodies import read_body
+from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import Invalid, invalid
 from admin.messages.reading import Body, read
 from admin.messages.requests import RequestSchema, load
@@ -33,6 +34,7 @@ class Operation(gate.Operation):
     answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
     errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
+    permission: str  #: a permission, or one of the other requirements
 
 
 class Rest(BaseConverter):
@@ -56,6 +58,7 @@ class Operations:
         method: str,
         path: str,
         *,
+        permission: str,
         query: type[RequestSchema] | None = None,
         body: type[RequestSchema] | type[Body] | None = None,
         body_optional: bool = False,
@@ -64,13 +67,13 @@ class Operations:
         answer: type[Answer] | None = None,
         errors: tuple[int, ...] = (),
         headers: tuple[str, ...] = (),
-        is_open: bool = False,
         for_agents: bool = False,
         most_bytes: int | None = None,
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
 
         The view's name is the id, its docstring the summary and its return type the answer, where they are not given.
+        The permission that it needs is never left out; ValueError for one that does not exist.
         """
 
         def register(view: View) -> View:
@@ -86,7 +89,8 @@ class Operations:
                 answers=_answers(view) if answer is None else (answer,),
                 errors=errors,
                 headers=headers,
-                is_open=is_open,
+                permission=check_requirement(permission),
+                is_open=permission == OPEN,
                 for_agents=for_agents,
                 most_bytes=most_bytes,
             )
