@@ -16,12 +16,14 @@ from admin.api import (
     effective,
     executions,
     fleet,
+    grants,
     placements,
     projects,
     reconciliations,
     registrations,
     revisions,
     service,
+    user_groups,
     users,
 )
 from admin.api.browsers import BrowserGuard
@@ -64,6 +66,8 @@ _OPERATIONS = (
     effective.operations,
     executions.operations,
     fleet.operations,
+    user_groups.operations,
+    grants.operations,
     service.kinds,
     placements.operations,
     projects.operations,

@@ -127,6 +127,10 @@ class Forbidden(RainbowError, name="forbidden", status=403, code=7):
     """This token does not allow the request."""
 
 
+class PermissionDenied(Forbidden, name="permission_denied"):
+    """You may not do this. `rainbowctl explain access` says what is missing, and who could give it."""
+
+
 class ForeignOrigin(Forbidden, name="foreign_origin"):
     """A page of another site may not use this admin: only pages that the admin itself serves may."""
 
@@ -171,6 +175,14 @@ class LabelNotFound(NotFound, name="label_not_found"):
 
 class ClusterNotFound(NotFound, name="cluster_not_found"):
     """No cluster of that name. `rainbowctl get cluster` lists them."""
+
+
+class GroupNotFound(NotFound, name="group_not_found"):
+    """No group of that name. `rainbowctl get group` lists them."""
+
+
+class GrantNotFound(NotFound, name="grant_not_found"):
+    """No such grant. `rainbowctl get grant` lists them."""
 
 
 class WorkflowNotFound(NotFound, name="workflow_not_found"):
@@ -247,6 +259,10 @@ class AgentPresent(Conflict, name="agent_present", code=9):
 
 class InUse(Conflict, name="in_use", code=9):
     """It is in use. Change what uses it first, or use force."""
+
+
+class LastAdministrator(Conflict, name="last_administrator", code=9):
+    """Nobody would be left who may do everything. Give the role admin on the platform to someone else first."""
 
 
 class DeclaredInConfiguration(Conflict, name="declared_in_configuration", code=9):

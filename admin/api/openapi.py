@@ -60,6 +60,8 @@ _NAME_EXAMPLES = {
     "pools": "gpu",
     "labels": "spare",
     "users": "ada",
+    "groups": "ml",
+    "grants": "viewer:user:ada:flytesnacks:development",
     "executions": "hello",
     "workflows": "core.training.train",
     "launch_plans": "nightly",

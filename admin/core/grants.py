@@ -89,15 +89,20 @@ def read_grant(payload: Any, roles: Mapping[str, Role] = ROLES) -> Grant:
     role = normal.get("role")
     if role and role not in roles:
         problems.append(unknown_problem("role", "role", role, roles))
-    scope = PLATFORM
     try:
-        scope = check_scope(**{key: normal.get(key) or "" for key in SCOPE_KEYS})
+        check_scope(**{key: normal.get(key) or "" for key in SCOPE_KEYS})
     except Invalid as invalid:
         named = {problem.field for problem in problems}
         problems += [problem for problem in invalid.problems if problem.field not in named]
     raise_problems(problems)
-    noun = USER if USER in normal else GROUP
-    return Grant(role=role, grantee=Grantee(noun, normal[noun]), scope=scope)
+    return grant_of(normal)
+
+
+def grant_of(payload: Payload) -> Grant:
+    """A grant from a definition that was read before."""
+    noun = USER if USER in payload else GROUP
+    scope = Scope(**{key: payload.get(key, "") for key in SCOPE_KEYS})
+    return Grant(role=payload["role"], grantee=Grantee(noun, payload[noun]), scope=scope)
 
 
 class Grants:

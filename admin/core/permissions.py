@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
-from admin.core.problems import closest, did_you_mean
+from admin.core.problems import Problem, closest, did_you_mean, raise_problems, unknown_problem
 
 
 class Place(Enum):
@@ -140,3 +141,19 @@ ROLES: Mapping[str, Role] = MappingProxyType(
         )
     }
 )
+
+
+def all_roles(declared: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Role]:
+    """The built-in roles, and those of configuration; Invalid with every problem."""
+    problems: list[Problem] = []
+    for name, role in declared.items():
+        if name in ROLES:
+            reason = "is built in and cannot be declared again: choose another name."
+            problems.append(Problem(field=f"roles.{name}", reason=reason))
+        for permission in role["permissions"]:
+            if permission not in PERMISSIONS:
+                field = f"roles.{name}.permissions"
+                problems.append(unknown_problem(field, "permission", permission, PERMISSIONS, most=len(PERMISSIONS)))
+    raise_problems(problems)
+    own = {name: _role(name, role.get("description", ""), role["permissions"]) for name, role in declared.items()}
+    return MappingProxyType({**ROLES, **own})

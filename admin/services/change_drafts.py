@@ -18,6 +18,7 @@ from admin.core.quantities import LARGEST
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, InUse, VersionConflict
+from admin.services.administrators import check_administrators
 from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mode
 from admin.services.changeable.registry import NOUNS, class_of
 from admin.services.changeable.views import StoredSettings
@@ -122,7 +123,12 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
     for noun in nouns:
         draft.problems += noun.check_removals(noun.removed)
     raise_problems(draft.problems)
+    for noun in nouns:
+        for _write, change in noun.rows:
+            if change.is_real:
+                noun.check_access(draft.options.access, change)
     _check_expectations(draft)
+    check_administrators(draft)
     if not draft.options.force:
         _check_unused(draft, nouns)
     return tuple(warnings)

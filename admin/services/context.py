@@ -18,6 +18,7 @@ from admin.services.preparations import CreationCache
 from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
+from admin.store.cache.known_grants import KnownGrants
 from admin.store.cache.launchables import Launchables
 from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import Creation, Outcome
@@ -52,6 +53,7 @@ class Context:
     launchables: Launchables = field(default_factory=Launchables)  #: by the number of registrations
     token_cache: TokenCache = field(default_factory=TokenCache)
     user_presence: UserPresence = field(default_factory=UserPresence)
+    known_grants: KnownGrants = field(default_factory=KnownGrants)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
     list_limits: ListLimits = LIST_LIMITS

@@ -17,14 +17,14 @@ from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.kinds import Payload
-from admin.errors import ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
-from admin.services import named_rows
+from admin.errors import ClusterNotFound, LabelNotFound, NotFound, PoolNotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
+from admin.services.named_rows import create_row, row_not_found
 from admin.store import cluster_events, execution_queue, executions, fleet
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
@@ -153,7 +153,7 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
     current = current_fleet(context, connection)
     names: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
-    return named_rows.not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
+    return row_not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
 
 
 def list_clusters(context: Context, *, pool: str | None = None, label: str | None = None) -> list[ClusterView]:
@@ -272,10 +272,8 @@ def create_definition(
     context: Context, kind: FleetKind, name: str, payload: Payload, options: ChangeOptions
 ) -> Changed:
     """Create a cluster, pool or label; AlreadyExists where the name is taken."""
-    try:
-        return put_definition(context, kind, name, payload, Expectation(absent=True), options)
-    except VersionConflict as conflict:
-        raise named_rows.already_exists(context, kind.noun, name, conflict) from conflict
+    write = definition_write(context, kind, name, payload, Expectation(absent=True))
+    return create_row(context, kind.noun, write, options)
 
 
 def put_definition(

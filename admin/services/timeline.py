@@ -18,12 +18,13 @@ from admin.core.provenance import Provenance, read_name
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.core.times import check_window, show_time
+from admin.core.user_groups import GROUP
 from admin.core.users import USER
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.store import cluster_events, registration_history, retention, revisions, row_changes, users
+from admin.store import cluster_events, registration_history, retention, revisions, row_changes, user_groups, users
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.registration_history import Registration, RegistrationFilter
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
@@ -220,9 +221,11 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
 
 
 def _existing_names(context: Context, connection: Connection, kind: str) -> Collection[str]:
-    """The names of all clusters, pools, labels or users."""
+    """The names of the rows of a kind that there are now; grants are not called by names that one could mistake."""
     if kind == USER:
         return users.names(connection)
+    if kind not in {fleet_kind.value for fleet_kind in FleetKind}:
+        return user_groups.names(connection) if kind == GROUP else ()
     current = current_fleet(context, connection)
     groups = current.pools if kind == FleetKind.POOL.value else current.labels
     return current.clusters if kind == FleetKind.CLUSTER.value else groups

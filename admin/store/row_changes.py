@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_
 
 from admin.core.changes import LastChange, MadeChange, RowChange, RowKey
+from admin.core.fleet.definitions import FleetKind
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.store.keys import KeyedQuery, first_since, scope_of
@@ -130,7 +131,8 @@ def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
     """The last revision that changed a cluster, pool or label, if it is among the last ones."""
     above = head(connection) - searched
     # By sums, so that the index of named changes is read and not every change of the last revisions.
-    query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, IS_NAMED)
+    is_of_fleet = _changes.kind.in_([kind.value for kind in FleetKind])
+    query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, is_of_fleet, IS_NAMED)
     number = connection.execute(query).scalar_one()
     return None if number is None else provenance_of(connection, [number]).get(number)
 

@@ -30,6 +30,7 @@ class ChangeableAttributes(Changeable):
     """Attributes, of every kind that is declared."""
 
     kinds = ()  # those of the settings
+    permission = "attributes.write"
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:

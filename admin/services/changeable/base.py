@@ -18,6 +18,7 @@ from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.warnings import Warning
 from admin.errors import InvalidRequest
+from admin.services.access import UNRESTRICTED, Access
 from admin.services.changeable.views import NotInMemory, SettingsView
 from admin.services.context import Context
 
@@ -48,6 +49,7 @@ class ChangeOptions:
     policy: Policy = Policy.APPLY
     force: bool = False  #: remove rows that are in use
     expected_head: int | None = None  #: refuse if another revision has been made since this one
+    access: Access = UNRESTRICTED  #: what the caller may do
 
     @property
     def dry_run(self) -> bool:
@@ -110,6 +112,8 @@ class Changeable(ABC):
 
     #: What `RowChange.kind` is for its rows. Its definition is the field `<kind>_definition` of a change's document.
     kinds: ClassVar[tuple[str, ...]]
+    #: What one needs to write its rows.
+    permission: ClassVar[str]
 
     def __init__(self, draft: Draft, writes: Sequence[RowWrite]) -> None:
         self.draft = draft
@@ -160,6 +164,10 @@ class Changeable(ABC):
     def users(self, removed: Sequence[RowChange]) -> Iterable[Use]:
         """What would miss its removed rows; removing them needs force."""
         return ()
+
+    def check_access(self, access: Access, change: RowChange) -> None:
+        """Refuse a caller who may not write a row; PermissionDenied with what is missing."""
+        access.check(self.permission, change.scope)
 
     @abstractmethod
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:

@@ -61,7 +61,8 @@ def naive_permissions(
     within = naive_groups(groups, identity.user, identity.groups)
     given: set[str] = set()
     for grant in listed:
-        has = grant.grantee == ("user", identity.user) or (grant.grantee.noun == "group" and grant.grantee.name in within)
+        noun, name = grant.grantee
+        has = name == identity.user if noun == "user" else name in within
         if has and grant.scope.keys().items() <= scope.keys().items() and grant.role in ALL_ROLES:
             given |= ALL_ROLES[grant.role].permissions
     return frozenset(given)
