@@ -128,6 +128,8 @@ _OPERATOR = _VIEWER | {
     *("clock.read", "clock.write", "configuration.read"),
 }
 
+#: The role that may do everything.
+ADMIN = "admin"
 #: The roles that every admin has, the fewest permissions first.
 ROLES: Mapping[str, Role] = MappingProxyType(
     {
@@ -137,7 +139,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
             _role("submitter", "a viewer who also runs executions and ends them", _SUBMITTER),
             _role("editor", "a submitter who also changes settings, projects and workflows", _EDITOR),
             _role("operator", "a viewer who also runs the clusters, and ends executions", _OPERATOR),
-            _role("admin", "may do everything, also give roles to others", PERMISSIONS),
+            _role(ADMIN, "may do everything, also give roles to others", PERMISSIONS),
         )
     }
 )

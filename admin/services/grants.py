@@ -9,11 +9,12 @@ from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
 from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, place_of
-from admin.core.permissions import PERMISSIONS, Place, Role
+from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
 from admin.core.problems import Invalid, unknown_problem
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.errors import GrantNotFound
+from admin.services.administrators import administrators
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.grants import grant_write, revocation
 from admin.services.changes import Changed, make_change
@@ -65,6 +66,15 @@ def create_grant(context: Context, grant: Grant, options: ChangeOptions) -> Chan
     """Give a grant; AlreadyExists where it is given."""
     write = grant_write(grant, Expectation(absent=True))
     return create_row(context, "grant", write, options, remedy="There is nothing to do.")
+
+
+def make_first_administrator(context: Context, user: str, options: ChangeOptions) -> bool:
+    """Give a user the role that may do everything, where no user has it yet; says whether that was so."""
+    with context.database.reading() as connection:
+        if administrators(context, connection):
+            return False
+    first = Grant(role=ADMIN, grantee=Grantee(USER, user))
+    return make_change(context, [grant_write(first)], options).is_change
 
 
 def delete_grant(context: Context, name: str, expectation: Expectation, options: ChangeOptions) -> Changed:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.acceptance.test_rainbowctl_users import token_of
 from tests.support.admins import RunningAdmin
 from tests.support.shells import Shell
 
@@ -81,9 +82,17 @@ def test_a_grant_is_given_shown_and_taken(shell: Shell) -> None:
     assert "Took away viewer of user ada on domain production." in done.err
     done = shell.run("rainbowctl delete grant viewer:user:ada::production")
     assert done.status == 0 and "There is no grant viewer:user:ada::production" in done.err
+    assert "go with --user or --group" in shell.refused(2, "rainbowctl delete grant editor -p flytesnacks")
+
+
+def test_the_last_administrator_stays(shell: Shell, tmp_path: Path) -> None:
+    shell.environment["RAINBOW_TOKEN"] = token_of(tmp_path, "root", "--create")
     message = shell.refused(5, "rainbowctl delete grant admin:user:root")
     assert "Nobody would be left who may do everything" in message
-    assert "go with --user or --group" in shell.refused(2, "rainbowctl delete grant editor -p flytesnacks")
+    assert "Nobody would be left" in shell.refused(5, "rainbowctl rollback 2 --force --dryRun")
+    shell.ok("rainbowctl create user eve")
+    shell.ok("rainbowctl create grant admin --user eve")
+    shell.ok("rainbowctl delete grant admin:user:root")
 
 
 def test_the_project_of_the_context_plays_no_part_in_a_grant(shell: Shell) -> None:
@@ -163,4 +172,5 @@ def test_groups_and_grants_as_documents(shell: Shell) -> None:
     history = shell.ok("rainbowctl history grant")
     assert "who may" in history
     shell.ok("rainbowctl history group ml")
-    assert "Nobody would be left" in shell.refused(5, "rainbowctl rollback 1 --force --dryRun")
+    shell.ok("rainbowctl rollback 1 --force")
+    assert shell.rest("GET", "grants") == {"grants": []}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.grants import Grant, Grantee, Grants
@@ -13,8 +14,9 @@ from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.user_groups import Memberships, UserGroup
 from admin.errors import LastAdministrator, PermissionDenied
 from admin.services import grants as grant_services
-from admin.services import rollbacks, user_groups
+from admin.services import rollbacks, user_groups, user_tokens, users
 from admin.services.access import UNRESTRICTED, Access
+from admin.services.administrators import administrators
 from admin.services.attributes import write_attribute
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
@@ -24,6 +26,7 @@ from admin.services.context import Context
 from admin.core.changes import ANYTHING
 from admin.core.fleet.definitions import FleetKind
 from tests.conftest import MakeApp
+from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, refused
 
 EDITOR: dict[str, Any] = {"role": "editor", "user": "ada", "project": PROJECT, "domain": DOMAIN}
@@ -243,26 +246,53 @@ def test_a_project_with_grants_is_not_removed(api: FlaskClient) -> None:
     ok(api.post(f"{API}/rollbacks", json={"revision": 1}))
 
 
-def test_the_last_administrator_stays(api: FlaskClient) -> None:
-    define(api, "root", "ada")
-    give(api, role="admin", group="root")
-    give(api, role="admin", user="otto", project=PROJECT)
+def signed_in(app: Flask, name: str) -> FlaskClient:
+    """A client that calls with a token of a new user."""
+    context = context_of(app)
+    users.create_user(context, name, {}, ChangeOptions())
+    token = user_tokens.create_token(context, name, "laptop").token
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+    return client
+
+
+def test_the_last_administrator_stays(app: Flask) -> None:
+    anybody = app.test_client()
+    define(anybody, "root", "ada", "nobody")
+    give(anybody, role="admin", group="root")
+    give(anybody, role="admin", user="otto", project=PROJECT)
+    give(anybody, role="admin", user="ghost")  # who does not exist, and so counts for nothing
+    api = signed_in(app, "ada")
     for response in (
         api.delete(f"{API}/grants/admin:group:root"),
         api.delete(f"{API}/groups/root?force=true"),
         api.put(f"{API}/groups/root", json={"group": {"users": []}}),
+        api.delete(f"{API}/users/ada"),
         api.post(f"{API}/rollbacks", json={"revision": 2}),
         api.post(f"{API}/rollbacks?force=true", json={"to": 0, "everything": True}),
         changes(api, {"grant_definition": {"name": "admin:group:root"}, "delete": True}),
     ):
         assert "now ada may" in refused(response, 409, "last_administrator")["message"]
-    assert get(api, "groups/root")["users"] == ["ada"]
+    assert get(api, "groups/root")["users"] == ["ada", "nobody"]
+    signed_in(app, "mia")
     swap = [
         {"grant_definition": {"name": "admin:group:root"}, "delete": True},
         {"grant_definition": {"role": "admin", "user": "mia"}},
     ]
     ok(changes(api, *swap))
-    refused(api.delete(f"{API}/grants/admin:user:mia"), 409, "last_administrator")
+    options = ChangeOptions(access=access(held("admin")))
+    with pytest.raises(LastAdministrator):
+        grant_services.delete_grant(context_of(app), "admin:user:mia", ANYTHING, options)
+
+
+def test_the_first_administrator_is_made_where_no_user_is_one(app: Flask, context: Context) -> None:
+    users.create_user(context, "ada", {}, ChangeOptions())
+    assert grant_services.make_first_administrator(context, "ada", ChangeOptions())
+    assert not grant_services.make_first_administrator(context, "ada", ChangeOptions())
+    users.create_user(context, "bea", {}, ChangeOptions())
+    assert not grant_services.make_first_administrator(context, "bea", ChangeOptions())
+    with context.database.reading() as connection:
+        assert administrators(context, connection) == {"ada"}
 
 
 def test_roles_of_configuration(make_app: MakeApp) -> None:
@@ -402,12 +432,13 @@ def test_nobody_gives_what_they_do_not_have(context: Context) -> None:
 
 def test_no_rollback_revives_a_grant_that_its_maker_may_not_give(context: Context) -> None:
     options = ChangeOptions()
+    users.create_user(context, "root", {}, options)
     grant_services.create_grant(context, held("admin", name="root"), options)
     grant_services.create_grant(context, held("admin", name="eve"), options)
     grant_services.delete_grant(context, "admin:user:eve", ANYTHING, options)
     with pytest.raises(PermissionDenied):
-        rollbacks.roll_back_revision(context, 3, of(access(held("admin", project=PROJECT))))
-    rollbacks.roll_back_revision(context, 3, of(access(held("admin"))))
+        rollbacks.roll_back_revision(context, 4, of(access(held("admin", project=PROJECT))))
+    rollbacks.roll_back_revision(context, 4, of(access(held("admin"))))
     with pytest.raises(LastAdministrator):
         rollbacks.roll_back_everything(context, 0, of(access(held("admin"))))
 
@@ -453,7 +484,6 @@ def test_grants_are_known_in_memory_and_read_again_when_they_change(context: Con
 
 def test_another_worker_sees_a_grant_taken_within_a_second(make_app: MakeApp) -> None:
     from admin.store.cache.known_grants import CACHE_SECONDS, KnownGrants
-    from tests.support.apps import context_of
 
     first, second = make_app(), make_app()
     seconds = [0.0]
