@@ -74,9 +74,7 @@ def _register(level: Level) -> None:
         )
         return respond(ReadAnswer.from_reading(reading), etag=None if reading.row is None else reading.row.version)
 
-    change = partial(
-        operations.add, path=path, errors=(409,), headers=WRITE_HEADERS, permission="attributes.write"
-    )
+    change = partial(operations.add, path=path, errors=(409,), headers=WRITE_HEADERS, permission="attributes.write")
 
     @change(
         "PUT",

@@ -111,9 +111,7 @@ def list_executions(query: Fields, **key: str) -> ExecutionsAnswer:
     return list_executions_everywhere({**query, **key})
 
 
-@operations.add(
-    "GET", f"{_PATH}/events", query=PageQuery, permission="executions.read", errors=(404,), for_agents=True
-)
+@operations.add("GET", f"{_PATH}/events", query=PageQuery, permission="executions.read", errors=(404,), for_agents=True)
 def list_execution_events(query: Fields, **key: str) -> EventsAnswer:
     """What happened to an execution, oldest first."""
     above = number_of(query.get("token")) or 0

@@ -31,7 +31,7 @@ from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.api.front import ROUTE
 from admin.core.changes import Authorship, Expectation
 from admin.core.problems import Invalid
-from admin.core.settings.scopes import STOREDLEVELS, check_scope
+from admin.core.settings.scopes import STORED_LEVELS, check_scope
 from admin.errors import RainbowError
 from admin.gate import Caller
 from admin.messages.attributes import PutBody, ReadAnswer, WriteAnswer
@@ -53,7 +53,7 @@ _KIND = re.compile(rf"resource_type=({_VALUE})")
 _LEFT_TO_FLASK = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_TRANSFER_ENCODING")
 _SMALL_LENGTH = re.compile("[1-9][0-9]{0,3}")
 #: The route and the scope's keys of each level, by the first part of its path.
-LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STOREDLEVELS}
+LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STORED_LEVELS}
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -69,25 +69,19 @@ def register_launch_plan(query: Fields, body: Fields) -> LaunchPlanRegistered:
     )
 
 
-@operations.add(
-    "GET", "/workflows/<project>/<domain>/<name>/<version>", permission="workflows.read", errors=(404,)
-)
+@operations.add("GET", "/workflows/<project>/<domain>/<name>/<version>", permission="workflows.read", errors=(404,))
 def get_workflow(**key: str) -> WorkflowAnswer:
     """Read a version of a workflow, or the latest."""
     return WorkflowAnswer.from_registered(registrations.get_workflow(context(), Identifier(**key)))
 
 
-@operations.add(
-    "GET", "/launch_plans/<project>/<domain>/<name>/<version>", permission="workflows.read", errors=(404,)
-)
+@operations.add("GET", "/launch_plans/<project>/<domain>/<name>/<version>", permission="workflows.read", errors=(404,))
 def get_launch_plan(**key: str) -> LaunchPlanAnswer:
     """Read a version of a launch plan, or the latest."""
     return LaunchPlanAnswer.from_registered(registrations.get_launch_plan(context(), Identifier(**key)))
 
 
-@operations.add(
-    "GET", "/active_launch_plans/<project>/<domain>/<name>", permission="workflows.read", errors=(404,)
-)
+@operations.add("GET", "/active_launch_plans/<project>/<domain>/<name>", permission="workflows.read", errors=(404,))
 def get_active_launch_plan(**key: str) -> LaunchPlanAnswer:
     """Read the active version of a launch plan."""
     return LaunchPlanAnswer.from_registered(registrations.get_active(context(), Identifier(**key, version="")))

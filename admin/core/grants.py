@@ -144,9 +144,7 @@ class Grants:
     def allowing(self, held: Iterable[Grant], permission: str, scope: Scope) -> list[Grant]:
         """Those of some grants that allow something at a scope, the ones of the broadest scopes first."""
         is_anywhere, at = PERMISSIONS[permission].place is Place.ANYWHERE, place_of(permission, scope)
-        allowing = [
-            grant for grant in held if permission in self.gives(grant) and (is_anywhere or grant.reaches(at))
-        ]
+        allowing = [grant for grant in held if permission in self.gives(grant) and (is_anywhere or grant.reaches(at))]
         return sorted(allowing, key=lambda grant: (grant.scope.level.specificity, grant.name))
 
     def missing_to_give(self, giver: Iterable[Grant], grant: Grant) -> frozenset[str]:

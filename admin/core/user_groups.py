@@ -78,9 +78,7 @@ def read_group(name: str, payload: Any) -> Payload:
 
 def group_of(name: str, payload: Mapping[str, Any]) -> UserGroup:
     """A group from its definition."""
-    return UserGroup(
-        name=name, users=frozenset(payload.get("users", ())), groups=frozenset(payload.get("groups", ()))
-    )
+    return UserGroup(name=name, users=frozenset(payload.get("users", ())), groups=frozenset(payload.get("groups", ())))
 
 
 class Memberships:

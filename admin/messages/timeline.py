@@ -10,7 +10,6 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
-from admin.core.users import USER
 from admin.messages.cluster_events import Deadline, DrainEnd
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
@@ -36,9 +35,7 @@ _NAMED = " or ".join(", ".join(kind.lower() for kind in NAMED_KINDS).rsplit(", "
 
 class TimelineQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
-    name = fields.String(
-        validate=NAME, metadata={"description": f"With resource_type {_NAMED}: the one of this name."}
-    )
+    name = fields.String(validate=NAME, metadata={"description": f"With resource_type {_NAMED}: the one of this name."})
     cluster = fields.String(validate=NAME, metadata={"description": _OF_CLUSTER})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
     source = fields.String(validate=OneOf(SOURCES), metadata={"description": "Only entries of this kind."})

@@ -153,7 +153,10 @@ def test_users_are_applied_exported_and_rolled_back_without_their_tokens(shell: 
     shell.ok("rainbowctl export --dir all")
     assert (shell.cwd / "all/users/bea.yaml").exists()
     shell.ok("rainbowctl rollback 3 --force")
-    assert shell.ok("rainbowctl export") == empty + "---\nkind: user\nname: ada\n---\nkind: grant\nrole: admin\nuser: ada\n"
+    assert (
+        shell.ok("rainbowctl export")
+        == empty + "---\nkind: user\nname: ada\n---\nkind: grant\nrole: admin\nuser: ada\n"
+    )
     for text, problem in (
         ("kind: user\nname: a b\n", "user's name"),
         ("kind: user\nname: bea\ngroups: [a]\n", "groups"),

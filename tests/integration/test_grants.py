@@ -8,6 +8,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.changes import ANYTHING
+from admin.core.fleet.definitions import FleetKind
 from admin.core.grants import Grant, Grantee, Grants
 from admin.core.identities import Identity, Proof
 from admin.core.settings.scopes import PLATFORM, Scope
@@ -23,8 +25,6 @@ from admin.services.changeable.fleet import definition_write
 from admin.services.changeable.projects import project_write
 from admin.services.changes import make_change
 from admin.services.context import Context
-from admin.core.changes import ANYTHING
-from admin.core.fleet.definitions import FleetKind
 from tests.conftest import MakeApp
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, refused
@@ -42,7 +42,7 @@ def define(api: FlaskClient, name: str, *users: str, groups: list[str] | None = 
     return ok(api.put(f"{API}/groups/{name}", json=body))
 
 
-def changes(api: FlaskClient, *documents: dict[str, Any], query: str = "") -> Any:
+def changes(api: FlaskClient, *documents: object, query: str = "") -> Any:
     return api.post(f"{API}/attribute_changes{query}", json={"changes": list(documents)})
 
 
@@ -380,7 +380,8 @@ def test_what_a_caller_may_do() -> None:
     ada = access(held("editor", project=PROJECT))
     assert ada.allows("attributes.write", Scope(DOMAIN, PROJECT))
     assert not ada.allows("attributes.write", Scope(DOMAIN))
-    assert ada.allows("fleet.read") and not ada.allows("fleet.write")
+    assert ada.allows("fleet.read")
+    assert not ada.allows("fleet.write")
     with pytest.raises(PermissionDenied) as refusal:
         ada.check("attributes.write", Scope(DOMAIN, "flyteexamples"))
     assert refusal.value.status == 403

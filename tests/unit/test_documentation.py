@@ -104,7 +104,9 @@ def is_key(key: str) -> bool:
 
 def test_the_permission_of_every_route() -> None:
     documented = {names(route)[0]: names(permission)[0] for route, permission in rows("grants", "route")}
-    declared = {f"{operation.method} {shown_path(operation.path)}": operation.permission for operation in all_operations()}
+    declared = {
+        f"{operation.method} {shown_path(operation.path)}": operation.permission for operation in all_operations()
+    }
     assert documented == declared
     assert list(documented) == list(declared), "in the order of the OpenAPI document"
 

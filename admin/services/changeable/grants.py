@@ -119,8 +119,9 @@ class ChangeableGrants(Changeable):
         payload = change.before if change.after is None else change.after
         assert payload is not None
         grant = grant_of(payload)
-        access.check(self.permission, grant.scope)
-        if change.after is not None:
+        if change.after is None:
+            access.check(self.permission, grant.scope)
+        else:
             access.check_giving(grant)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:

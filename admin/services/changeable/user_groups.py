@@ -8,8 +8,8 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named
+from admin.core.grants import GRANT, Grantee
 from admin.core.grants import GROUP as GROUP_NOUN
-from admin.core.grants import GRANT, Grantee, grant_of
 from admin.core.in_use import Use
 from admin.core.problems import closest, did_you_mean, invalid
 from admin.core.settings.kinds import Payload

@@ -14,7 +14,7 @@ from ctl.client.answers import Document, RowChange
 from ctl.client.calls.base import PATH_NOT_FOUND, PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
 from ctl.client.calls.changes import ChangeCalls
 from ctl.client.errors import NotFound
-from ctl.client.nouns import FLEET, collection, json_key, row_kind
+from ctl.client.nouns import FLEET, USER, collection, json_key, row_kind
 from ctl.client.scopes import Scope, check_name
 
 
@@ -79,7 +79,7 @@ class FleetCalls(ChangeCalls):
         self, noun: str, name: str, *, force: bool = False, **options: Unpack[VersionOptions]
     ) -> Document:
         """Delete a definition; Conflict while it is in use, unless forced. `changed` tells whether there was one."""
-        query = {"force": "true"} if force and noun in FLEET else {}
+        query = {"force": "true"} if force and noun != USER else {}
         return self._change("DELETE", _path(noun, name), {}, **options, query=query)
 
     def delete_definitions(

@@ -149,9 +149,7 @@ def create_grant(session: Session, role: str, **flags: Any) -> None:
     answer = session.client.create_grant(definition, **reasons(flags), dry_run=flags["dry_run"])
     title = f"{role} to {grantee(definition)} on {place(definition)}"
     session.printer.note(
-        f"Dry run: {title} was not given."
-        if flags["dry_run"]
-        else f"Gave {title}: version {answer.get('version')}."
+        f"Dry run: {title} was not given." if flags["dry_run"] else f"Gave {title}: version {answer.get('version')}."
     )
     session.printer.warnings(answer.get("warnings") or [])
     name = (answer.get("grant") or {}).get("name")

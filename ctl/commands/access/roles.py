@@ -31,7 +31,11 @@ def get_role(session: Session, name: str | None, **flags: Any) -> None:
     answer = session.client.roles()
     if name is None:
         roles = choose_rows(session, answer["roles"], flags, _LISTING, "role")
-        columns: Columns = {"NAME": "name", "PERMISSIONS": lambda role: len(role["permissions"]), "DESCRIPTION": "description"}
+        columns: Columns = {
+            "NAME": "name",
+            "PERMISSIONS": lambda role: len(role["permissions"]),
+            "DESCRIPTION": "description",
+        }
         session.printer.show((f"role/{role['name']}" for role in roles), roles, roles, columns)
         return
     refuse_choice(flags, name)

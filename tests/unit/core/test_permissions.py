@@ -21,7 +21,8 @@ def test_permissions_are_a_noun_and_a_verb() -> None:
     for name, permission in PERMISSIONS.items():
         assert name == permission.name
         assert re.fullmatch(r"[a-z_]+\.[a-z]+", name)
-        assert permission.description and not permission.description.endswith(".")
+        assert permission.description
+        assert not permission.description.endswith(".")
     assert not PERMISSIONS.keys() & REQUIREMENTS.keys()
 
 
@@ -55,7 +56,7 @@ def test_viewers_only_read() -> None:
 def test_an_unknown_permission_is_refused() -> None:
     assert check_requirement("fleet.write") == "fleet.write"
     assert check_requirement(OPEN) == OPEN
-    with pytest.raises(ValueError, match="no permission 'fleet.writes'"):
+    with pytest.raises(ValueError, match=r"no permission 'fleet.writes'"):
         check_requirement("fleet.writes")
     with pytest.raises(ValueError, match="no permission ''"):
         check_requirement("")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +59,7 @@ def test_a_path_leads_from_a_user_to_a_group(groups: list[UserGroup], user: str,
         defined = {group.name: group for group in groups}
         assert path[-1] == name
         assert user in defined[path[0]].users
-        assert all(inner in defined[outer].groups for inner, outer in zip(path, path[1:], strict=False))
+        assert all(inner in defined[outer].groups for inner, outer in itertools.pairwise(path))
 
 
 @given(groups_of_users())
@@ -74,7 +76,7 @@ def test_a_circle_is_found_where_a_group_contains_itself(groups: list[UserGroup]
         assert bool(circle) == (group.name in contained)
         if circle:
             assert circle[0] == circle[-1] == group.name
-            assert all(inner in defined[outer].groups for outer, inner in zip(circle, circle[1:], strict=False))
+            assert all(inner in defined[outer].groups for outer, inner in itertools.pairwise(circle))
 
 
 def test_a_long_chain_of_groups() -> None:
