@@ -5,9 +5,10 @@ A class's docstring is its message where none is given.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from admin.core.problems import Invalid, Problem, Refused
+from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean, shorten
 
 #: The most problems that one answer lists.
 MOST_DETAILS = 50
@@ -69,6 +70,16 @@ def problem_detail(problem: Problem) -> dict[str, Any]:
 
 class UnknownProject(InvalidRequest, name="unknown_project"):
     """No project of that id. Choose one that `rainbowctl get project` lists, or create it first."""
+
+    @classmethod
+    def called(cls, project: str, known: Iterable[str]) -> UnknownProject:
+        """The error for an unknown project, with the closest known ones."""
+        near = closest(project, known)
+        reason = (
+            f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them; "
+            f"`rainbowctl create project --id … --name …` makes one."
+        )
+        return cls(reason, details=[{"field": "project", "reason": reason, "closest": list(near)}])
 
 
 class UnknownDomain(InvalidRequest, name="unknown_domain"):
@@ -155,6 +166,15 @@ class AttributeNotFound(NotFound, name="attribute_not_found"):
 
 class ProjectNotFound(NotFound, name="project_not_found"):
     """No project of that id."""
+
+    @classmethod
+    def called(cls, project: str, known: Iterable[str]) -> ProjectNotFound:
+        """The error for a project that there is not, with the closest ones that there are."""
+        near = closest(project, known)
+        return cls(
+            f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them.",
+            details=[{"field": "project", "reason": "is unknown.", "closest": list(near)}],
+        )
 
 
 class RevisionNotFound(NotFound, name="revision_not_found"):

@@ -130,7 +130,9 @@ for _level in STORED_LEVELS:
     _register(_level)
 
 
-@operations.add("GET", "/matchable_attributes", query=ListQuery, permission="attributes.read", errors=(404,))
+@operations.add(
+    "GET", "/matchable_attributes", query=ListQuery, shows_some=True, permission="attributes.read", errors=(404,)
+)
 def list_attributes(query: Fields) -> ListAnswer:
     """List the stored attributes of a kind."""
     kinds = context().settings.kinds
@@ -147,7 +149,12 @@ def list_attributes(query: Fields) -> ListAnswer:
 
 
 @operations.add(
-    "GET", "/matchable_attributes/no_effect", query=NoEffectQuery, permission="attributes.read", errors=(404,)
+    "GET",
+    "/matchable_attributes/no_effect",
+    query=NoEffectQuery,
+    shows_some=True,
+    permission="attributes.read",
+    errors=(404,),
 )
 def list_no_effect(query: Fields) -> NoEffectAnswer:
     """List the stored attributes that affect no execution, each with the reason."""

@@ -85,7 +85,7 @@ def get_reach(query: Fields) -> ReachAnswer:
     return ReachAnswer.from_reach(reach)
 
 
-@operations.add("GET", "/uses", query=UsesQuery, permission="attributes.read", errors=(404,))
+@operations.add("GET", "/uses", query=UsesQuery, shows_some=True, permission="attributes.read", errors=(404,))
 def get_uses(query: Fields) -> UsesAnswer:
     """Where a pool, label, cluster, queue, kind or value is used, and what would be refused without it."""
     ask = question_of(context(), query)

@@ -45,7 +45,9 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     )
 
 
-@operations.add("GET", "/executions", query=ExecutionListQuery, permission="executions.read", for_agents=True)
+@operations.add(
+    "GET", "/executions", query=ExecutionListQuery, shows_some=True, permission="executions.read", for_agents=True
+)
 def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
     """List executions of every project."""
     order = order_of(query)
@@ -76,11 +78,18 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
 
 
 def _may_read_names() -> bool:
-    """Whether the caller may read what clusters, pools, workflows and others are called: agents may not."""
-    return caller().cluster is None
+    """Whether the caller may read what all clusters, pools, workflows and others are called: agents may not."""
+    return caller().cluster is None and not context().access.is_restricted
 
 
-@operations.add("GET", "/execution_counts", query=ExecutionCountsQuery, permission="executions.read", for_agents=True)
+@operations.add(
+    "GET",
+    "/execution_counts",
+    query=ExecutionCountsQuery,
+    shows_some=True,
+    permission="executions.read",
+    for_agents=True,
+)
 def count_executions(query: Fields) -> ExecutionCountsAnswer:
     """How many executions have each phase, reason, cause, cluster or the like."""
     by = check_group(query["by"])
@@ -100,6 +109,7 @@ def count_executions(query: Fields) -> ExecutionCountsAnswer:
     "GET",
     "/executions/<project>/<domain>",
     query=ExecutionListQuery,
+    shows_some=True,
     permission="executions.read",
     for_agents=True,
 )

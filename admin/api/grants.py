@@ -37,7 +37,7 @@ def list_roles() -> RolesAnswer:
     return RolesAnswer.from_roles(grants.list_roles(context()))
 
 
-@operations.add("GET", "/grants", query=GrantsQuery, permission="grants.read")
+@operations.add("GET", "/grants", query=GrantsQuery, shows_some=True, permission="grants.read")
 def list_grants(query: Fields) -> GrantsAnswer:
     """List grants: all of them, or those on a scope and below it."""
     after = key_of(query.get("token"), 1)
@@ -47,7 +47,7 @@ def list_grants(query: Fields) -> GrantsAnswer:
     )
 
 
-@operations.add("GET", "/grants/<rest:name>", permission="grants.read", errors=(404,))
+@operations.add("GET", "/grants/<rest:name>", shows_some=True, permission="grants.read", errors=(404,))
 def get_grant(name: str) -> GrantAnswer:
     """Read a grant."""
     return GrantAnswer.from_view(grants.get_grant(context(), name))
@@ -67,6 +67,7 @@ def create_grant(query: Fields, body: Fields) -> GrantWritten:
     body=AuthorshipFields,
     body_optional=True,
     permission="grants.write",
+    shows_some=True,
     errors=(409,),
     headers=WRITE_HEADERS,
 )
@@ -81,7 +82,9 @@ def get_access(query: Fields) -> AccessAnswer:
     return AccessAnswer.from_access(grants.access_at(context(), scope_of(query)))
 
 
-@operations.add("GET", "/access/explanation", query=ExplainAccessQuery, permission="grants.read", errors=(404,))
+@operations.add(
+    "GET", "/access/explanation", query=ExplainAccessQuery, own="user", permission="grants.read", errors=(404,)
+)
 def explain_access(query: Fields) -> AccessExplanationAnswer:
     """Whether someone may do something at a scope: by which grant, or what is missing and who could give it."""
     explanation = grants.explain_access(context(), grantee_of(query), query["permission"], scope_of(query))

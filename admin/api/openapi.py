@@ -133,7 +133,7 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
     described: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
-        "description": describe_requirement(operation.permission),
+        "description": _requirement(operation),
         "x-permission": operation.permission,
         "tags": [operation.tag],
         "parameters": parameters,
@@ -152,6 +152,16 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
     if operation.is_open:
         described["security"] = []
     return described
+
+
+def _requirement(operation: Operation) -> str:
+    """What a caller needs for an operation."""
+    parts = [describe_requirement(operation.permission)]
+    if operation.shows_some:
+        parts.append("Answers with what the caller may see.")
+    if operation.own is not None:
+        parts.append("Nobody needs it for what is about themselves.")
+    return " ".join(parts)
 
 
 def _error_codes(operation: Operation) -> list[int]:

@@ -12,6 +12,8 @@ from werkzeug.routing import BaseConverter
 
 from admin import gate
 from admin.api.bodies import read_body
+from admin.api.current import access
+from admin.api.scopes import Guarded, check_request
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import Invalid, invalid
 from admin.messages.reading import Body, read
@@ -22,7 +24,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation(gate.Operation):
+class Operation(Guarded):
     """One method of one path, with all that the OpenAPI document says of it."""
 
     id: str  #: what generated clients call it
@@ -34,7 +36,6 @@ class Operation(gate.Operation):
     answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
     errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
-    permission: str  #: a permission, or one of the other requirements
 
 
 class Rest(BaseConverter):
@@ -67,6 +68,8 @@ class Operations:
         answer: type[Answer] | None = None,
         errors: tuple[int, ...] = (),
         headers: tuple[str, ...] = (),
+        shows_some: bool = False,
+        own: str | None = None,
         for_agents: bool = False,
         most_bytes: int | None = None,
     ) -> Callable[[View], View]:
@@ -90,6 +93,8 @@ class Operations:
                 errors=errors,
                 headers=headers,
                 permission=check_requirement(permission),
+                shows_some=shows_some,
+                own=own,
                 is_open=permission == OPEN,
                 for_agents=for_agents,
                 most_bytes=most_bytes,
@@ -128,6 +133,9 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
         if read_message is not None:
             arguments["body"] = read_message(read_body(optional=operation.body_optional))
+        granted = access()
+        if granted.is_restricted:
+            check_request(operation, granted, path, arguments.get("query"), arguments.get("body"))
         answer = view(**arguments)
         return answer if isinstance(answer, Response) else respond(answer)
 

@@ -53,7 +53,7 @@ def simulate(body: Fields) -> SimulationAnswer:
     return SimulationAnswer.from_simulation(simulation, since=since, limit=body["limit"])
 
 
-@operations.add("GET", "/placement_counts", query=CountsQuery, permission="executions.read")
+@operations.add("GET", "/placement_counts", query=CountsQuery, shows_some=True, permission="executions.read")
 def count_placements(query: Fields) -> PlacementCountsAnswer:
     """How many executions went where."""
     now = context().clock()

@@ -27,7 +27,7 @@ from admin.services import projects
 operations = Operations("projects")
 
 
-@operations.add("GET", "/projects", query=ProjectsQuery, permission="projects.read")
+@operations.add("GET", "/projects", query=ProjectsQuery, shows_some=True, permission="projects.read")
 def list_projects(query: Fields) -> ProjectsAnswer:
     """List projects."""
     state = None if query["state"] == "ALL" else ProjectState(query["state"])
@@ -45,7 +45,9 @@ def create_project(query: Fields, body: Fields) -> ProjectAnswer:
     return _answer(projects.create_project(context(), body["project"]["id"], values, change_options(query, body)))
 
 
-@operations.add("GET", "/projects/<rest:id>", query=ProjectQuery, permission="projects.read", errors=(404,))
+@operations.add(
+    "GET", "/projects/<rest:id>", query=ProjectQuery, shows_some=True, permission="projects.read", errors=(404,)
+)
 def get_project(query: Fields, id: str) -> ProjectAnswer:
     """Read a project."""
     project = projects.get_project(context(), id)

@@ -31,7 +31,7 @@ from admin.services.changeable.registry import KINDS
 operations = Operations("revisions")
 
 
-@operations.add("GET", "/revisions", query=RevisionsQuery, permission="attributes.read")
+@operations.add("GET", "/revisions", query=RevisionsQuery, shows_some=True, permission="attributes.read")
 def list_revisions(query: Fields) -> RevisionsAnswer:
     """List revisions."""
     conditions = revision_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
@@ -44,7 +44,7 @@ def list_revisions(query: Fields) -> RevisionsAnswer:
     )
 
 
-@operations.add("GET", "/timeline", query=TimelineQuery, permission="attributes.read")
+@operations.add("GET", "/timeline", query=TimelineQuery, shows_some=True, permission="attributes.read")
 def list_timeline(query: Fields) -> TimelineAnswer:
     """List revisions, registrations and what happened to clusters, newest first."""
     conditions = timeline_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
@@ -52,14 +52,14 @@ def list_timeline(query: Fields) -> TimelineAnswer:
     return TimelineAnswer.from_page(page)
 
 
-@operations.add("GET", "/revisions/<number>", permission="attributes.read", errors=(404,))
+@operations.add("GET", "/revisions/<number>", shows_some=True, permission="attributes.read", errors=(404,))
 def get_revision(number: str) -> OneRevisionAnswer:
     """Read a revision and its changes."""
     error = invalid("number", "is not the number of a revision.")
     return OneRevisionAnswer.from_view(revisions.get_revision(context(), parse_number(number, error)))
 
 
-@operations.add("GET", "/revision_diff", query=DiffQuery, permission="attributes.read", errors=(404,))
+@operations.add("GET", "/revision_diff", query=DiffQuery, shows_some=True, permission="attributes.read", errors=(404,))
 def diff_revisions(query: Fields) -> DiffAnswer:
     """What differs between two revisions."""
     changes = revisions.difference(context(), query["from_"], query["to"])

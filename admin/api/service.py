@@ -99,7 +99,7 @@ def list_kinds() -> KindsAnswer:
     return KindsAnswer(kinds=[KindAnswer.from_kind(kind) for kind in context().settings.kinds])
 
 
-@warnings.add("GET", "/warnings", query=WarningsQuery, permission="attributes.read")
+@warnings.add("GET", "/warnings", query=WarningsQuery, shows_some=True, permission="attributes.read")
 def get_warnings(query: Fields) -> WarningsAnswer:
     """List what is stored but questionable: a page of it where a limit is given, else everything."""
     page = list_warnings(context(), position_of(query.get("token")), query.get("limit"))

@@ -61,7 +61,7 @@ def create_user(query: Fields, body: Fields) -> UserWritten:
     return _written(name, users.create_user(context(), name, payload, change_options(query, body)))
 
 
-@operations.add("GET", "/users/<name>", permission="users.read", errors=(404,))
+@operations.add("GET", "/users/<name>", permission="users.read", own="name", errors=(404,))
 def get_user(name: str) -> UserAnswer:
     """Read a user."""
     return _answers([users.get_user(context(), name)])[0]
@@ -115,7 +115,7 @@ def _written(name: str, changed: Changed) -> UserWritten:
     return UserWritten.from_changed(changed, user=user)
 
 
-@operations.add("GET", "/users/<name>/tokens", permission="tokens.read", errors=(404,))
+@operations.add("GET", "/users/<name>/tokens", permission="tokens.read", own="name", errors=(404,))
 def list_user_tokens(name: str) -> UserTokensAnswer:
     """List a user's tokens."""
     now = context().clock()
@@ -129,6 +129,7 @@ def list_user_tokens(name: str) -> UserTokensAnswer:
     body=UserTokenBody,
     answer=IssuedUserTokenAnswer,
     permission="tokens.write",
+    own="name",
     errors=(404, 409),
 )
 def create_user_token(name: str, body: Fields) -> Response:
@@ -139,7 +140,7 @@ def create_user_token(name: str, body: Fields) -> Response:
     return response
 
 
-@operations.add("DELETE", "/users/<name>/tokens/<prefix>", permission="tokens.write", errors=(404,))
+@operations.add("DELETE", "/users/<name>/tokens/<prefix>", permission="tokens.write", own="name", errors=(404,))
 def revoke_user_token(name: str, prefix: str) -> RevokedAnswer:
     """Revoke a token of a user at once."""
     return RevokedAnswer(prefix=prefix, changed=user_tokens.revoke(context(), name, prefix))

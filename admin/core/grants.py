@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -105,6 +105,58 @@ def grant_of(payload: Payload) -> Grant:
     return Grant(role=payload["role"], grantee=Grantee(noun, payload[noun]), scope=scope)
 
 
+class Held:
+    """What the grants of one caller give, found by a few lookups however many they are."""
+
+    def __init__(self, grants: Sequence[Grant], gives: Callable[[Grant], frozenset[str]]) -> None:
+        self.grants = grants
+        scopes: dict[str, set[Scope]] = {}
+        for grant in grants:
+            for permission in gives(grant):
+                scopes.setdefault(permission, set()).add(grant.scope)
+        self._scopes = {permission: frozenset(places) for permission, places in scopes.items()}
+        #: The permissions that count everywhere.
+        self.everywhere = frozenset(permission for permission, places in scopes.items() if PLATFORM in places)
+        #: Whether nothing at all is refused.
+        self.is_everything = self.everywhere >= PERMISSIONS.keys()
+        #: The projects that its grants are about; None where one of them reaches every project.
+        self.projects = (
+            frozenset(grant.scope.project for grant in grants) if all(grant.scope.project for grant in grants) else None
+        )
+
+    def knows(self, project: str) -> bool:
+        """Whether a project may be known to the caller: a grant reaches it, or something in it."""
+        return self.projects is None or project in self.projects
+
+    def allows(self, permission: str, scope: Scope) -> bool:
+        """Whether something is allowed at a scope."""
+        if permission in self.everywhere:
+            return True
+        places, place = self._scopes.get(permission), PERMISSIONS[permission].place
+        if not places or place is Place.PLATFORM:
+            return False
+        return place is Place.ANYWHERE or not places.isdisjoint(scope.chain())
+
+    def scopes(self, permission: str) -> frozenset[Scope] | None:
+        """The scopes at and below which something is allowed; None for everywhere."""
+        return None if permission in self.everywhere else self._scopes.get(permission, frozenset())
+
+    def allows_some(self, permission: str, scope: Scope) -> bool:
+        """Whether something is allowed at a scope, or somewhere below it."""
+        if self.allows(permission, scope):
+            return True
+        return any(overlaps(place, scope) for place in self._scopes.get(permission, ()))
+
+
+def overlaps(first: Scope, second: Scope) -> bool:
+    """Whether something may be at or below both of two scopes."""
+    return all(not key or not other or key == other for key, other in zip(first, second, strict=True))
+
+
+#: Callers whose grants are kept sorted at once; then those are sorted anew.
+_MOST_HELD = 10_000
+
+
 class Grants:
     """Every grant, with the groups and roles that it needs: who may do what, where.
 
@@ -114,6 +166,7 @@ class Grants:
     def __init__(self, grants: Iterable[Grant], memberships: Memberships, roles: Mapping[str, Role] = ROLES) -> None:
         self.memberships = memberships
         self.roles = roles
+        self._held: dict[tuple[str, frozenset[str]], Held] = {}
         self._by_grantee: dict[Grantee, list[Grant]] = {}
         for grant in grants:
             self._by_grantee.setdefault(grant.grantee, []).append(grant)
@@ -122,6 +175,16 @@ class Grants:
         """The grants of a caller, its own first, then those of its groups."""
         groups = self.memberships.groups_of(identity.user, identity.groups)
         return self._of_grantees([Grantee(USER, identity.user), *(Grantee(GROUP, name) for name in sorted(groups))])
+
+    def held_by(self, identity: Identity) -> Held:
+        """What the grants of a caller give."""
+        key = identity.user, identity.groups
+        held = self._held.get(key)
+        if held is None:
+            if len(self._held) >= _MOST_HELD:
+                self._held = {}
+            held = self._held[key] = Held(self.of(identity), self.gives)
+        return held
 
     def of_grantee(self, grantee: Grantee) -> list[Grant]:
         """The grants of a user, or of every member of a group."""
@@ -151,13 +214,10 @@ class Grants:
         """The permissions that the grants of a caller lack for giving a grant: nobody gives what they do not have."""
         return (self.gives(grant) | {GRANTING}) - self.permissions(giver, grant.scope)
 
-    def missing_to_join(self, giver: Iterable[Grant], group: str) -> dict[Grant, frozenset[str]]:
-        """The permissions that a caller lacks for putting someone into a group, by the grant that would give them."""
+    def missing_to_own(self, giver: Iterable[Grant], grantee: Grantee) -> dict[Grant, frozenset[str]]:
+        """The permissions that a caller lacks of those that a user or group has, by the grant that gives them."""
         held = list(giver)
-        lacking = {
-            grant: self.gives(grant) - self.permissions(held, grant.scope)
-            for grant in self.of_grantee(Grantee(GROUP, group))
-        }
+        lacking = {grant: self.gives(grant) - self.permissions(held, grant.scope) for grant in self.of_grantee(grantee)}
         return {grant: missing for grant, missing in lacking.items() if missing}
 
     def able_to_give(self, permission: str, scope: Scope) -> list[Grantee]:

@@ -96,6 +96,16 @@ REQUIREMENTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+#: The nouns whose permission to read has another noun.
+_READ_AS = {"clusters": "fleet", "logs": "executions"}
+
+
+def reading(permission: str) -> str:
+    """The permission to read what another one is about."""
+    noun = permission.partition(".")[0]
+    return f"{_READ_AS.get(noun, noun)}.read"
+
+
 def check_requirement(requirement: str) -> str:
     """What an operation declares; ValueError for a permission that does not exist."""
     known = [*PERMISSIONS, *REQUIREMENTS]

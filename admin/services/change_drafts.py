@@ -72,7 +72,7 @@ def planned_changes(
     context: Context, connection: Connection, proposed: Sequence[RowWrite], *, force: bool = False
 ) -> list[RowChange]:
     """The changes that writes would make, checked as a whole but not stored."""
-    options = ChangeOptions(mode=Mode.DRY_RUN, force=force)
+    options = ChangeOptions(mode=Mode.DRY_RUN, force=force, access=context.access)
     drafted, _ = draft_unlocked(context, connection, proposed, options)
     return drafted.draft.changes
 
@@ -97,6 +97,7 @@ def _draft(draft: Draft, writes: Sequence[RowWrite]) -> list[Changeable]:
         noun = noun_class(draft, by_noun[noun_class])
         for write in by_noun[noun_class]:
             with draft.collecting_problems(write):
+                noun.check_known(draft.options.access, write.key)
                 noun.rows.append((write, noun.change(write)))
                 draft.rows.append(noun.rows[-1])
         nouns.append(noun)

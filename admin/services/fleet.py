@@ -17,6 +17,7 @@ from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.kinds import Payload
+from admin.core.settings.scopes import Scope
 from admin.errors import ClusterNotFound, LabelNotFound, NotFound, PoolNotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
@@ -196,11 +197,20 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
         pools = [current.pools[pool] for pool in view.pools]
         return ClusterDetails(
             **vars(view),
-            leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
-            queue=execution_queue.next_at(connection, name, MOST_EXECUTIONS),
+            leased=_seen(context, executions.leases_at(connection, name, MOST_EXECUTIONS)),
+            queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
             by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
         )
+
+
+def _seen(context: Context, listed: Iterable[ListedExecution]) -> list[ListedExecution]:
+    """Those of some executions that the caller may read."""
+
+    def is_seen(execution: ListedExecution) -> bool:
+        return context.access.allows("executions.read", Scope(project=execution.project, domain=execution.domain))
+
+    return list(filter(is_seen, listed))
 
 
 def _recent_wait(connection: Connection, name: str) -> RecentWait | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -24,6 +24,8 @@ from admin.services.scopes import check_readable
 from admin.store import grants, revisions, user_groups
 from admin.store.grants import GrantFilter, StoredGrant
 
+_READING = "grants.read"
+
 
 @dataclass(frozen=True, kw_only=True)
 class GrantView:
@@ -38,6 +40,7 @@ def list_grants(
     context: Context, conditions: GrantFilter, after: str | None, limit: int
 ) -> tuple[list[GrantView], str | None]:
     """A page of grants by name, and the name after which the next page starts, if there is one."""
+    conditions = replace(conditions, within=context.access.scopes(_READING))
     with context.database.reading() as connection:
         for scope in (conditions.reaching, conditions.below):
             if scope is not None:
@@ -50,12 +53,18 @@ def list_grants(
 def get_grant(context: Context, name: str) -> GrantView:
     """One grant; GrantNotFound with the closest names where there is none."""
     with context.database.reading() as connection:
-        stored = grants.some(connection, [name])
+        within = context.access.scopes(_READING)
+        stored = {row.name: row for row in grants.some(connection, [name]).values() if _is_seen(context, row)}
         if name not in stored:
-            near = (row.name for row in grants.page(connection, GrantFilter(), limit=_MOST_COMPARED))
-            raise row_not_found(context, connection, GrantNotFound, GRANT, name, near)
+            compared = grants.page(connection, GrantFilter(within=within), limit=_MOST_COMPARED)
+            past = connection if within is None else None
+            raise row_not_found(context, past, GrantNotFound, GRANT, name, [row.name for row in compared])
         [view] = _views(connection, stored.values())
     return view
+
+
+def _is_seen(context: Context, row: StoredGrant) -> bool:
+    return context.access.allows(_READING, row.grant.scope)
 
 
 #: Names that a wrong one is compared with: there may be a hundred thousand.
@@ -175,6 +184,7 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
     """Whether a user, or every member of a group, may do something at a scope, and why."""
     if permission not in PERMISSIONS:
         raise Invalid(unknown_problem("permission", "permission", permission, PERMISSIONS, most=len(PERMISSIONS)))
+    context.access.check_known(scope)  # anybody may ask what they may do themselves
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         memberships = user_groups.memberships(connection)
@@ -182,6 +192,8 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         held = every.of_grantee(grantee)
         allowing = every.allowing(held, permission, scope)
         elsewhere = [] if allowing else [grant for grant in held if permission in every.gives(grant)]
+        if grantee != Grantee(USER, context.access.identity.user):
+            elsewhere = [grant for grant in elsewhere if context.access.allows(_READING, grant.scope)]
         stored = grants.some(connection, [grant.name for grant in (*allowing, *elsewhere)])
         views = {view.grant: view for view in _views(connection, stored.values())}
     is_user = grantee.noun == USER

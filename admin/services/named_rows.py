@@ -37,11 +37,15 @@ def create_row(
 
 
 def row_not_found(
-    context: Context, connection: Connection, error: type[NotFound], kind: str, name: str, names: Iterable[str]
+    context: Context, connection: Connection | None, error: type[NotFound], kind: str, name: str, names: Iterable[str]
 ) -> NotFound:
-    """The error for a name that no row has: by whom it was deleted, or the closest of the names that there are."""
+    """The error for a name that no row has: by whom it was deleted, or the closest of the names that there are.
+
+    Without a connection nothing is said of deletions, for those who may not see them all.
+    """
     noun = kind.lower()
-    deleted_by = row_changes.deleted_by(connection, kind, [name]).get(name) if "\0" not in name else None
+    is_looked_up = connection is not None and "\0" not in name
+    deleted_by = row_changes.deleted_by(connection, kind, [name]).get(name) if connection and is_looked_up else None
     if deleted_by is not None:
         reason = f"was deleted by {deleted_by.describe(context.clock())}."
         return error(

@@ -25,7 +25,7 @@ from admin.core.changes import RowChange
 from admin.core.grants import GROUP, Grant, Grantee, grant_of
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.database import head_table, metadata
-from admin.store.keys import scope_of
+from admin.store.keys import is_within, key_columns, scope_of
 from admin.store.sql_types import AnyRow, AnySelect
 from admin.store.user_groups import user_groups
 
@@ -68,6 +68,7 @@ class GrantFilter:
     scope: Scope | None = None  #: exactly this one
     reaching: Scope | None = None  #: those that count there
     below: Scope | None = None  #: those on it and on narrower scopes
+    within: frozenset[Scope] | None = None  #: those on some scopes and on narrower ones
 
 
 def some(connection: Connection, names: Iterable[str]) -> dict[str, StoredGrant]:
@@ -138,5 +139,7 @@ def _conditions(conditions: GrantFilter) -> Iterator[ColumnElement[bool]]:
         yield and_(*(_columns[key] == name for key, name in conditions.scope._asdict().items()))
     if conditions.reaching is not None:
         yield and_(*(_columns[key].in_(["", name]) for key, name in conditions.reaching._asdict().items()))
+    if conditions.within is not None:
+        yield is_within(key_columns(grants), conditions.within)
     if conditions.below is not None:
         yield and_(*(_columns[key] == name for key, name in conditions.below.keys().items()))

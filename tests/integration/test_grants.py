@@ -14,7 +14,7 @@ from admin.core.grants import Grant, Grantee, Grants
 from admin.core.identities import Identity, Proof
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.user_groups import Memberships, UserGroup
-from admin.errors import LastAdministrator, PermissionDenied
+from admin.errors import LastAdministrator, PermissionDenied, RevisionNotFound, UnknownProject
 from admin.services import grants as grant_services
 from admin.services import rollbacks, user_groups, user_tokens, users
 from admin.services.access import UNRESTRICTED, Access
@@ -383,12 +383,15 @@ def test_what_a_caller_may_do() -> None:
     assert ada.allows("fleet.read")
     assert not ada.allows("fleet.write")
     with pytest.raises(PermissionDenied) as refusal:
-        ada.check("attributes.write", Scope(DOMAIN, "flyteexamples"))
+        ada.check("grants.read", Scope(DOMAIN, PROJECT))
     assert refusal.value.status == 403
     assert refusal.value.message == (
-        f"User ada lacks the permission attributes.write on project-domain flyteexamples/{DOMAIN}. `rainbowctl explain "
-        f"access ada attributes.write -d {DOMAIN} -p flyteexamples` says who could give it."
+        f"User ada lacks the permission grants.read on project-domain {PROJECT}/{DOMAIN}. `rainbowctl explain access "
+        f"ada grants.read -d {DOMAIN} -p {PROJECT}` says who could give it."
     )
+    for project in ("flyteexamples", "flytesnack"):  # which is not told from one that does not exist
+        with pytest.raises(UnknownProject, match=f"No project is called '{project}'"):
+            ada.check("attributes.write", Scope(DOMAIN, project))
     assert UNRESTRICTED.allows("users.write", PLATFORM)
 
 
@@ -420,9 +423,10 @@ def of(who: Access) -> ChangeOptions:
 def test_nobody_gives_what_they_do_not_have(context: Context) -> None:
     ada = access(held("admin", project=PROJECT))
     grant_services.create_grant(context, held("editor", name="otto", project=PROJECT, domain=DOMAIN), of(ada))
-    for grant in (held("viewer", name="otto"), held("viewer", name="otto", project="flyteexamples")):
-        with pytest.raises(PermissionDenied, match="Nobody gives what they lack"):
-            grant_services.create_grant(context, grant, of(ada))
+    with pytest.raises(PermissionDenied, match="Nobody gives what they lack"):
+        grant_services.create_grant(context, held("viewer", name="otto"), of(ada))
+    with pytest.raises(UnknownProject):
+        grant_services.create_grant(context, held("viewer", name="otto", project="flyteexamples"), of(ada))
     editor = access(held("editor"))
     with pytest.raises(PermissionDenied, match=r"lacks the permission grants.write"):
         grant_services.create_grant(context, held("viewer", name="otto"), of(editor))
@@ -437,7 +441,7 @@ def test_no_rollback_revives_a_grant_that_its_maker_may_not_give(context: Contex
     grant_services.create_grant(context, held("admin", name="root"), options)
     grant_services.create_grant(context, held("admin", name="eve"), options)
     grant_services.delete_grant(context, "admin:user:eve", ANYTHING, options)
-    with pytest.raises(PermissionDenied):
+    with pytest.raises(RevisionNotFound):
         rollbacks.roll_back_revision(context, 4, of(access(held("admin", project=PROJECT))))
     rollbacks.roll_back_revision(context, 4, of(access(held("admin"))))
     with pytest.raises(LastAdministrator):
@@ -466,7 +470,9 @@ def test_nobody_puts_others_into_a_group_that_may_do_more(context: Context) -> N
 def _groupie(context: Context) -> Any:
     from dataclasses import replace
 
-    return replace(context.settings.roles["viewer"], name="groupie", permissions=frozenset({"groups.write"}))
+    return replace(
+        context.settings.roles["viewer"], name="groupie", permissions=frozenset({"groups.read", "groups.write"})
+    )
 
 
 def test_grants_are_known_in_memory_and_read_again_when_they_change(context: Context, api: FlaskClient) -> None:

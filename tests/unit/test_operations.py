@@ -94,6 +94,10 @@ def test_what_the_fast_lane_answers_is_declared() -> None:
 
 def test_the_openapi_document_says_what_each_operation_needs() -> None:
     described = document(all_operations(), Kinds(BUILTIN_KINDS))["paths"]
+    listed = described["/api/v1/projects"]["get"]["description"]
+    assert listed == "Needs the permission `projects.read`: read projects. Answers with what the caller may see."
+    own = described["/api/v1/users/{name}"]["get"]["description"]
+    assert own.endswith("read users. Nobody needs it for what is about themselves.")
     put = described["/api/v1/pools/{name}"]["put"]
     assert put["x-permission"] == "fleet.write"
     assert put["description"] == (

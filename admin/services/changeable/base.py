@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from sqlalchemy import Connection
 
-from admin.core.changes import Authorship, Document, RowChange, RowWrite
+from admin.core.changes import Authorship, Document, RowChange, RowKey, RowWrite
 from admin.core.in_use import Use
+from admin.core.permissions import reading
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.warnings import Warning
@@ -164,6 +165,11 @@ class Changeable(ABC):
     def users(self, removed: Sequence[RowChange]) -> Iterable[Use]:
         """What would miss its removed rows; removing them needs force."""
         return ()
+
+    def check_known(self, access: Access, key: RowKey) -> None:
+        """Refuse a row that the caller may neither read nor write, before anything is told of it."""
+        if not access.allows(reading(self.permission), key.scope):
+            access.check(self.permission, key.scope)
 
     def check_access(self, access: Access, change: RowChange) -> None:
         """Refuse a caller who may not write a row; PermissionDenied with what is missing."""

@@ -15,14 +15,16 @@ from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning
 from admin.core.user_groups import GROUP
+from admin.errors import UnknownProject
 from admin.services.access import Access
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.changeable.user_groups import unknown_group
 from admin.services.context import Context
-from admin.services.scopes import check_domain, unknown_project
+from admin.services.scopes import check_domain
 from admin.store import grants, projects, user_groups
 
 _FIELD = "grant_definition"
+_READING = "grants.read"
 
 
 def grant_write(grant: Grant, expectation: Expectation = ANYTHING) -> RowWrite:
@@ -80,14 +82,20 @@ class ChangeableGrants(Changeable):
         return (unknown_group(GRANT, grant.name, "group", grant.grantee.name, names) for grant in unknown)
 
     def load(self, writes: Sequence[RowWrite]) -> None:
+        access = self.draft.options.access
         self._before = grants.some(self.connection, [write.key.name for write in writes])
+        # To take away what one may not see is to take away what does not exist.
+        self._unseen = {name for name, row in self._before.items() if not access.allows(_READING, row.grant.scope)}
         self._known_projects: list[str] | None = None  # loaded for the first project that this change does not make
 
     def change(self, write: RowWrite) -> RowChange:
         stored = self._before.get(write.key.name)
+        if write.key.name in self._unseen and write.change(None) is None:
+            stored = None
         change = row_change(write, stored.grant.payload if stored else None, stored.version if stored else None)
         if change.after is not None:
             scope = grant_of(change.after).scope
+            self.draft.options.access.check_known(scope)
             if scope.domain:
                 check_domain(self.context, scope.domain)
             if scope.project:
@@ -102,7 +110,7 @@ class ChangeableGrants(Changeable):
         if self._known_projects is None:
             self._known_projects = projects.ids(self.connection)
         if project_id not in self._known_projects:
-            raise unknown_project(project_id, self._known_projects)
+            raise UnknownProject.called(project_id, self._known_projects)
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
         given = [grant_of(change.after) for _write, change in rows if change.after is not None]
@@ -114,6 +122,11 @@ class ChangeableGrants(Changeable):
         for grant in to_groups:
             if grant.grantee.name not in names:
                 yield unknown_group(GRANT, grant.name, "group", grant.grantee.name, names)
+
+    def check_known(self, access: Access, key: RowKey) -> None:
+        """Whoever may see some grants may name any; those that they may not see do not exist for them."""
+        if not access.allows_some(_READING):
+            access.check_some(self.permission)
 
     def check_access(self, access: Access, change: RowChange) -> None:
         payload = change.before if change.after is None else change.after

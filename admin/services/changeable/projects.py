@@ -8,11 +8,13 @@ from datetime import datetime
 
 from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
 from admin.core.grants import GRANT
+from admin.core.permissions import reading
 from admin.core.problems import Invalid, Problem, list_first
 from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_values, to_payload
 from admin.core.provenance import not_kept
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
+from admin.services.access import Access
 from admin.services.changeable.base import Changeable, row_change
 from admin.services.context import Context
 from admin.store import attributes, executions, grants, projects, registrations, revisions
@@ -56,6 +58,13 @@ class ChangeableProjects(Changeable):
     def change(self, write: RowWrite) -> RowChange:
         project = self._before.get(write.key.scope.project)
         return row_change(write, to_payload(project) if project else None, project.version if project else None)
+
+    def check_known(self, access: Access, key: RowKey) -> None:
+        """Refuse a project that the caller may not know of as one that would be new, which needs more."""
+        if not access.knows(key.scope.project):
+            access.check(self.permission)
+        elif not access.allows_some(reading(self.permission), key.scope):
+            access.check(self.permission, key.scope)
 
     def check_removals(self, removed: Sequence[RowChange]) -> Iterator[Problem]:
         """A project goes only together with everything that is stored below it."""

@@ -114,6 +114,31 @@ def test_something_is_allowed_by_grants_that_give_it_where_it_counts(
 
 
 @settings(max_examples=300)
+@given(st.lists(grants), groups_of_users(), identities, permissions, scopes)
+def test_what_is_held_allows_the_same_by_lookups(
+    listed: list[Grant], groups: list[UserGroup], identity: Identity, permission: str, scope: Scope
+) -> None:
+    every = all_grants(listed, groups)
+    held, own = every.held_by(identity), every.of(identity)
+    assert held.allows(permission, scope) == bool(every.allowing(own, permission, scope))
+    assert every.held_by(identity) is held
+    given_at = {grant.scope for grant in own if permission in every.gives(grant)}
+    assert held.scopes(permission) == (None if PLATFORM in given_at else given_at)
+    if PERMISSIONS[permission].place is Place.SCOPE:
+        below = [place for place in PATHS if scope.keys().items() <= place.keys().items()]
+        is_allowed_below = any(held.allows(permission, place) for place in below)
+        assert held.allows_some(permission, scope) == is_allowed_below
+    assert held.knows("a") == any(grant.scope.project in ("", "a") for grant in own)
+    assert not all_grants([], groups).held_by(identity).knows("a")
+
+
+def test_who_has_every_permission_on_the_platform_is_refused_nothing() -> None:
+    every = all_grants([to("ada", "admin"), to("otto", "admin", project="a")], [])
+    assert every.held_by(Identity(user="ada")).is_everything
+    assert not every.held_by(Identity(user="otto")).is_everything
+
+
+@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), identities, grants, identities, scopes)
 def test_nobody_gets_by_a_grant_what_its_giver_does_not_have(
     listed: list[Grant],
@@ -140,7 +165,7 @@ def test_nobody_gets_by_a_group_what_the_one_who_adds_them_does_not_have(
     listed: list[Grant], groups: list[UserGroup], giver: Identity, user: str, name: str, scope: Scope
 ) -> None:
     every = all_grants(listed, groups)
-    if every.missing_to_join(every.of(giver), name):
+    if every.missing_to_own(every.of(giver), Grantee("group", name)):
         return
     others = [group for group in groups if group.name != name]
     [group] = [group for group in groups if group.name == name] or [UserGroup(name=name)]

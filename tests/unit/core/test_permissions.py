@@ -14,6 +14,7 @@ from admin.core.permissions import (
     Place,
     check_requirement,
     describe_requirement,
+    reading,
 )
 
 
@@ -79,3 +80,12 @@ def test_what_belongs_to_no_scope_is_not_granted_by_scope() -> None:
     unscoped = {name for name, permission in PERMISSIONS.items() if permission.place is not Place.SCOPE}
     assert {"fleet.write", "clusters.switch", "users.write", "tokens.write", "configuration.read"} <= unscoped
     assert {"attributes.write", "executions.create", "grants.write"}.isdisjoint(unscoped)
+
+
+def test_everything_that_can_be_done_to_something_has_a_permission_to_read_it() -> None:
+    for permission in PERMISSIONS:
+        assert reading(permission) in PERMISSIONS
+        for role in ROLES.values():
+            assert permission not in role.permissions or reading(permission) in role.permissions, role.name
+    assert reading("clusters.switch") == "fleet.read"
+    assert reading("logs.read") == "executions.read"
