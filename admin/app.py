@@ -16,6 +16,7 @@ from admin.api import (
     effective,
     executions,
     fleet,
+    grants,
     openid,
     placements,
     projects,
@@ -23,6 +24,7 @@ from admin.api import (
     registrations,
     revisions,
     service,
+    user_groups,
     users,
 )
 from admin.api.browsers import BrowserGuard
@@ -33,6 +35,7 @@ from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import OpenId, Settings
 from admin.core.identities import Identity
+from admin.core.permissions import OPEN
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
@@ -69,6 +72,8 @@ _OPERATIONS = (
     effective.operations,
     executions.operations,
     fleet.operations,
+    user_groups.operations,
+    grants.operations,
     service.kinds,
     openid.operations,
     placements.operations,
@@ -81,6 +86,8 @@ _OPERATIONS = (
     service.description,
     service.probes,
 )
+#: Folders of pages that are no operations, and what they need.
+FOLDERS = {service.DOCS_PATH: OPEN}
 #: Changes in one transaction: as many as there are writers at most times.
 _MOST_CHANGES = 64
 
@@ -88,7 +95,7 @@ _MOST_CHANGES = 64
 def create_app(settings: Settings, counter_file: int | None = None, rates_file: int | None = None) -> Flask:
     """A Flask app that answers for one database; the workers of one admin share the files."""
     prepare_bodies()
-    app = Flask("admin")
+    app = Flask("admin", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.server.max_body_bytes
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
     limits = TimeLimits(
@@ -116,17 +123,18 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
             service.DOCS_PATH, service.DOCUMENT_PATH, config={"app_name": "Rainbow", "validatorUrl": None}
         )
     )
+    check_declared(app)
     gate = Gate(
         tokens=_shared_tokens(settings),
         cluster_of=lambda token: cluster_of(app.extensions["rainbow"], token),
         operations=all_operations(),
-        open_folders=[service.DOCS_PATH],
         user_of=lambda token: user_of(app.extensions["rainbow"], token),
         has_users=lambda: has_users(app.extensions["rainbow"]),
         identify=_identify(settings.openid),
         serves_openly=settings.server.serve_openly,
         wrong_tokens=WrongTokens(settings.limits.wrong_tokens_per_minute),
         is_live=lambda token: is_live(app.extensions["rainbow"], token),
+        open_folders=[folder for folder, permission in FOLDERS.items() if permission == OPEN],
     )
     guard = BrowserGuard(settings.accepted_hosts)
     front = Front(
@@ -174,6 +182,16 @@ def _identify(openid: OpenId | None) -> Callable[[str], Identity] | None:
     from admin.services.openid import Verifier  # loads cryptography, which an admin without a provider has no use for
 
     return Verifier(openid).identify
+
+
+def check_declared(app: Flask) -> None:
+    """Refuse to start with a route that is no operation, since nothing says which permission it needs."""
+    declared = {(operation.method, operation.path) for operation in all_operations()}
+    for rule in app.url_map.iter_rules():
+        is_page = any(f"{rule.rule}/".startswith(f"{folder}/") for folder in FOLDERS)
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
+            if not is_page and (method, rule.rule) not in declared:
+                raise RuntimeError(f"{method} {rule.rule} declares no permission: add it with Operations.add.")
 
 
 def all_operations() -> list[Operation]:

@@ -5,9 +5,10 @@ A class's docstring is its message where none is given.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from admin.core.problems import Invalid, Problem, Refused
+from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean, shorten
 
 #: The most problems that one answer lists.
 MOST_DETAILS = 50
@@ -73,6 +74,16 @@ def problem_detail(problem: Problem) -> dict[str, Any]:
 class UnknownProject(InvalidRequest, name="unknown_project"):
     """No project of that id. Choose one that `rainbowctl get project` lists, or create it first."""
 
+    @classmethod
+    def called(cls, project: str, known: Iterable[str]) -> UnknownProject:
+        """The error for an unknown project, with the closest known ones."""
+        near = closest(project, known)
+        reason = (
+            f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them; "
+            f"`rainbowctl create project --id … --name …` makes one."
+        )
+        return cls(reason, details=[{"field": "project", "reason": reason, "closest": list(near)}])
+
 
 class UnknownDomain(InvalidRequest, name="unknown_domain"):
     """No domain of that id. Choose one that `rainbowctl get domain` lists; domains are configured at the admin."""
@@ -130,6 +141,10 @@ class Forbidden(RainbowError, name="forbidden", status=403, code=7):
     """This token does not allow the request."""
 
 
+class PermissionDenied(Forbidden, name="permission_denied"):
+    """You may not do this. `rainbowctl explain access` says what is missing, and who could give it."""
+
+
 class ForeignOrigin(Forbidden, name="foreign_origin"):
     """A page of another site may not use this admin: only pages that the admin itself serves may."""
 
@@ -161,6 +176,15 @@ class AttributeNotFound(NotFound, name="attribute_not_found"):
 class ProjectNotFound(NotFound, name="project_not_found"):
     """No project of that id."""
 
+    @classmethod
+    def called(cls, project: str, known: Iterable[str]) -> ProjectNotFound:
+        """The error for a project that there is not, with the closest ones that there are."""
+        near = closest(project, known)
+        return cls(
+            f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them.",
+            details=[{"field": "project", "reason": "is unknown.", "closest": list(near)}],
+        )
+
 
 class RevisionNotFound(NotFound, name="revision_not_found"):
     """No revision of that number. `rainbowctl history` lists them."""
@@ -180,6 +204,14 @@ class LabelNotFound(NotFound, name="label_not_found"):
 
 class ClusterNotFound(NotFound, name="cluster_not_found"):
     """No cluster of that name. `rainbowctl get cluster` lists them."""
+
+
+class GroupNotFound(NotFound, name="group_not_found"):
+    """No group of that name. `rainbowctl get group` lists them."""
+
+
+class GrantNotFound(NotFound, name="grant_not_found"):
+    """No such grant. `rainbowctl get grant` lists them."""
 
 
 class WorkflowNotFound(NotFound, name="workflow_not_found"):
@@ -260,6 +292,10 @@ class AgentPresent(Conflict, name="agent_present", code=9):
 
 class InUse(Conflict, name="in_use", code=9):
     """It is in use. Change what uses it first, or use force."""
+
+
+class LastAdministrator(Conflict, name="last_administrator", code=9):
+    """Nobody would be left who may do everything. Give the role admin on the platform to someone else first."""
 
 
 class DeclaredInConfiguration(Conflict, name="declared_in_configuration", code=9):

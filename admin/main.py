@@ -246,7 +246,7 @@ def create_token_command(
 
     This is how the first user gets in, and how a user gets in again who has lost every token: it needs the database,
     not a token. Running admins accept the token at once. It is printed once, alone on a line of standard output, and
-    only its hash is kept.
+    only its hash is kept. Where no user has the role admin on the platform, this one gets it.
 
     \b
     Examples:
@@ -255,6 +255,7 @@ def create_token_command(
     """
     from admin.server.startup import check_schema, open_app, prepare
     from admin.services.changeable.base import ChangeOptions
+    from admin.services.grants import make_first_administrator
     from admin.services.user_tokens import create_token, revoke
     from admin.services.users import create_user
     from admin.store.schema import SchemaState, schema_state
@@ -268,11 +269,9 @@ def create_token_command(
     if schema_state(context.database.engine) is SchemaState.EMPTY:
         prepare(app)
     check_schema(app)
+    options = ChangeOptions(authorship=Authorship(claimed_by=_local_user(), message="rainbow-admin create-token"))
     try:
         if create:
-            options = ChangeOptions(
-                authorship=Authorship(claimed_by=_local_user(), message="rainbow-admin create-token")
-            )
             with suppress(AlreadyExists):
                 create_user(context, user, {}, options)
         issued = create_token(context, user, name or f"host-{context.clock():%Y%m%d-%H%M%S-%f}", expires_in)
@@ -289,6 +288,8 @@ def create_token_command(
         except OSError as error:
             revoke(context, user, issued.prefix)
             raise CannotStart(f"{path} cannot be written: {error.strerror}. Give the name of a new file.") from error
+    if make_first_administrator(context, user, options):
+        click.echo(f"no user had the role admin on the platform: {user} has it now", err=True)
     where = "" if path is None else f" is in {path}"
     click.echo(f"token {issued.prefix} of {user}{where}; give it to rainbowctl as RAINBOW_TOKEN", err=True)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from admin.core import users
+from admin.core import grants, user_groups, users
 from admin.core.executions.attempt_records import NOT_BEGUN
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import OVERRIDABLE
@@ -72,6 +72,8 @@ def facts() -> dict[str, Any]:
             "retry": plain(RETRY.schema()),
             **{kind.noun: plain(section.schema()) for kind, section in DEFINITIONS.items()},
             "user": plain(users.DEFINITION.schema()),
+            "group": plain(user_groups.DEFINITION.schema()),
+            "grant": plain(grants.DEFINITION.schema()),
             "cluster_state": plain(REPORT.schema()),
         },
     }

@@ -34,6 +34,7 @@ PAGES = {
     "labels": ("fleet.labels",),
     "tokens": ("fleet.tokens",),
     "users": ("users",),
+    "access": ("access",),
     "operations": ("reconciliations", "clock", "admin_config"),
     "client": ("login", "config", "completion", "version"),
 }

@@ -6,6 +6,7 @@ from flask import Response, current_app, request
 
 from admin.api.current import caller, context
 from admin.api.operations import Operations, respond
+from admin.core.permissions import OPEN, OWN_AGENT
 from admin.messages.agents import SyncAnswer, SyncBody
 from admin.messages.requests import Fields
 from admin.messages.tokens import (
@@ -38,7 +39,7 @@ def _issued(issued: Issued) -> Response:
     body=RegisterClusterBody,
     answer=IssuedAnswer,
     errors=(400, 401, 409, 429),
-    is_open=True,
+    permission=OPEN,
 )
 def register_cluster(name: str, body: Fields) -> Response:
     """Register a cluster's agent and get its token."""
@@ -47,7 +48,7 @@ def register_cluster(name: str, body: Fields) -> Response:
     return _issued(agents.register(context(), limiter, address, name, body["secret"], body.get("description")))
 
 
-@operations.add("GET", "/clusters/<name>/tokens", errors=(404,))
+@operations.add("GET", "/clusters/<name>/tokens", permission="cluster_tokens.read", errors=(404,))
 def list_cluster_tokens(name: str) -> TokensAnswer:
     """List a cluster's tokens."""
     now = context().clock()
@@ -61,6 +62,7 @@ def list_cluster_tokens(name: str) -> TokensAnswer:
     body_optional=True,
     answer=IssuedAnswer,
     errors=(404,),
+    permission="cluster_tokens.write",
     for_agents=True,
 )
 def rotate_cluster_token(name: str, body: Fields) -> Response:
@@ -68,14 +70,20 @@ def rotate_cluster_token(name: str, body: Fields) -> Response:
     return _issued(agents.rotate(context(), name, body["overlap"].total_seconds()))
 
 
-@operations.add("DELETE", "/clusters/<name>/tokens/<prefix>", errors=(404,))
+@operations.add("DELETE", "/clusters/<name>/tokens/<prefix>", permission="cluster_tokens.write", errors=(404,))
 def revoke_cluster_token(name: str, prefix: str) -> RevokedAnswer:
     """Revoke a token at once."""
     return RevokedAnswer(prefix=prefix, changed=agents.revoke(context(), name, prefix))
 
 
 @operations.add(
-    "POST", "/clusters/<name>/sync", body=SyncBody, errors=(403, 409), for_agents=True, most_bytes=MOST_BYTES
+    "POST",
+    "/clusters/<name>/sync",
+    body=SyncBody,
+    errors=(403, 409),
+    permission=OWN_AGENT,
+    for_agents=True,
+    most_bytes=MOST_BYTES,
 )
 def sync_cluster(name: str, body: SyncBody) -> SyncAnswer:
     """An agent's one call: report, and get leases, cancels and questions."""

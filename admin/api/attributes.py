@@ -65,6 +65,7 @@ def _register(level: Level) -> None:
         query=ReadQuery,
         answer=ReadAnswer,
         errors=(404,),
+        permission="attributes.read",
     )
     def read(query: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
@@ -73,7 +74,7 @@ def _register(level: Level) -> None:
         )
         return respond(ReadAnswer.from_reading(reading), etag=None if reading.row is None else reading.row.version)
 
-    change = partial(operations.add, path=path, errors=(409,), headers=WRITE_HEADERS)
+    change = partial(operations.add, path=path, errors=(409,), headers=WRITE_HEADERS, permission="attributes.write")
 
     @change(
         "PUT",
@@ -129,7 +130,9 @@ for _level in STORED_LEVELS:
     _register(_level)
 
 
-@operations.add("GET", "/matchable_attributes", query=ListQuery, errors=(404,))
+@operations.add(
+    "GET", "/matchable_attributes", query=ListQuery, shows_some=True, permission="attributes.read", errors=(404,)
+)
 def list_attributes(query: Fields) -> ListAnswer:
     """List the stored attributes of a kind."""
     kinds = context().settings.kinds
@@ -145,7 +148,14 @@ def list_attributes(query: Fields) -> ListAnswer:
     )
 
 
-@operations.add("GET", "/matchable_attributes/no_effect", query=NoEffectQuery, errors=(404,))
+@operations.add(
+    "GET",
+    "/matchable_attributes/no_effect",
+    query=NoEffectQuery,
+    shows_some=True,
+    permission="attributes.read",
+    errors=(404,),
+)
 def list_no_effect(query: Fields) -> NoEffectAnswer:
     """List the stored attributes that affect no execution, each with the reason."""
     conditions = attribute_filter(query, context().settings.kinds)

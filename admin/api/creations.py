@@ -62,6 +62,7 @@ _add = partial(
     query=WriteQuery,
     errors=(404, 409),
     headers=("Idempotency-Key",),
+    permission="executions.create",
     for_agents=True,
     most_bytes=4 * 1024 * 1024,
 )

@@ -5,16 +5,38 @@ from __future__ import annotations
 from flask import current_app, request
 
 from admin.gate import Caller
+from admin.services.access import Access
 from admin.services.context import Context
+from admin.services.visibility import access_of
 
 #: Where the environ of a request holds its caller.
 CALLER = "rainbow.caller"
+_ACCESS = "rainbow.access"
+_VIEW = "rainbow.view"
 
 
 def context() -> Context:
-    """The context of the app that answers."""
+    """The context of the app that answers, as the caller sees it."""
+    admin, granted = _context(), access()
+    if not granted.is_restricted:
+        return admin
+    view: Context | None = request.environ.get(_VIEW)
+    if view is None:
+        view = request.environ[_VIEW] = admin.seen_by(granted)
+    return view
+
+
+def _context() -> Context:
     admin: Context = current_app.extensions["rainbow"]
     return admin
+
+
+def access() -> Access:
+    """What the caller may do, the same for the whole request."""
+    granted: Access | None = request.environ.get(_ACCESS)
+    if granted is None:
+        granted = request.environ[_ACCESS] = access_of(_context(), caller().identity)
+    return granted
 
 
 def caller() -> Caller:

@@ -28,7 +28,7 @@ STALE = "Rainbow-Stale"
 operations = Operations("effective attributes")
 
 
-@operations.add("GET", "/effective_attributes", query=EffectiveQuery, errors=(404,))
+@operations.add("GET", "/effective_attributes", query=EffectiveQuery, permission="attributes.read", errors=(404,))
 def get_effective_attributes(query: Fields) -> EffectiveAnswer | Response:
     """What applies at a scope, and why."""
     if query["nearest"] and "at" in query:
@@ -51,7 +51,14 @@ def get_effective_attributes(query: Fields) -> EffectiveAnswer | Response:
     return EffectiveAnswer.from_effective(effective)
 
 
-@operations.add("POST", "/effective_attributes", body=ProposalBody, errors=(409,), most_bytes=MOST_BYTES)
+@operations.add(
+    "POST",
+    "/effective_attributes",
+    body=ProposalBody,
+    errors=(409,),
+    permission="attributes.read",
+    most_bytes=MOST_BYTES,
+)
 def propose_effective_attributes(body: Fields) -> EffectiveAnswer:
     """What would apply at a scope if some changes were made, and why."""
     proposed = read_changes(context(), body["changes"])
@@ -59,7 +66,9 @@ def propose_effective_attributes(body: Fields) -> EffectiveAnswer:
     return EffectiveAnswer.from_effective(effective)
 
 
-@operations.add("GET", "/effective_attributes/comparison", query=ComparisonQuery, errors=(404,))
+@operations.add(
+    "GET", "/effective_attributes/comparison", query=ComparisonQuery, permission="attributes.read", errors=(404,)
+)
 def compare_effective_attributes(query: Fields) -> ComparisonAnswer:
     """What differs between two scopes, or at one between two revisions."""
     other = {key: query[f"other_{key}"] for key in Scope._fields if f"other_{key}" in query}
@@ -68,7 +77,7 @@ def compare_effective_attributes(query: Fields) -> ComparisonAnswer:
     return ComparisonAnswer.from_comparison(compare_scopes(context(), first, second, _kinds(query)))
 
 
-@operations.add("GET", "/effective_attributes/reach", query=ReachQuery, errors=(404,))
+@operations.add("GET", "/effective_attributes/reach", query=ReachQuery, permission="attributes.read", errors=(404,))
 def get_reach(query: Fields) -> ReachAnswer:
     """Which scopes below a row follow it, and which say otherwise or the same again."""
     [kind] = _kinds(query)
@@ -76,7 +85,7 @@ def get_reach(query: Fields) -> ReachAnswer:
     return ReachAnswer.from_reach(reach)
 
 
-@operations.add("GET", "/uses", query=UsesQuery, errors=(404,))
+@operations.add("GET", "/uses", query=UsesQuery, shows_some=True, permission="attributes.read", errors=(404,))
 def get_uses(query: Fields) -> UsesAnswer:
     """Where a pool, label, cluster, queue, kind or value is used, and what would be refused without it."""
     ask = question_of(context(), query)

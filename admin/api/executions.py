@@ -29,7 +29,7 @@ operations = creations.operations  # of the same noun
 _PATH = "/executions/<project>/<domain>/<name>"
 
 
-@operations.add("GET", _PATH, query=WaitQuery, errors=(404,), for_agents=True)
+@operations.add("GET", _PATH, query=WaitQuery, permission="executions.read", errors=(404,), for_agents=True)
 def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     """Read an execution, or wait for news of it."""
     view = view_execution(
@@ -49,7 +49,9 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
     )
 
 
-@operations.add("GET", "/executions", query=ExecutionListQuery, for_agents=True)
+@operations.add(
+    "GET", "/executions", query=ExecutionListQuery, shows_some=True, permission="executions.read", for_agents=True
+)
 def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
     """List executions of every project."""
     now = context().clock()
@@ -82,11 +84,18 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
 
 
 def _may_read_names() -> bool:
-    """Whether the caller may read what clusters, pools, workflows and others are called: agents may not."""
-    return caller().cluster is None
+    """Whether the caller may read what all clusters, pools, workflows and others are called: agents may not."""
+    return caller().cluster is None and not context().access.is_restricted
 
 
-@operations.add("GET", "/execution_counts", query=ExecutionCountsQuery, for_agents=True)
+@operations.add(
+    "GET",
+    "/execution_counts",
+    query=ExecutionCountsQuery,
+    shows_some=True,
+    permission="executions.read",
+    for_agents=True,
+)
 def count_executions(query: Fields) -> ExecutionCountsAnswer:
     """How many executions have each phase, reason, cause, cluster or the like."""
     by = check_group(query["by"])
@@ -102,7 +111,14 @@ def count_executions(query: Fields) -> ExecutionCountsAnswer:
     return ExecutionCountsAnswer.from_counted(by, counted, place_token(counted.page.last, order))
 
 
-@operations.add("GET", "/executions/<project>/<domain>", query=ExecutionListQuery, for_agents=True)
+@operations.add(
+    "GET",
+    "/executions/<project>/<domain>",
+    query=ExecutionListQuery,
+    shows_some=True,
+    permission="executions.read",
+    for_agents=True,
+)
 def list_executions(query: Fields, **key: str) -> ExecutionsAnswer:
     """List the executions of a project and domain."""
     for name in key:
@@ -111,7 +127,7 @@ def list_executions(query: Fields, **key: str) -> ExecutionsAnswer:
     return list_executions_everywhere({**query, **key})
 
 
-@operations.add("GET", f"{_PATH}/events", query=PageQuery, errors=(404,), for_agents=True)
+@operations.add("GET", f"{_PATH}/events", query=PageQuery, permission="executions.read", errors=(404,), for_agents=True)
 def list_execution_events(query: Fields, **key: str) -> EventsAnswer:
     """What happened to an execution, oldest first."""
     above = number_of(query.get("token")) or 0
@@ -123,7 +139,7 @@ def list_execution_events(query: Fields, **key: str) -> EventsAnswer:
     )
 
 
-@operations.add("GET", f"{_PATH}/logs", query=LogsQuery, errors=(404,), for_agents=True)
+@operations.add("GET", f"{_PATH}/logs", query=LogsQuery, permission="logs.read", errors=(404,), for_agents=True)
 def get_execution_logs(query: Fields, **key: str) -> LogsAnswer:
     """What an execution printed, from an offset on; perhaps waiting for more."""
     since = time_of(query["since"], context().clock(), "since") if "since" in query else None
@@ -131,7 +147,7 @@ def get_execution_logs(query: Fields, **key: str) -> LogsAnswer:
     return LogsAnswer.from_attributes(read_log(context(), execution_id(**key), request))
 
 
-@operations.add("GET", f"{_PATH}/outputs", errors=(404,), for_agents=True)
+@operations.add("GET", f"{_PATH}/outputs", permission="logs.read", errors=(404,), for_agents=True)
 def list_execution_outputs(**key: str) -> OutputsAnswer:
     """The files that an execution left."""
     outputs, is_pruned = read_outputs(context(), execution_id(**key))
@@ -141,20 +157,36 @@ def list_execution_outputs(**key: str) -> OutputsAnswer:
     )
 
 
-@operations.add("GET", f"{_PATH}/outputs/content", query=OutputQuery, errors=(404,), for_agents=True)
+@operations.add(
+    "GET", f"{_PATH}/outputs/content", query=OutputQuery, permission="logs.read", errors=(404,), for_agents=True
+)
 def get_execution_output(query: Fields, **key: str) -> OutputPieceAnswer:
     """The content of a file that an execution left, from an offset on."""
     return OutputPieceAnswer.from_piece(read_output(context(), execution_id(**key), **query))
 
 
-@operations.add("GET", f"{_PATH}/explanation", query=ExplanationQuery, errors=(404,), for_agents=True)
+@operations.add(
+    "GET",
+    f"{_PATH}/explanation",
+    query=ExplanationQuery,
+    permission="executions.read",
+    errors=(404,),
+    for_agents=True,
+)
 def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     """Why an execution is where it is."""
     explanation = explain(context(), execution_id(**key), query.get("decision"))
     return ExplanationAnswer.from_explanation(explanation)
 
 
-@operations.add("GET", f"{_PATH}/comparison", query=ExecutionComparisonQuery, errors=(404,), for_agents=True)
+@operations.add(
+    "GET",
+    f"{_PATH}/comparison",
+    query=ExecutionComparisonQuery,
+    permission="executions.read",
+    errors=(404,),
+    for_agents=True,
+)
 def compare_execution_settings(query: Fields, **key: str) -> ComparisonAnswer:
     """Where the settings of an execution differ from what they would be now, or from those of another execution."""
     id = execution_id(**key)
@@ -164,14 +196,22 @@ def compare_execution_settings(query: Fields, **key: str) -> ComparisonAnswer:
     return ComparisonAnswer.from_comparison(compare_executions(context(), id, other))
 
 
-@operations.add("PUT", _PATH, body=StateBody, errors=(404,))
+@operations.add("PUT", _PATH, body=StateBody, permission="executions.write", errors=(404,))
 def set_execution_state(body: Fields, **key: str) -> ExecutionAnswer:
     """Archive an execution, or bring it back to lists."""
     execution, is_change = executions.set_state(context(), execution_id(**key), body["state"], actor(body))
     return ExecutionAnswer.from_execution(execution, changed=is_change)
 
 
-@operations.add("DELETE", _PATH, query=WriteQuery, body=EndBody, body_optional=True, errors=(404, 409))
+@operations.add(
+    "DELETE",
+    _PATH,
+    query=WriteQuery,
+    body=EndBody,
+    body_optional=True,
+    permission="executions.end",
+    errors=(404, 409),
+)
 def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
     """End an execution, or give it up at a silent cluster."""
     if query["dry_run"]:
@@ -182,7 +222,7 @@ def terminate_execution(query: Fields, body: Fields, **key: str) -> EndedAnswer:
     return EndedAnswer.from_execution(execution, terminations.silent_end(context(), execution), changed=is_change)
 
 
-@operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody)
+@operations.add("POST", "/executions/terminate", query=WriteQuery, body=EndManyBody, permission="executions.end")
 def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
     """End every execution that a selector fits, or give up those at silent clusters."""
     end = abandonments.give_up_many if body["give_up"] else executions.terminate_many
@@ -198,7 +238,7 @@ def terminate_executions(query: Fields, body: Fields) -> ManyEndedAnswer:
     return ManyEndedAnswer.from_ended(ended, silent, dry_run=query["dry_run"])
 
 
-@operations.add("POST", "/executions/redecide", query=WriteQuery, body=ManyBody)
+@operations.add("POST", "/executions/redecide", query=WriteQuery, body=ManyBody, permission="executions.write")
 def redecide_executions(query: Fields, body: Fields) -> ManyRedecidedAnswer:
     """Decide waiting executions again, under the settings as they are now."""
     redecided = redecisions.redecide(

@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from admin.api.attributes import path_of, put_attribute
 from admin.api.bodies import parse_body
 from admin.api.current import CALLER
@@ -31,16 +33,18 @@ from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.api.front import ROUTE
 from admin.core.changes import Authorship, Expectation
 from admin.core.problems import Invalid
-from admin.core.settings.scopes import STORED_LEVELS, check_scope
+from admin.core.settings.scopes import STORED_LEVELS, Scope, check_scope
 from admin.errors import RainbowError
 from admin.gate import Caller
 from admin.messages.attributes import PutBody, ReadAnswer, WriteAnswer
 from admin.messages.reading import or_none, read
 from admin.messages.shared import encode
+from admin.services.access import Access
 from admin.services.attributes import known_attribute
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.effective import effective_text, stale_text
+from admin.services.visibility import access_of
 
 _PREFIX = "/api/v1"
 PATH = f"{_PREFIX}/effective_attributes"
@@ -49,11 +53,13 @@ _PARAMETER = rf"(?:project|domain|workflow|launch_plan|resource_type)={_VALUE}"
 _PLAIN = re.compile(rf"{_PARAMETER}(?:&{_PARAMETER}){{0,4}}")
 _ATTRIBUTE = re.compile(rf"{_PREFIX}/([a-z_]+)((?:/{_VALUE}){{1,4}})")
 _KIND = re.compile(rf"resource_type=({_VALUE})")
+#: The permissions of the routes that it answers for.
+_READING, _WRITING = "attributes.read", "attributes.write"
 #: Headers with which a PUT is not plain.
 _LEFT_TO_FLASK = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH", "HTTP_TRANSFER_ENCODING")
 _SMALL_LENGTH = re.compile("[1-9][0-9]{0,3}")
 #: The route and the scope's keys of each level, by the first part of its path.
-_LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STORED_LEVELS}
+LEVELS = {path_of(level).split("/")[1]: (_PREFIX + path_of(level), level.keys) for level in STORED_LEVELS}
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -76,8 +82,8 @@ class FastLane:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         answer = None
         if environ["REQUEST_METHOD"] == "GET":
-            with suppress(Invalid, RainbowError):  # which Flask answers
-                answer = self._answer(environ["PATH_INFO"], environ["QUERY_STRING"])
+            with suppress(Invalid, RainbowError, SQLAlchemyError):  # which Flask answers
+                answer = self._answer(environ["PATH_INFO"], environ["QUERY_STRING"], self._access(environ))
         elif environ["REQUEST_METHOD"] == "PUT":
             answer = self._put(environ)
         if answer is None:
@@ -91,28 +97,34 @@ class FastLane:
     def _context(self) -> Context:
         return self._context_of_app()
 
-    def _answer(self, path: str, query: str) -> _Answer | None:
-        if path == PATH:
-            return self._effective(query)
-        attribute, kind = _attribute_path(path), _KIND.fullmatch(query)
-        return None if attribute is None or kind is None else self._attribute(attribute, kind[1])
+    def _access(self, environ: WSGIEnvironment) -> Access:
+        caller: Caller = environ[CALLER]
+        return access_of(self._context, caller.identity)
 
-    def _effective(self, query: str) -> _Answer | None:
+    def _answer(self, path: str, query: str, access: Access) -> _Answer | None:
+        if path == PATH:
+            return self._effective(query, access)
+        attribute, kind = _attribute_path(path), _KIND.fullmatch(query)
+        return None if attribute is None or kind is None else self._attribute(attribute, kind[1], access)
+
+    def _effective(self, query: str, access: Access) -> _Answer | None:
         parameters = _parse(query)
         if parameters is None:
             return None
         word = parameters.pop("resource_type", None)
         kind = None if word is None else self._context.settings.kinds.find(word)
         scope = check_scope(**parameters)
+        access.check(_READING, scope)
         text = effective_text(self._context, scope, kind)
         if text is not None:
             return _Answer(PATH, text)
         stale = stale_text(self._context, scope, kind)
         return None if stale is None else _Answer(PATH, stale.text, ((STALE, str(stale.seconds)),))
 
-    def _attribute(self, attribute: _AttributePath, word: str) -> _Answer | None:
-        kind = self._context.settings.kinds.find(word)
-        reading = known_attribute(self._context, kind, check_scope(**attribute.keys))
+    def _attribute(self, attribute: _AttributePath, word: str, access: Access) -> _Answer | None:
+        kind, scope = self._context.settings.kinds.find(word), check_scope(**attribute.keys)
+        access.check(_READING, scope)
+        reading = known_attribute(self._context, kind, scope)
         if reading is None:
             return None
         tag = _tag(None if reading.row is None else reading.row.version)
@@ -133,7 +145,9 @@ class FastLane:
                 message=or_none(body.message),
                 request_id=caller.request_id,
             )
-            options = ChangeOptions(authorship=authorship)
+            access, scope = self._access(environ), Scope(**attribute.keys)
+            access.check(_WRITING, scope)
+            options = ChangeOptions(authorship=authorship, access=access)
             kind, changed = put_attribute(self._context, check_scope(**attribute.keys), body, Expectation(), options)
         except Exception as failure:
             error = translate(failure, caller.request_id)
@@ -152,9 +166,9 @@ class _AttributePath(NamedTuple):
 
 def _attribute_path(path: str) -> _AttributePath | None:
     attribute = _ATTRIBUTE.fullmatch(path)
-    if attribute is None or attribute[1] not in _LEVELS:
+    if attribute is None or attribute[1] not in LEVELS:
         return None
-    route, keys = _LEVELS[attribute[1]]
+    route, keys = LEVELS[attribute[1]]
     names = attribute[2].split("/")[1:]
     return _AttributePath(route, dict(zip(keys, names, strict=True))) if len(names) == len(keys) else None
 

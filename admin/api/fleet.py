@@ -82,6 +82,7 @@ def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer])
         query=ClustersQuery if kind is FleetKind.CLUSTER else PageQuery,
         answer=list_answer,
         errors=(404,),
+        permission="fleet.read",
     )
     def list_all(query: Fields) -> Answer:
         after = key_of(query.get("token"), 1)
@@ -90,7 +91,15 @@ def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer])
         token = token_of((page[-1].name,)) if len(remaining) > len(page) else None
         return list_answer(**{nouns: page, "token": token})
 
-    @operations.add("GET", f"/{nouns}/<name>", id=f"get_{noun}", summary=f"Read a {noun}", answer=answer, errors=(404,))
+    @operations.add(
+        "GET",
+        f"/{nouns}/<name>",
+        id=f"get_{noun}",
+        summary=f"Read a {noun}",
+        answer=answer,
+        errors=(404,),
+        permission="fleet.read",
+    )
     def get(name: str) -> Answer:
         return _get(kind, name)
 
@@ -99,7 +108,14 @@ def _add_writes(kind: FleetKind, written: type[WrittenAnswer]) -> None:
     """Defining and deleting clusters, pools or labels."""
     noun, nouns = kind.noun, f"{kind.noun}s"
     body = definition_body(kind)
-    change = partial(operations.add, path=f"/{nouns}/<name>", answer=written, errors=(409,), headers=WRITE_HEADERS)
+    change = partial(
+        operations.add,
+        path=f"/{nouns}/<name>",
+        answer=written,
+        errors=(409,),
+        headers=WRITE_HEADERS,
+        permission="fleet.write",
+    )
 
     def answer_write(name: str, changed: Changed) -> WrittenAnswer:
         return written.from_changed(changed, **{noun: _definition(kind, name, changed)})
@@ -113,6 +129,7 @@ def _add_writes(kind: FleetKind, written: type[WrittenAnswer]) -> None:
         body=body,
         answer=written,
         errors=(409,),
+        permission="fleet.write",
     )
     def create(query: Fields, body: Fields) -> Answer:
         name, payload = read_named(body[noun], noun)
@@ -149,7 +166,7 @@ _add_writes(FleetKind.POOL, PoolWritten)
 _add_writes(FleetKind.LABEL, LabelWritten)
 
 
-@operations.add("GET", "/definitions", query=DefinitionsQuery, errors=(404,))
+@operations.add("GET", "/definitions", query=DefinitionsQuery, permission="fleet.read", errors=(404,))
 def list_definitions(query: Fields) -> DefinitionsAnswer:
     """List the clusters, pools or labels as they were defined at a revision."""
     after = key_of(query.get("token"), 1)
@@ -165,7 +182,7 @@ def list_definitions(query: Fields) -> DefinitionsAnswer:
     return DefinitionsAnswer.from_definitions(definitions, token_of(None if next_name is None else (next_name,)))
 
 
-@operations.add("GET", "/pools/<name>/shares", query=SharesQuery, errors=(404,))
+@operations.add("GET", "/pools/<name>/shares", query=SharesQuery, permission="fleet.read", errors=(404,))
 def get_pool_shares(name: str, query: Fields) -> SharesAnswer:
     """What a pool promises its clusters, against what was placed there, and why."""
     times = with_times(query, context().clock())
@@ -186,6 +203,7 @@ def _switch(word: str, summary: str, body_schema: type[RequestSchema] = SwitchBo
         body=body_schema,
         body_optional=True,
         errors=(404,),
+        permission="clusters.switch",
     )
     def switch(name: str, query: Fields, body: Fields) -> SwitchedAnswer:
         return SwitchedAnswer.from_switched(_switch_clusters(word, [name], query, body))
@@ -212,7 +230,9 @@ _switch("undrain", "Give a drained cluster work again")
 _switch("admit", "Let a new cluster in that registered and waits")
 
 
-@operations.add("POST", "/cluster_switches", query=WriteQuery, body=SwitchesBody, errors=(404,))
+@operations.add(
+    "POST", "/cluster_switches", query=WriteQuery, body=SwitchesBody, permission="clusters.switch", errors=(404,)
+)
 def switch_several_clusters(query: Fields, body: Fields) -> SwitchedClustersAnswer:
     """Switch several clusters at once, all or none, or tell what that would do."""
     if "deadline" in body and body["switch"] != "drain":
@@ -220,13 +240,13 @@ def switch_several_clusters(query: Fields, body: Fields) -> SwitchedClustersAnsw
     return SwitchedClustersAnswer.from_switched(_switch_clusters(body["switch"], body["clusters"], query, body))
 
 
-@operations.add("PUT", "/clusters/<name>/state", body=ReportBody, errors=(404,))
+@operations.add("PUT", "/clusters/<name>/state", body=ReportBody, permission="clusters.report", errors=(404,))
 def report_cluster_state(name: str, body: Fields) -> ReportedAnswer:
     """Report what a cluster has, and what is free."""
     return ReportedAnswer(cluster=ClusterAnswer.from_view(fleet.report_state(context(), name, body)))
 
 
-@operations.add("GET", "/clusters/<name>/events", query=ClusterEventsQuery, errors=(404,))
+@operations.add("GET", "/clusters/<name>/events", query=ClusterEventsQuery, permission="fleet.read", errors=(404,))
 def list_cluster_events(name: str, query: Fields) -> ClusterEventsAnswer:
     """What happened to a cluster, newest first."""
     below = number_of(query.get("token"))

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from admin import __version__
 from admin.api.operations import Operation
+from admin.core.permissions import describe_requirement
 from admin.core.settings.kinds import Kinds
 from admin.messages.changes import ChangeBody
 from admin.messages.components import COMPONENTS
@@ -59,6 +60,8 @@ _NAME_EXAMPLES = {
     "pools": "gpu",
     "labels": "spare",
     "users": "ada",
+    "groups": "ml",
+    "grants": "viewer:user:ada:flytesnacks:development",
     "executions": "hello",
     "workflows": "core.training.train",
     "launch_plans": "nightly",
@@ -130,6 +133,8 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
     described: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
+        "description": _requirement(operation),
+        "x-permission": operation.permission,
         "tags": [operation.tag],
         "parameters": parameters,
         "responses": {"200": _answer(operation), **{str(code): _error(code) for code in _error_codes(operation)}},
@@ -147,6 +152,16 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
     if operation.is_open:
         described["security"] = []
     return described
+
+
+def _requirement(operation: Operation) -> str:
+    """What a caller needs for an operation."""
+    parts = [describe_requirement(operation.permission)]
+    if operation.shows_some:
+        parts.append("Answers with what the caller may see.")
+    if operation.own is not None:
+        parts.append("Nobody needs it for what is about themselves.")
+    return " ".join(parts)
 
 
 def _error_codes(operation: Operation) -> list[int]:

@@ -12,6 +12,9 @@ from werkzeug.routing import BaseConverter
 
 from admin import gate
 from admin.api.bodies import read_body
+from admin.api.current import access
+from admin.api.scopes import Guarded, check_request
+from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import Invalid, invalid
 from admin.messages.reading import Body, read
 from admin.messages.requests import RequestSchema, load
@@ -21,7 +24,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation(gate.Operation):
+class Operation(Guarded):
     """One method of one path, with all that the OpenAPI document says of it."""
 
     id: str  #: what generated clients call it
@@ -56,6 +59,7 @@ class Operations:
         method: str,
         path: str,
         *,
+        permission: str,
         query: type[RequestSchema] | None = None,
         body: type[RequestSchema] | type[Body] | None = None,
         body_optional: bool = False,
@@ -64,13 +68,15 @@ class Operations:
         answer: type[Answer] | None = None,
         errors: tuple[int, ...] = (),
         headers: tuple[str, ...] = (),
-        is_open: bool = False,
+        shows_some: bool = False,
+        own: str | None = None,
         for_agents: bool = False,
         most_bytes: int | None = None,
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
 
         The view's name is the id, its docstring the summary and its return type the answer, where they are not given.
+        The permission that it needs is never left out; ValueError for one that does not exist.
         """
 
         def register(view: View) -> View:
@@ -86,7 +92,10 @@ class Operations:
                 answers=_answers(view) if answer is None else (answer,),
                 errors=errors,
                 headers=headers,
-                is_open=is_open,
+                permission=check_requirement(permission),
+                shows_some=shows_some,
+                own=own,
+                is_open=permission == OPEN,
                 for_agents=for_agents,
                 most_bytes=most_bytes,
             )
@@ -124,6 +133,9 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
         if read_message is not None:
             arguments["body"] = read_message(read_body(optional=operation.body_optional))
+        granted = access()
+        if granted.is_restricted:
+            check_request(operation, granted, path, arguments.get("query"), arguments.get("body"))
         answer = view(**arguments)
         return answer if isinstance(answer, Response) else respond(answer)
 

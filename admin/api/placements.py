@@ -24,14 +24,24 @@ from admin.services.placements import FleetState
 operations = Operations("placements")
 
 
-@operations.add("POST", "/placements", body=PlacementBody, errors=(404, 409), for_agents=True, most_bytes=MOST_BYTES)
+@operations.add(
+    "POST",
+    "/placements",
+    body=PlacementBody,
+    errors=(404, 409),
+    permission="executions.read",
+    for_agents=True,
+    most_bytes=MOST_BYTES,
+)
 def place(body: PlacementBody) -> ExplanationAnswer:
     """Where would this run? Perhaps after some changes; nothing is written."""
     proposed = None if isinstance(body.changes, UnsetType) else read_changes(context(), body.changes)
     return ExplanationAnswer.from_explanation(placements.where_would(context(), body.request(), proposed))
 
 
-@operations.add("POST", "/simulations", body=SimulationBody, errors=(409,), most_bytes=MOST_BYTES)
+@operations.add(
+    "POST", "/simulations", body=SimulationBody, errors=(409,), permission="executions.read", most_bytes=MOST_BYTES
+)
 def simulate(body: Fields) -> SimulationAnswer:
     """Which recent executions would go elsewhere after some changes; nothing is written."""
     now = context().clock()
@@ -43,7 +53,7 @@ def simulate(body: Fields) -> SimulationAnswer:
     return SimulationAnswer.from_simulation(simulation, since=since, limit=body["limit"])
 
 
-@operations.add("GET", "/placement_counts", query=CountsQuery)
+@operations.add("GET", "/placement_counts", query=CountsQuery, shows_some=True, permission="executions.read")
 def count_placements(query: Fields) -> PlacementCountsAnswer:
     """How many executions went where."""
     now = context().clock()

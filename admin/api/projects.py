@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
+from admin.core.permissions import SIGNED_IN
 from admin.core.problems import invalid, shorten
 from admin.core.projects import Archiving, Project, ProjectState, read_values
 from admin.core.provenance import Provenance
@@ -26,7 +27,7 @@ from admin.services import projects
 operations = Operations("projects")
 
 
-@operations.add("GET", "/projects", query=ProjectsQuery)
+@operations.add("GET", "/projects", query=ProjectsQuery, shows_some=True, permission="projects.read")
 def list_projects(query: Fields) -> ProjectsAnswer:
     """List projects."""
     state = None if query["state"] == "ALL" else ProjectState(query["state"])
@@ -37,14 +38,16 @@ def list_projects(query: Fields) -> ProjectsAnswer:
     return ProjectsAnswer(projects=answers, token=token_of((last,)) if last else None)
 
 
-@operations.add("POST", "/projects", query=WriteQuery, body=CreateBody, errors=(409,))
+@operations.add("POST", "/projects", query=WriteQuery, body=CreateBody, permission="projects.write", errors=(409,))
 def create_project(query: Fields, body: Fields) -> ProjectAnswer:
     """Create a project."""
     values = read_values(body["project"], "project")
     return _answer(projects.create_project(context(), body["project"]["id"], values, change_options(query, body)))
 
 
-@operations.add("GET", "/projects/<rest:id>", query=ProjectQuery, errors=(404,))
+@operations.add(
+    "GET", "/projects/<rest:id>", query=ProjectQuery, shows_some=True, permission="projects.read", errors=(404,)
+)
 def get_project(query: Fields, id: str) -> ProjectAnswer:
     """Read a project."""
     project = projects.get_project(context(), id)
@@ -72,10 +75,11 @@ for _method in ("PUT", "PATCH"):  # both leave unnamed fields unchanged: a new d
         body=UpdateBody,
         errors=(404, 409),
         headers=WRITE_HEADERS,
+        permission="projects.write",
     )(_update)
 
 
-@operations.add("GET", "/domains")
+@operations.add("GET", "/domains", permission=SIGNED_IN)
 def list_domains() -> DomainsAnswer:
     """List the domains."""
     return DomainsAnswer.from_domains(context().settings.domains)

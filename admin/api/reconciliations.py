@@ -17,19 +17,26 @@ from admin.services import reconciliations
 operations = Operations("reconciliations")
 
 
-@operations.add("GET", "/reconciliations")
+@operations.add("GET", "/reconciliations", permission="reconciliations.read")
 def list_reconciliations() -> ReconciliationsAnswer:
     """List the clusters that are not reconciled with a restored database yet."""
     return ReconciliationsAnswer.from_reconciliations(reconciliations.list_reconciliations(context()))
 
 
-@operations.add("GET", "/reconciliations/<name>", errors=(404,))
+@operations.add("GET", "/reconciliations/<name>", permission="reconciliations.read", errors=(404,))
 def get_reconciliation(name: str) -> ReconciliationAnswer:
     """How far a cluster is reconciled with a restored database."""
     return ReconciliationAnswer.from_reconciliation(reconciliations.get_reconciliation(context(), name))
 
 
-@operations.add("DELETE", "/reconciliations/<name>", body=EndReconciliationBody, body_optional=True, errors=(404, 409))
+@operations.add(
+    "DELETE",
+    "/reconciliations/<name>",
+    body=EndReconciliationBody,
+    body_optional=True,
+    permission="reconciliations.write",
+    errors=(404, 409),
+)
 def end_reconciliation(name: str, body: Fields) -> ReconciledAnswer:
     """Count a cluster as reconciled, whether or not its agent has synced."""
     expected = {key: value for key, value in body.items() if key != "claimed_by"}

@@ -28,7 +28,9 @@ operations = Operations("workflows")
 MOST_BYTES = 4 * 1024 * 1024
 
 
-@operations.add("POST", "/workflows", query=WriteQuery, body=RegisterBody, most_bytes=MOST_BYTES)
+@operations.add(
+    "POST", "/workflows", query=WriteQuery, body=RegisterBody, permission="workflows.write", most_bytes=MOST_BYTES
+)
 def register_workflow(query: Fields, body: Fields) -> WorkflowRegistered:
     """Register a version of a workflow."""
     workflow, is_new = registrations.register_workflow(
@@ -41,7 +43,15 @@ def register_workflow(query: Fields, body: Fields) -> WorkflowRegistered:
     )
 
 
-@operations.add("POST", "/launch_plans", query=WriteQuery, body=RegisterPlanBody, errors=(404,), most_bytes=MOST_BYTES)
+@operations.add(
+    "POST",
+    "/launch_plans",
+    query=WriteQuery,
+    body=RegisterPlanBody,
+    errors=(404,),
+    permission="workflows.write",
+    most_bytes=MOST_BYTES,
+)
 def register_launch_plan(query: Fields, body: Fields) -> LaunchPlanRegistered:
     """Register a version of a launch plan."""
     launch_plan, is_new = registrations.register_launch_plan(
@@ -59,25 +69,31 @@ def register_launch_plan(query: Fields, body: Fields) -> LaunchPlanRegistered:
     )
 
 
-@operations.add("GET", "/workflows/<project>/<domain>/<name>/<version>", errors=(404,))
+@operations.add("GET", "/workflows/<project>/<domain>/<name>/<version>", permission="workflows.read", errors=(404,))
 def get_workflow(**key: str) -> WorkflowAnswer:
     """Read a version of a workflow, or the latest."""
     return WorkflowAnswer.from_registered(registrations.get_workflow(context(), Identifier(**key)))
 
 
-@operations.add("GET", "/launch_plans/<project>/<domain>/<name>/<version>", errors=(404,))
+@operations.add("GET", "/launch_plans/<project>/<domain>/<name>/<version>", permission="workflows.read", errors=(404,))
 def get_launch_plan(**key: str) -> LaunchPlanAnswer:
     """Read a version of a launch plan, or the latest."""
     return LaunchPlanAnswer.from_registered(registrations.get_launch_plan(context(), Identifier(**key)))
 
 
-@operations.add("GET", "/active_launch_plans/<project>/<domain>/<name>", errors=(404,))
+@operations.add("GET", "/active_launch_plans/<project>/<domain>/<name>", permission="workflows.read", errors=(404,))
 def get_active_launch_plan(**key: str) -> LaunchPlanAnswer:
     """Read the active version of a launch plan."""
     return LaunchPlanAnswer.from_registered(registrations.get_active(context(), Identifier(**key, version="")))
 
 
-@operations.add("PUT", "/launch_plans/<project>/<domain>/<name>/<version>", body=LaunchPlanStateBody, errors=(404,))
+@operations.add(
+    "PUT",
+    "/launch_plans/<project>/<domain>/<name>/<version>",
+    body=LaunchPlanStateBody,
+    permission="workflows.write",
+    errors=(404,),
+)
 def set_launch_plan_state(body: Fields, **key: str) -> LaunchPlanAnswer:
     """Activate or deactivate a version of a launch plan."""
     launch_plan, is_change = registrations.set_launch_plan_state(
@@ -93,7 +109,7 @@ def _key(token: str | None) -> tuple[str, int] | None:
 
 
 def _list_workflows(id: str, path: str, summary: str) -> None:
-    @operations.add("GET", path, id=id, summary=summary, query=PageQuery)
+    @operations.add("GET", path, id=id, summary=summary, query=PageQuery, permission="workflows.read")
     def list_workflows(query: Fields, **key: str) -> WorkflowsAnswer:
         page, last = registrations.list_workflows(
             context(), versions_filter(key), _key(query.get("token")), query["limit"]
@@ -103,7 +119,7 @@ def _list_workflows(id: str, path: str, summary: str) -> None:
 
 
 def _list_launch_plans(id: str, path: str, summary: str, state: str | None = None) -> None:
-    @operations.add("GET", path, id=id, summary=summary, query=PlansQuery)
+    @operations.add("GET", path, id=id, summary=summary, query=PlansQuery, permission="workflows.read")
     def list_launch_plans(query: Fields, **key: str) -> LaunchPlansAnswer:
         chosen = versions_filter(key, workflow=query.get("workflow"), state=state)
         page, last = registrations.list_launch_plans(context(), chosen, _key(query.get("token")), query["limit"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import change_options
+from admin.core.permissions import OF_EACH_ROW
 from admin.core.problems import invalid
 from admin.core.settings.scopes import Scope, check_scope
 from admin.messages.changes import ChangedAnswer, ChangesQuery
@@ -30,7 +31,7 @@ from admin.services.changeable.registry import KINDS
 operations = Operations("revisions")
 
 
-@operations.add("GET", "/revisions", query=RevisionsQuery)
+@operations.add("GET", "/revisions", query=RevisionsQuery, shows_some=True, permission="attributes.read")
 def list_revisions(query: Fields) -> RevisionsAnswer:
     """List revisions."""
     conditions = revision_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
@@ -43,7 +44,7 @@ def list_revisions(query: Fields) -> RevisionsAnswer:
     )
 
 
-@operations.add("GET", "/timeline", query=TimelineQuery)
+@operations.add("GET", "/timeline", query=TimelineQuery, shows_some=True, permission="attributes.read")
 def list_timeline(query: Fields) -> TimelineAnswer:
     """List revisions, registrations and what happened to clusters, newest first."""
     conditions = timeline_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
@@ -51,14 +52,14 @@ def list_timeline(query: Fields) -> TimelineAnswer:
     return TimelineAnswer.from_page(page)
 
 
-@operations.add("GET", "/revisions/<number>", errors=(404,))
+@operations.add("GET", "/revisions/<number>", shows_some=True, permission="attributes.read", errors=(404,))
 def get_revision(number: str) -> OneRevisionAnswer:
     """Read a revision and its changes."""
     error = invalid("number", "is not the number of a revision.")
     return OneRevisionAnswer.from_view(revisions.get_revision(context(), parse_number(number, error)))
 
 
-@operations.add("GET", "/revision_diff", query=DiffQuery, errors=(404,))
+@operations.add("GET", "/revision_diff", query=DiffQuery, shows_some=True, permission="attributes.read", errors=(404,))
 def diff_revisions(query: Fields) -> DiffAnswer:
     """What differs between two revisions."""
     changes = revisions.difference(context(), query["from_"], query["to"])
@@ -66,7 +67,7 @@ def diff_revisions(query: Fields) -> DiffAnswer:
     return DiffAnswer(from_=query["from_"], to=query["to"], rows=rows)
 
 
-@operations.add("POST", "/rollbacks", query=ChangesQuery, body=RollbackBody, errors=(404, 409))
+@operations.add("POST", "/rollbacks", query=ChangesQuery, body=RollbackBody, permission=OF_EACH_ROW, errors=(404, 409))
 def roll_back(query: Fields, body: Fields) -> ChangedAnswer:
     """Undo a revision, or bring a scope or everything back to one, as a new revision."""
     options = change_options(query, body, Mode.PLAN)

@@ -9,6 +9,7 @@ from admin import __version__
 from admin.api.current import context
 from admin.api.operations import Operations, respond
 from admin.api.writes import actor
+from admin.core.permissions import OPEN, SIGNED_IN
 from admin.errors import Unavailable
 from admin.messages.pages import token_of
 from admin.messages.requests import Fields
@@ -45,7 +46,7 @@ clock = Operations("clock")
 configuration = Operations("configuration")
 
 
-@probes.add("GET", "/", answer=IndexAnswer, is_open=True)
+@probes.add("GET", "/", answer=IndexAnswer, permission=OPEN)
 def index() -> AnyResponse:
     """Where the API is described; a browser is led to the page that shows it."""
     types = request.accept_mimetypes
@@ -57,13 +58,13 @@ def index() -> AnyResponse:
     return response
 
 
-@probes.add("GET", "/healthz", is_open=True)
+@probes.add("GET", "/healthz", permission=OPEN)
 def healthz() -> StatusAnswer:
     """Whether the process is up."""
     return StatusAnswer(status="ok")
 
 
-@probes.add("GET", "/readyz", is_open=True)
+@probes.add("GET", "/readyz", permission=OPEN)
 def readyz() -> StatusAnswer:
     """Whether requests can be served."""
     ready, reason = is_ready(context())
@@ -73,32 +74,32 @@ def readyz() -> StatusAnswer:
     return StatusAnswer(status=reason, detail=detail)
 
 
-@description.add("GET", "/version", is_open=True)
+@description.add("GET", "/version", permission=OPEN)
 def version() -> VersionAnswer:
     """The admin's version."""
     return VersionAnswer.current()
 
 
-@description.add("GET", "/openapi.json", answer=DocumentAnswer, is_open=True)
+@description.add("GET", "/openapi.json", answer=DocumentAnswer, permission=OPEN)
 def openapi() -> Response:
     """This document."""
     return Response(current_app.extensions["rainbow-openapi"](), mimetype="application/json")
 
 
-@probes.add("GET", "/metrics", is_open=True)
+@probes.add("GET", "/metrics", permission=OPEN)
 def metrics() -> Response:
     """Prometheus metrics."""
     collector: StateCollector = current_app.extensions["rainbow-metrics"]
     return Response(exposition(collector), content_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@kinds.add("GET", "/kinds")
+@kinds.add("GET", "/kinds", permission=SIGNED_IN)
 def list_kinds() -> KindsAnswer:
     """List the kinds."""
     return KindsAnswer(kinds=[KindAnswer.from_kind(kind) for kind in context().settings.kinds])
 
 
-@warnings.add("GET", "/warnings", query=WarningsQuery)
+@warnings.add("GET", "/warnings", query=WarningsQuery, shows_some=True, permission="attributes.read")
 def get_warnings(query: Fields) -> WarningsAnswer:
     """List what is stored but questionable: a page of it where a limit is given, else everything."""
     page = list_warnings(context(), position_of(query.get("token")), query.get("limit"))
@@ -107,20 +108,20 @@ def get_warnings(query: Fields) -> WarningsAnswer:
     )
 
 
-@clock.add("GET", "/clock")
+@clock.add("GET", "/clock", permission="clock.read")
 def get_clock() -> ClockAnswer:
     """The admin's clock, and whether pruning and giving up are suspended because it has jumped."""
     return ClockAnswer.from_view(clocks.read_clock(context()))
 
 
-@clock.add("POST", "/clock/accept", body=SwitchBody, body_optional=True)
+@clock.add("POST", "/clock/accept", body=SwitchBody, body_optional=True, permission="clock.write")
 def accept_clock(body: Fields) -> ClockAcceptedAnswer:
     """Trust the clock as it is, so that pruning and giving up go on."""
     view, is_change = clocks.accept_clock(context(), body.get("reason"), actor(body))
     return ClockAcceptedAnswer(clock=ClockAnswer.from_view(view), changed=is_change)
 
 
-@configuration.add("GET", "/configuration")
+@configuration.add("GET", "/configuration", permission="configuration.read")
 def get_configuration() -> AdminConfigurationAnswer:
     """The configuration in force, without passwords."""
     return AdminConfigurationAnswer.from_settings(context().settings)

@@ -10,6 +10,7 @@ from admin.api.current import caller, context
 from admin.api.operations import Operations, respond
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.changes import read_named
+from admin.core.permissions import SIGNED_IN
 from admin.core.problems import invalid
 from admin.core.users import User
 from admin.messages.pages import key_of, token_of
@@ -34,13 +35,13 @@ from admin.services.changes import Changed
 operations = Operations("users")
 
 
-@operations.add("GET", "/whoami", for_agents=True)
+@operations.add("GET", "/whoami", permission=SIGNED_IN, for_agents=True)
 def whoami() -> WhoamiAnswer:
     """Who calls, and how that was proven."""
     return WhoamiAnswer.from_identity(caller().identity)
 
 
-@operations.add("GET", "/users", query=UsersQuery)
+@operations.add("GET", "/users", query=UsersQuery, permission="users.read")
 def list_users(query: Fields) -> UsersAnswer:
     """List users: people and service accounts."""
     after = key_of(query.get("token"), 1)
@@ -53,20 +54,28 @@ def list_users(query: Fields) -> UsersAnswer:
     return UsersAnswer(users=_answers(page), token=token_of((last,)) if last else None)
 
 
-@operations.add("POST", "/users", query=WriteQuery, body=UserBody, errors=(409,))
+@operations.add("POST", "/users", query=WriteQuery, body=UserBody, permission="users.write", errors=(409,))
 def create_user(query: Fields, body: Fields) -> UserWritten:
     """Create a user."""
     name, payload = read_named(body["user"], "user")
     return _written(name, users.create_user(context(), name, payload, change_options(query, body)))
 
 
-@operations.add("GET", "/users/<name>", errors=(404,))
+@operations.add("GET", "/users/<name>", permission="users.read", own="name", errors=(404,))
 def get_user(name: str) -> UserAnswer:
     """Read a user."""
     return _answers([users.get_user(context(), name)])[0]
 
 
-@operations.add("PUT", "/users/<name>", query=WriteQuery, body=UserBody, errors=(409,), headers=WRITE_HEADERS)
+@operations.add(
+    "PUT",
+    "/users/<name>",
+    query=WriteQuery,
+    body=UserBody,
+    permission="users.write",
+    errors=(409,),
+    headers=WRITE_HEADERS,
+)
 def put_user(name: str, query: Fields, body: Fields) -> UserWritten:
     """Define a user, or define it anew."""
     definition = body["user"]
@@ -82,6 +91,7 @@ def put_user(name: str, query: Fields, body: Fields) -> UserWritten:
     query=WriteQuery,
     body=AuthorshipFields,
     body_optional=True,
+    permission="users.write",
     errors=(409,),
     headers=WRITE_HEADERS,
 )
@@ -105,7 +115,7 @@ def _written(name: str, changed: Changed) -> UserWritten:
     return UserWritten.from_changed(changed, user=user)
 
 
-@operations.add("GET", "/users/<name>/tokens", errors=(404,))
+@operations.add("GET", "/users/<name>/tokens", permission="tokens.read", own="name", errors=(404,))
 def list_user_tokens(name: str) -> UserTokensAnswer:
     """List a user's tokens."""
     now = context().clock()
@@ -113,7 +123,15 @@ def list_user_tokens(name: str) -> UserTokensAnswer:
     return UserTokensAnswer(tokens=[UserTokenAnswer.from_token(token, now) for token in listed])
 
 
-@operations.add("POST", "/users/<name>/tokens", body=UserTokenBody, answer=IssuedUserTokenAnswer, errors=(404, 409))
+@operations.add(
+    "POST",
+    "/users/<name>/tokens",
+    body=UserTokenBody,
+    answer=IssuedUserTokenAnswer,
+    permission="tokens.write",
+    own="name",
+    errors=(404, 409),
+)
 def create_user_token(name: str, body: Fields) -> Response:
     """Make a token of a user; it is shown this once."""
     issued = user_tokens.create_token(context(), name, body["name"], body.get("expires"))
@@ -122,7 +140,7 @@ def create_user_token(name: str, body: Fields) -> Response:
     return response
 
 
-@operations.add("DELETE", "/users/<name>/tokens/<prefix>", errors=(404,))
+@operations.add("DELETE", "/users/<name>/tokens/<prefix>", permission="tokens.write", own="name", errors=(404,))
 def revoke_user_token(name: str, prefix: str) -> RevokedAnswer:
     """Revoke a token of a user at once."""
     return RevokedAnswer(prefix=prefix, changed=user_tokens.revoke(context(), name, prefix))

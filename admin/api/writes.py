@@ -6,7 +6,7 @@ import re
 
 from flask import request
 
-from admin.api.current import caller
+from admin.api.current import access, caller
 from admin.core.changes import Authorship, Expectation
 from admin.core.problems import invalid
 from admin.core.provenance import Actor
@@ -60,4 +60,5 @@ def change_options(query: Fields, body: Fields, tried: Mode = Mode.DRY_RUN) -> C
         mode=tried if query["dry_run"] else Mode.MAKE,
         force=query.get("force", False),
         expected_head=body.get("expected_head"),
+        access=access(),
     )

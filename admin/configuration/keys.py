@@ -256,6 +256,15 @@ CONFIGURATION = _section(
                 "interval": Age(default="1h"),
             }
         ),
+        "roles": MapOf(
+            key_pattern=names.DNS_LABEL,
+            key_rule=names.DNS_LABEL_RULE,
+            max_entries=200,
+            value=Record(
+                required=("permissions",),
+                fields={"description": Text(max_length=1000), "permissions": ListOf(item=Text(max_length=100))},
+            ),
+        ),
         "kinds": MapOf(value=FreeForm(), max_entries=200),
     }
 )

@@ -21,6 +21,7 @@ from admin.core.executions.queues import Queue
 from admin.core.fields.branches import Section
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.documents import read_definition
+from admin.core.permissions import all_roles
 from admin.core.problems import Problem, raise_problems
 from admin.core.projects import read_labels
 from admin.core.quantities import parse_age
@@ -118,6 +119,7 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
             give_up_seconds=float(parse_age(agents.pop("giveUpAfter"))),
             **_snake_case(agents),
         ),
+        roles=all_roles(document.get("roles", {})),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),

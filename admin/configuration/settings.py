@@ -14,6 +14,7 @@ from admin.configuration.keys import CONFIGURATION, key_values
 from admin.core.executions.launches import Rules
 from admin.core.fleet.definitions import Definition
 from admin.core.hosts import is_loopback
+from admin.core.permissions import Role
 from admin.core.retention import Retention
 from admin.core.settings.kinds import Kinds
 from admin.core.settings.platform import PlatformValues
@@ -133,6 +134,7 @@ class Settings:
     rules: Rules  #: of executions
     fleet: tuple[Definition, ...]  #: the clusters, pools and labels that configuration declares
     agents: Agents
+    roles: Mapping[str, Role]  #: the built-in ones, and those that configuration declares
     loop_interval_seconds: float
     loop_lease_seconds: float
     retention: Retention

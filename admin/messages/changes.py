@@ -124,7 +124,7 @@ class RowChangeAnswer(ScopeAnswer):
 
 class RowAnswer(RowChangeAnswer):
     index: int | None = None
-    name: Annotated[str | None, Meta(description="Of a cluster, pool, label or user.")] = None
+    name: Annotated[str | None, Meta(description="Of a cluster, pool, label, user, group or grant.")] = None
     action: Annotated[str, one_of("create", "update", "delete", "unchanged")]
     resource_type: str
     level: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from admin.core import users
+from admin.core import grants, user_groups, users
 from admin.core.executions.spec import EXECUTION_SPEC
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Schema
@@ -13,13 +13,13 @@ from admin.core.registrations import LAUNCH_PLAN_SPEC, WORKFLOW_SPEC
 
 
 def definition_name(noun: str) -> str:
-    """The name under which the definition of a cluster, pool, label or user is described."""
+    """The name under which the definition of a cluster, pool, label, user, group or grant is described."""
     return f"{noun.title()}Definition"
 
 
-def _definition(definition: Section) -> Schema:
-    schema = definition.schema()
-    name = {"type": "string", "description": "May be left out where the path has it."}
+def _definition(section: Section, name_from: str = "where the path has it") -> Schema:
+    schema = section.schema()
+    name = {"type": "string", "description": f"May be left out {name_from}."}
     return {**schema, "properties": {"name": name, **schema["properties"]}}
 
 
@@ -30,4 +30,6 @@ COMPONENTS: dict[str, Schema] = {
     "ClusterReport": REPORT.schema(),
     **{definition_name(kind.noun): _definition(DEFINITIONS[kind]) for kind in FleetKind},
     definition_name(users.USER): _definition(users.DEFINITION),
+    definition_name("group"): _definition(user_groups.DEFINITION),
+    definition_name("grant"): _definition(grants.DEFINITION, "as it follows from the rest"),
 }

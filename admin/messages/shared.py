@@ -167,7 +167,7 @@ class WarningAnswer(ScopeAnswer):
     level: str
     field: str
     closest: list[str] | None = None
-    name: Annotated[str | None, Meta(description="Of a pool or label, which belong to no scope.")] = None
+    name: Annotated[str | None, Meta(description="Of what belongs to no scope: a pool, label, group or grant.")] = None
     deleted_by: Annotated[
         ProvenanceAnswer | None, Meta(description="The revision that deleted the pool, label or cluster it names.")
     ] = None

@@ -10,7 +10,6 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
-from admin.core.users import USER
 from admin.messages.cluster_events import Deadline, DrainEnd
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
@@ -19,6 +18,7 @@ from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
+from admin.services.changeable.registry import NAMED_KINDS
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
 from admin.store.registration_tables import launch_plans, workflows
 
@@ -29,12 +29,13 @@ _OF_CLUSTER = (
 _FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "actor", "source", "after", "before")
 
 
+#: The nouns of rows that have a name.
+_NAMED = " or ".join(", ".join(kind.lower() for kind in NAMED_KINDS).rsplit(", ", 1))
+
+
 class TimelineQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
-    name = fields.String(
-        validate=NAME,
-        metadata={"description": "With resource_type cluster, pool, label or user: the one of this name."},
-    )
+    name = fields.String(validate=NAME, metadata={"description": f"With resource_type {_NAMED}: the one of this name."})
     cluster = fields.String(validate=NAME, metadata={"description": _OF_CLUSTER})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
     source = fields.String(validate=OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
@@ -43,11 +44,11 @@ class TimelineQuery(ScopeQuery, PageQuery):
 
     @validates_schema
     def check_name(self, query: Fields, **_: object) -> None:
-        """A name is that of a cluster, pool, label or user, which belongs to no scope."""
+        """A name is that of a definition, which belongs to no scope."""
         if "name" not in query:
             return
-        if query.get("resource_type", "").upper() not in {*(kind.value for kind in FleetKind), USER}:
-            raise ValidationError("needs resource_type: cluster, pool, label or user.", "name")
+        if query.get("resource_type", "").upper() not in NAMED_KINDS:
+            raise ValidationError(f"needs resource_type: {_NAMED}.", "name")
         if others := [key for key in ("cluster", *Scope._fields) if query.get(key)]:
             raise ValidationError(f"belongs to no scope and no other kind: leave it out, or {others[0]}.", "name")
 

@@ -135,6 +135,7 @@ def list_attributes(
 ) -> Page:
     """Rows in the order of kind, project, domain, workflow and launch plan; `at` a revision if one is named."""
     rows: tuple[Row, ...]
+    conditions = replace(conditions, within=context.access.scopes("attributes.read"))
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         if at is None:

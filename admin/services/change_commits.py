@@ -113,3 +113,5 @@ class _Batch:
         self._context.index.announce(self._head)  # first: no worker is to answer with less than another has answered
         if self._known is not None:
             self._context.index.apply(self._made)
+        else:  # groups or grants may be among them
+            self._context.known_grants.forget()

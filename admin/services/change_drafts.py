@@ -18,6 +18,7 @@ from admin.core.quantities import LARGEST
 from admin.core.settings.scopes import SCOPE_KEYS
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, InUse, VersionConflict
+from admin.services.administrators import check_administrators
 from admin.services.changeable.base import Changeable, ChangeOptions, Draft, Mode
 from admin.services.changeable.registry import NOUNS, class_of
 from admin.services.changeable.views import StoredSettings
@@ -71,7 +72,7 @@ def planned_changes(
     context: Context, connection: Connection, proposed: Sequence[RowWrite], *, force: bool = False
 ) -> list[RowChange]:
     """The changes that writes would make, checked as a whole but not stored."""
-    options = ChangeOptions(mode=Mode.DRY_RUN, force=force)
+    options = ChangeOptions(mode=Mode.DRY_RUN, force=force, access=context.access)
     drafted, _ = draft_unlocked(context, connection, proposed, options)
     return drafted.draft.changes
 
@@ -96,6 +97,7 @@ def _draft(draft: Draft, writes: Sequence[RowWrite]) -> list[Changeable]:
         noun = noun_class(draft, by_noun[noun_class])
         for write in by_noun[noun_class]:
             with draft.collecting_problems(write):
+                noun.check_known(draft.options.access, write.key)
                 noun.rows.append((write, noun.change(write)))
                 draft.rows.append(noun.rows[-1])
         nouns.append(noun)
@@ -122,7 +124,12 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
     for noun in nouns:
         draft.problems += noun.check_removals(noun.removed)
     raise_problems(draft.problems)
+    for noun in nouns:
+        for _write, change in noun.rows:
+            if change.is_real:
+                noun.check_access(draft.options.access, change)
     _check_expectations(draft)
+    check_administrators(draft)
     if not draft.options.force:
         _check_unused(draft, nouns)
     return tuple(warnings)

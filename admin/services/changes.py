@@ -15,6 +15,7 @@ from admin.core.problems import Invalid
 from admin.core.settings.warnings import Warning
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
+from admin.services.access import UNRESTRICTED
 from admin.services.affected_scopes import ChangedValues, find_changed_values
 from admin.services.capped_defaults import caps_below, find_capped_below
 from admin.services.change_drafts import (
@@ -102,6 +103,7 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     if options.dry_run:
         return _try_change(context, writes, options)
     early = draft_early(context, writes, options)
+    context = context.seen_by(UNRESTRICTED)  # of changes of others too, which share a transaction
     outcome: ChangeOutcome
     [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
     if isinstance(outcome, Exception):

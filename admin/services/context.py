@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -14,11 +15,13 @@ from admin.core.fleet.silence import Watch
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
+from admin.services.access import UNRESTRICTED, Access
 from admin.services.preparations import CreationCache
 from admin.services.rates import RateLimiter
 from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
+from admin.store.cache.known_grants import KnownGrants
 from admin.store.cache.launchables import Launchables
 from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import Creation, Outcome
@@ -55,14 +58,24 @@ class Context:
     token_cache: TokenCache = field(default_factory=TokenCache)
     live_tokens: LiveTokens = field(default_factory=LiveTokens)
     user_presence: UserPresence = field(default_factory=UserPresence)
+    known_grants: KnownGrants = field(default_factory=KnownGrants)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
     list_limits: ListLimits = LIST_LIMITS
+    access: Access = UNRESTRICTED  #: what the caller may see whose request is answered
     monotonic: Callable[[], float] = time.monotonic  #: for how long something takes or waits, whatever the clock does
     began_at: float = field(init=False)  #: by the monotonic clock
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "began_at", self.monotonic())
+
+    def seen_by(self, access: Access) -> Context:
+        """The same admin as one caller sees it, with the same caches."""
+        if access is self.access or not (access.is_restricted or self.access.is_restricted):
+            return self
+        view = copy(self)
+        object.__setattr__(view, "access", access)
+        return view
 
     @property
     def up_seconds(self) -> float:

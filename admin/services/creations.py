@@ -25,6 +25,7 @@ from admin.services.context import Context
 from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
 from admin.services.refusals import explain_refusals, is_explainable
 from admin.services.run_requests import CreationRequest, RunRequest
+from admin.services.visibility import check_launch
 from admin.store import creations, executions
 from admin.store.creations import Creation, Outcome
 from admin.store.executions import Execution
@@ -94,7 +95,7 @@ def create_executions(
     if not dry_run:
         context.rate_limiter.count_creations(creator.user, (request.run.project for request in requests))
     named = list(_named(requests, creator, idempotency_key, count() if places is None else places))
-    results = _create_from_memory(context, named, dry_run=dry_run)
+    results = _create_from_memory(context, named, _denied(context, named), dry_run=dry_run)
     for position, request in enumerate(named):
         if position not in results:
             results[position] = _create_in_transaction(context, request, dry_run=dry_run)
@@ -117,11 +118,26 @@ def _explained(context: Context, results: list[Result]) -> list[Result]:
     return [next(explained) if isinstance(result, Invalid) else result for result in results]
 
 
-def _create_from_memory(context: Context, requests: list[CreationRequest], *, dry_run: bool) -> dict[int, Result]:
+def _denied(context: Context, requests: list[CreationRequest]) -> dict[int, Result]:
+    """Why those requests are refused, by position, that the caller may not make."""
+    denied: dict[int, Result] = {}
+    for position, request in enumerate(requests if context.access.is_restricted else ()):
+        try:
+            context.access.check("executions.create", request.run.scope)
+            check_launch(context.access, request.run)
+        except RainbowError as refusal:
+            denied[position] = refusal
+    return denied
+
+
+def _create_from_memory(
+    context: Context, requests: list[CreationRequest], denied: dict[int, Result], *, dry_run: bool
+) -> dict[int, Result]:
     """The results, by position, of the requests that can be decided by what is in memory."""
-    results: dict[int, Result] = {}
+    results = dict(denied)
     if dry_run:
-        repeated = ((position, _find_repeated(context, request)) for position, request in enumerate(requests))
+        tried = ((position, request) for position, request in enumerate(requests) if position not in denied)
+        repeated = ((position, _find_repeated(context, request)) for position, request in tried)
         results |= {position: result for position, result in repeated if result is not None}
     for _ in range(2):  # once more after a refresh, before transactions have to lock the fleet
         view = CachedView(context)

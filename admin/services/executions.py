@@ -30,6 +30,7 @@ from admin.services.run_requests import CreationRequest, check_name, run_request
 from admin.services.scopes import check_readable
 from admin.services.silences import note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
+from admin.services.visibility import seen_executions
 from admin.services.waiting import Wait
 from admin.store import (
     decisions,
@@ -143,7 +144,7 @@ def list_executions(
 
     With `with_unknown`, which is for those who may read these names, an empty list has the names that nothing has.
     """
-    conditions = list(conditions)
+    conditions = [*conditions, *seen_executions(context)]
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         try:
@@ -206,7 +207,7 @@ def count_executions(
     with_unknown: bool = False,
 ) -> CountedPage:
     """How many executions have each value of a group, among a limited number of them from after a place on."""
-    conditions = list(conditions)
+    conditions = [*conditions, *seen_executions(context)]
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         page = execution_counts.count_page(

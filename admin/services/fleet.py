@@ -17,14 +17,15 @@ from admin.core.placement.capacity import GroupCapacity, group_capacity, usable_
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
 from admin.core.settings.kinds import Payload
-from admin.errors import ClusterNotFound, LabelNotFound, NotFound, PoolNotFound, VersionConflict
-from admin.services import named_rows
+from admin.core.settings.scopes import Scope
+from admin.errors import ClusterNotFound, LabelNotFound, NotFound, PoolNotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
+from admin.services.named_rows import create_row, row_not_found
 from admin.store import cluster_events, execution_queue, executions, fleet
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
@@ -153,7 +154,7 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     """The error for a name that the fleet does not have: by whom it was deleted, or the closest known ones."""
     current = current_fleet(context, connection)
     names: Iterable[str] = current.clusters if kind is FleetKind.CLUSTER else _groups(current, kind)
-    return named_rows.not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
+    return row_not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
 
 
 def list_clusters(context: Context, *, pool: str | None = None, label: str | None = None) -> list[ClusterView]:
@@ -196,11 +197,20 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
         pools = [current.pools[pool] for pool in view.pools]
         return ClusterDetails(
             **vars(view),
-            leased=executions.leases_at(connection, name, MOST_EXECUTIONS),
-            queue=execution_queue.next_at(connection, name, MOST_EXECUTIONS),
+            leased=_seen(context, executions.leases_at(connection, name, MOST_EXECUTIONS)),
+            queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
             by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
         )
+
+
+def _seen(context: Context, listed: Iterable[ListedExecution]) -> list[ListedExecution]:
+    """Those of some executions that the caller may read."""
+
+    def is_seen(execution: ListedExecution) -> bool:
+        return context.access.allows("executions.read", Scope(project=execution.project, domain=execution.domain))
+
+    return list(filter(is_seen, listed))
 
 
 def _recent_wait(connection: Connection, name: str) -> RecentWait | None:
@@ -272,10 +282,8 @@ def create_definition(
     context: Context, kind: FleetKind, name: str, payload: Payload, options: ChangeOptions
 ) -> Changed:
     """Create a cluster, pool or label; AlreadyExists where the name is taken."""
-    try:
-        return put_definition(context, kind, name, payload, Expectation(absent=True), options)
-    except VersionConflict as conflict:
-        raise named_rows.already_exists(context, kind.noun, name, conflict) from conflict
+    write = definition_write(context, kind, name, payload, Expectation(absent=True))
+    return create_row(context, kind.noun, write, options)
 
 
 def put_definition(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -21,7 +22,8 @@ _MOST = 100
 def find_nearest(context: Context, connection: Connection, kind: Kind, scope: Scope) -> Row | None:
     """The nearest row of a kind beside a scope at which no value applies; None where there is none."""
     for rows in _beside(context, connection, kind.name, scope):
-        row = nearest_row(kind, scope, rows)
+        seen = [row for row in rows if context.access.allows("attributes.read", row.scope)]
+        row = nearest_row(kind, scope, seen)
         if row is not None:
             return row
     return None
@@ -30,8 +32,10 @@ def find_nearest(context: Context, connection: Connection, kind: Kind, scope: Sc
 def _beside(context: Context, connection: Connection, kind: str, scope: Scope) -> Iterator[Iterable[Row]]:
     """The rows beside a scope and beside the broader ones, level by level, the most specific first."""
     domain, project, workflow, launch_plan = scope
-    place = {"project": project, "domain": domain}
-    others = [other.id for other in projects.page(connection, state=None, after=None, limit=_MOST)] if project else []
+    known = context.access.projects
+    page = projects.page(connection, state=None, after=None, limit=_MOST, among=known) if project else []
+    others = [other.id for other in page]
+    here = Filter(kinds=(kind,), project=project, domain=domain)
     domains = context.settings.domain_ids()
 
     def elsewhere(**below: str) -> Iterator[Iterable[Row]]:
@@ -40,11 +44,11 @@ def _beside(context: Context, connection: Connection, kind: str, scope: Scope) -
         yield attributes.exactly(connection, [(kind, Scope(domain, other, **below)) for other in others])
 
     if launch_plan:
-        plans = Filter(kinds=(kind,), **place, workflow=workflow, level=Level.LAUNCH_PLAN)
+        plans = replace(here, workflow=workflow, level=Level.LAUNCH_PLAN)
         yield attributes.page(connection, plans, None, _MOST)
         yield from elsewhere(workflow=workflow, launch_plan=launch_plan)
     if workflow:
-        yield attributes.page(connection, Filter(kinds=(kind,), **place, level=Level.WORKFLOW), None, _MOST)
+        yield attributes.page(connection, replace(here, level=Level.WORKFLOW), None, _MOST)
         yield from elsewhere(workflow=workflow)
     if project and domain:
         yield from elsewhere()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from sqlalchemy import Connection
@@ -50,6 +50,7 @@ def list_no_effect(
 ) -> NoEffectPage:
     """The rows without effect, and of others the fields without, of a limited number of rows from after a key on."""
     settings = context.settings
+    conditions = replace(conditions, within=context.access.scopes("attributes.read"))
     with context.database.reading() as connection:
         check_readable(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         basis = decision_basis.read(connection)

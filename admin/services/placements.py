@@ -29,6 +29,7 @@ from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
+from admin.services.visibility import check_launch, seen_executions
 from admin.store import cluster_events, execution_counts, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
@@ -39,6 +40,7 @@ _PAGE = 500
 
 def where_would(context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None) -> Explanation:
     """Where a request would run now, or after a proposed change. Nothing is written."""
+    check_launch(context.access, request.run)
     named = request if request.name else request._replace(name=generated_name(request.run))
     with context.database.reading() as connection:
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
@@ -135,7 +137,7 @@ def simulate(
         check_readable(context, connection, scope)
         current, changed = Simulator(context, connection, []), Simulator(context, connection, changes)
         recorder, revision = Recorder(connection), revisions.head(connection)
-        matching = matching_in(connection, conditions)
+        matching = matching_in(connection, [*conditions, *seen_executions(context)])
         while page := list(islice(matching, _PAGE)):
             recorded = recorder.fleets(page) if state is FleetState.RECORDED else {}
             for execution in page:
@@ -167,7 +169,7 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
     """How many executions went to each cluster, pool or label, the most frequent first."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-        selected = list(conditions)
+        selected = [*conditions, *seen_executions(context)]
         counts = Counter[str]()
         after: Place | None = None
         while True:

@@ -26,8 +26,10 @@ from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
+from admin.core.grants import GRANT
 from admin.core.placement.decisions import Decision
 from admin.core.settings.scopes import Scope
+from admin.core.user_groups import GROUP
 from admin.services.affected_scopes import changed_among
 from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
@@ -176,6 +178,7 @@ def _kept_out(
 def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:
     """What becomes of executions if rows are so changed; nothing is changed."""
     most = context.list_limits.previewed
+    changes = [change for change in changes if change.is_attribute or change.kind not in (GROUP, GRANT)]
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False) if changes else []
     beyond = _count_beyond(connection, waiting, (), most)
     fleet_preview = _preview_definitions(context, connection, changes, waiting[:most])

@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 from admin.core import names
 from admin.core.changes import PROJECT, Expectation
 from admin.core.executions.lifecycle import Phase
-from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.projects import Archiving, Project, ProjectState, ProjectValues, is_archiving, project_after
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
@@ -62,12 +61,7 @@ def get_project(context: Context, project_id: str) -> Project:
     with context.database.reading() as connection:
         project = projects.get(connection, project_id) if is_id else None
         if project is None:
-            near = closest(project_id, projects.ids(connection))
-            raise ProjectNotFound(
-                f"No project is called '{shorten(project_id)}'.{did_you_mean(near)} "
-                "`rainbowctl get project` lists them.",
-                details=[{"field": "project", "reason": "is unknown.", "closest": list(near)}],
-            )
+            raise ProjectNotFound.called(project_id, projects.ids(connection))
     return project
 
 
@@ -76,7 +70,7 @@ def list_projects(
 ) -> tuple[list[Project], str | None]:
     """A page of projects by id, and the id after which the next page starts, if there is one."""
     with context.database.reading() as connection:
-        page = projects.page(connection, state=state, after=after, limit=limit + 1)
+        page = projects.page(connection, state=state, after=after, limit=limit + 1, among=context.access.projects)
     return page[:limit], page[limit - 1].id if len(page) > limit else None
 
 

@@ -76,6 +76,7 @@ def register_launch_plan(
     identifier = read_identifier(id, "launch plan")
     plan = read_launch_plan(spec)
     target = Identifier(**{"project": identifier.project, "domain": identifier.domain, **plan["workflow_id"]})
+    context.access.check("workflows.read", Scope(project=target.project, domain=target.domain))
     now = context.clock()
     with context.database.transaction(dry_run=dry_run) as connection:
         _check_open(context, connection, identifier)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -14,6 +14,7 @@ from admin.errors import NotFound, RevisionNotFound, RevisionPruned
 from admin.services.context import Context
 from admin.services.later_revisions import MOST_LATER
 from admin.services.scopes import check_existed
+from admin.services.visibility import seen_changes, seen_rows
 from admin.services.waiting import Wait
 from admin.store import revisions, row_changes
 from admin.store.revisions import Revision, RevisionFilter
@@ -33,6 +34,7 @@ def list_revisions(
     context: Context, conditions: RevisionFilter, from_number: int | None, limit: int, wait_seconds: float = 0
 ) -> RevisionPage:
     """Revisions, newest first; above a number oldest first, after a wait if there is none yet."""
+    seen = replace(conditions, seen=seen_rows(context.access))
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
     deadline = time.monotonic() + wait_seconds
@@ -40,7 +42,7 @@ def list_revisions(
         while True:
             with context.database.reading() as connection:
                 head, oldest = revisions.head(connection), revisions.oldest(connection)
-                page = revisions.page(connection, conditions, from_number, limit + 1)
+                page = revisions.page(connection, seen, from_number, limit + 1)
             remaining = deadline - time.monotonic()
             if page or remaining <= 0 or context.revision_watcher.is_closing:
                 break
@@ -63,11 +65,12 @@ def get_revision(context: Context, number: int) -> RevisionView:
     """One revision with the rows it changed, and by which ones it was rolled back."""
     with context.database.reading() as connection:
         revision = revisions.get(connection, number)
-        if revision is None:
+        changes = seen_changes(context.access, row_changes.changes_of(connection, number))
+        if revision is None or (revision.change_count and not changes):
             raise not_found(connection, number)
         return RevisionView(
-            revision=revision,
-            changes=row_changes.changes_of(connection, number),
+            revision=replace(revision, change_count=len(changes)),
+            changes=changes,
             rolled_back_by=revisions.rollbacks_of(connection, number, MOST_LATER),
         )
 
@@ -79,7 +82,7 @@ def difference(context: Context, start: int, end: int) -> list[RowChange]:
         check_number(connection, high)
         check_number(connection, low)
         net = net_changes(row_changes.changes_above(connection, low, up_to=high))
-    rows = [change for change in net.values() if change.is_real]
+    rows = seen_changes(context.access, (change for change in net.values() if change.is_real))
     return rows if start <= end else [change.reverse() for change in rows]
 
 

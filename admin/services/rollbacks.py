@@ -12,7 +12,7 @@ from admin.core.changes import RowChange, RowKey, RowWrite, net_changes
 from admin.core.json_text import JsonObject
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
-from admin.errors import MOST_DETAILS, VersionConflict
+from admin.errors import MOST_DETAILS, PermissionDenied, VersionConflict
 from admin.services.change_drafts import Writes
 from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changeable.registry import restoring_write
@@ -26,6 +26,7 @@ from admin.services.later_revisions import (
 )
 from admin.services.revisions import check_number, not_found
 from admin.services.scopes import check_readable
+from admin.services.visibility import seen_changes
 from admin.store import revisions, row_changes
 
 #: Rows that a message names; the details name more.
@@ -45,10 +46,13 @@ def roll_back_revision(
     def undo(connection: Connection) -> list[RowWrite]:
         left.clear()  # it may be drafted more than once
         changed_back.clear()
-        if revisions.get(connection, number) is None:
-            raise not_found(connection, number)
-        since = LaterChanges(connection, number)
         rows = row_changes.changes_of(connection, number)
+        seen = seen_changes(options.access, rows)
+        if revisions.get(connection, number) is None or (rows and not seen):
+            raise not_found(connection, number)
+        if len(seen) < len(rows):
+            raise PermissionDenied(f"Revision {number} also changed rows that you may not see: you cannot undo it.")
+        since = LaterChanges(connection, number)
         if since.changed and (not only_restorable or len(since.changed) == len(rows)):
             raise _changed_since(context, connection, since, rows)
         left.extend(since.details(connection, since.changed))
@@ -149,6 +153,7 @@ def _row(change: RowChange) -> JsonObject:
 
 def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | None, options: ChangeOptions) -> Changed:
     """Restore the attributes of one exact scope as they were at a revision."""
+    options.access.check("attributes.read", scope)
 
     def restore(connection: Connection) -> list[RowWrite]:
         check_number(connection, number)
@@ -162,6 +167,8 @@ def roll_back_scope(context: Context, number: int, scope: Scope, kind: Kind | No
 
 def roll_back_everything(context: Context, number: int, options: ChangeOptions) -> Changed:
     """Restore every row as it was at a revision."""
+
+    options.access.check("attributes.write")  # before anything is told of all the others
 
     def restore(connection: Connection) -> list[RowWrite]:
         check_number(connection, number)

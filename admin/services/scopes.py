@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlalchemy import Connection
 
 from admin.core.problems import closest, did_you_mean, shorten
@@ -27,7 +25,7 @@ def find_project(connection: Connection, project_id: str) -> Project:
     """A project; UnknownProject with the closest known ones where there is none."""
     project = projects.get(connection, project_id)
     if project is None:
-        raise unknown_project(project_id, projects.ids(connection))
+        raise UnknownProject.called(project_id, projects.ids(connection))
     return project
 
 
@@ -69,13 +67,3 @@ def check_domain(context: Context, domain: str) -> None:
             f"known are {', '.join(domains)}."
         )
         raise UnknownDomain(reason, details=[{"field": "domain", "reason": reason, "closest": list(near)}])
-
-
-def unknown_project(project: str, projects: Iterable[str]) -> UnknownProject:
-    """The error for an unknown project, with the closest known ones."""
-    near = closest(project, projects)
-    reason = (
-        f"No project is called '{shorten(project)}'.{did_you_mean(near)} `rainbowctl get project` lists them; "
-        f"`rainbowctl create project --id … --name …` makes one."
-    )
-    return UnknownProject(reason, details=[{"field": "project", "reason": reason, "closest": list(near)}])

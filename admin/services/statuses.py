@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
@@ -23,13 +23,15 @@ from admin.core.executions.limits import Limits, may_lack_memory
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.run_times import Spent, Times, add_up, late_by, spend
 from admin.core.executions.silences import Drain, foresee_silence
-from admin.core.executions.starts import MOST_AHEAD, Start, find_start
+from admin.core.executions.starts import MOST_AHEAD, Ahead, Start, find_start
 from admin.core.executions.statuses import Circumstances, Status
 from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
+from admin.core.settings.scopes import Scope
 from admin.core.times import show_duration
+from admin.services.access import Access
 from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
@@ -116,7 +118,9 @@ def view_status(
         position=position,
         obstacle=obstacle,
         may_move=is_in_line and may_leave(context, connection, execution),
-        start=_start(connection, execution, position, now) if position is not None and takes_work else None,
+        start=_start(context.access, connection, execution, position, now)
+        if position is not None and takes_work
+        else None,
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",
         drain=drain,
@@ -187,11 +191,18 @@ def _why_no_other(execution: Execution) -> str:
     return f"{why}, as launch plan '{plan['name']}', version {plan['version']}, says"
 
 
-def _start(connection: Connection, execution: Execution, position: int, now: datetime) -> Start:
+def _start(access: Access, connection: Connection, execution: Execution, position: int, now: datetime) -> Start:
     """When an execution starts that is in line at a cluster."""
-    held, waiting = statuses.ahead(connection, execution, MOST_AHEAD + 1, now)
+    ahead = statuses.ahead(connection, execution, MOST_AHEAD + 1, now)
+    held, waiting = ([_as_seen(access, other) for other in others] for others in ahead)
     backing_off = statuses.count_backing_off(connection, execution, now)
     return find_start(execution.cluster or "", position, held, waiting, now, backing_off)
+
+
+def _as_seen(access: Access, other: Ahead) -> Ahead:
+    """What is ahead of an execution as the caller may know it."""
+    is_seen = access.allows("executions.read", Scope(project=other.project, domain=other.domain))
+    return other if is_seen else replace(other, is_hidden=True)
 
 
 def times_of(execution: Execution, attempts: AttemptList, silence: SilenceView | None, now: datetime) -> Times | None:

@@ -18,12 +18,14 @@ from admin.core.provenance import Provenance, read_name
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.core.times import check_window, show_time
+from admin.core.user_groups import GROUP
 from admin.core.users import USER
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.store import cluster_events, registration_history, retention, revisions, row_changes, users
+from admin.services.visibility import seen_rows
+from admin.store import cluster_events, registration_history, retention, revisions, row_changes, user_groups, users
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.registration_history import Registration, RegistrationFilter
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
@@ -49,13 +51,15 @@ class TimelineFilter(RevisionFilter):
 
     cluster: str | None = None  #: its definition and events, what moved from or to it, and the groups that name it
     source: str | None = None  #: one of `SOURCES`
+    registered: frozenset[Scope] | None = None  #: only registrations at and below these scopes
 
     @property
     def has_events(self) -> bool:
         """Whether events may be among them: they belong to no scope and are of no other kind."""
         is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
         is_of_events = self.source not in (REVISION, REGISTRATION)
-        return is_of_events and not is_scoped and self.kind in (None, FleetKind.CLUSTER.value)
+        is_seen = self.seen is None or FleetKind.CLUSTER.value in self.seen.kinds
+        return is_of_events and not is_scoped and is_seen and self.kind in (None, FleetKind.CLUSTER.value)
 
     @property
     def has_revisions(self) -> bool:
@@ -77,19 +81,20 @@ class TimelineFilter(RevisionFilter):
         own = ClusterEventFilter(
             cluster=self.cluster,
             types=types or None,
-            of_clusters=self.kind is not None or self.source == CLUSTER_EVENT,
+            # What happened to executions everywhere is not for those who may see some of them.
+            of_clusters=self.kind is not None or self.source == CLUSTER_EVENT or self.seen is not None,
             actor=self.actor,
             after=self.after,
             before=self.before,
             without_reports=True,
         )
         yield own
-        if self.cluster is not None and self.source != CLUSTER_EVENT:
+        if self.cluster is not None and self.source != CLUSTER_EVENT and self.seen is None:
             yield replace(own, cluster=None, moved=self.cluster, of_clusters=False, without_reports=False)
 
     def registrations(self) -> RegistrationFilter:
         names = ("domain", "project", "workflow", "launch_plan", "actor", "after", "before")
-        return RegistrationFilter(**{name: getattr(self, name) for name in names})
+        return RegistrationFilter(**{name: getattr(self, name) for name in names}, within=self.registered)
 
 
 class Position(NamedTuple):
@@ -133,6 +138,8 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
     """What was changed and what happened, newest first; of each source in the order in which it was stored."""
     if conditions.after is not None and conditions.before is not None:
         check_window(conditions.after, conditions.before)
+    access = context.access
+    conditions = replace(conditions, seen=seen_rows(access), registered=access.scopes("workflows.read"))
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         # Each in its own order: a clock that was set back reorders none.
@@ -140,11 +147,12 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
         merged = list(heapq.merge(*sources, key=_time, reverse=True))
         page = merged[:limit]
         numbers = [item.number for item in page if isinstance(item, Revision)]
-        changes = row_changes.changes_of_many(connection, numbers, MOST_CHANGES)
+        changes = row_changes.changes_of_many(connection, numbers, MOST_CHANGES, conditions.seen)
         shown = [item for item in page if isinstance(item, ClusterEvent)]
         ended_by = cluster_events.ends_of_drains(connection, shown)
         is_empty = not page and position == Position()
-        unknown = list(_find_unknown(context, connection, conditions)) if is_empty else []
+        may_know = not access.is_restricted  # names are drawn from everything
+        unknown = list(_find_unknown(context, connection, conditions)) if is_empty and may_know else []
         is_last = len(merged) <= limit
         not_listed = _not_listed(retention.cutoffs(connection), conditions) if is_last else None
     return TimelinePage(
@@ -220,9 +228,11 @@ def _find_unknown(context: Context, connection: Connection, conditions: Timeline
 
 
 def _existing_names(context: Context, connection: Connection, kind: str) -> Collection[str]:
-    """The names of all clusters, pools, labels or users."""
+    """The names of the rows of a kind that there are now; grants are not called by names that one could mistake."""
     if kind == USER:
         return users.names(connection)
+    if kind not in {fleet_kind.value for fleet_kind in FleetKind}:
+        return user_groups.names(connection) if kind == GROUP else ()
     current = current_fleet(context, connection)
     groups = current.pools if kind == FleetKind.POOL.value else current.labels
     return current.clusters if kind == FleetKind.CLUSTER.value else groups

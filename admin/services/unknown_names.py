@@ -77,7 +77,12 @@ def find_unknown_scope(
     """
     if not scope.workflow:
         return []
-    names = names_known_at(context, connection, decision_basis.read(connection))
+    # Names of other projects are not for those who may see some projects.
+    names = (
+        {NameList.WORKFLOW: (), NameList.LAUNCH_PLAN: ()}
+        if context.access.is_restricted
+        else names_known_at(context, connection, decision_basis.read(connection))
+    )
     of_workflow = below(connection, scope.domain, [scope.project], _MOST_COMPARED, workflow=scope.workflow)
     places = [*of_workflow, *(place for place in assumed if place.workflow == scope.workflow)]
     if not places and scope.workflow not in names[NameList.WORKFLOW]:

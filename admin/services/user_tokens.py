@@ -30,6 +30,7 @@ def create_token(context: Context, user: str, name: str, expires_in: timedelta |
         raise invalid("name", f"is not a token's name: use {names.ENTITY_NAME_RULE}.")
     if expires_in is not None and expires_in <= timedelta():
         raise invalid("expires", "is over at once; give a length of time above zero.")
+    context.access.check_acting_as(user)
     now = context.clock()
     with context.database.writing() as connection:
         revisions.lock_head(connection)  # so that no user who is deleted meanwhile gets one

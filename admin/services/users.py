@@ -11,12 +11,12 @@ from admin.core.changes import Expectation
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
 from admin.core.users import USER, User
-from admin.errors import UserNotFound, VersionConflict
-from admin.services import named_rows
+from admin.errors import UserNotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.users import forget_users, user_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
+from admin.services.named_rows import create_row, row_not_found
 from admin.store import revisions, users
 
 
@@ -52,15 +52,14 @@ def find_user(context: Context, connection: Connection, name: str) -> User:
     user = users.some(connection, [name]).get(name) if is_name else None
     if user is not None:
         return user
-    raise named_rows.not_found(context, connection, UserNotFound, USER, name, users.names(connection))
+    raise row_not_found(context, connection, UserNotFound, USER, name, users.names(connection))
 
 
 def create_user(context: Context, name: str, payload: Payload, options: ChangeOptions) -> Changed:
     """Create a user; AlreadyExists where the name is taken."""
-    try:
-        return put_user(context, name, payload, Expectation(absent=True), options)
-    except VersionConflict as conflict:
-        raise named_rows.already_exists(context, "user", name, conflict) from conflict
+    changed = create_row(context, "user", user_write(name, payload, Expectation(absent=True)), options)
+    forget_users(context)  # once more, now that it is committed
+    return changed
 
 
 def put_user(

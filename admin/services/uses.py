@@ -19,6 +19,7 @@ from admin.services.context import Context
 from admin.services.field_provenance import find_field_provenance
 from admin.services.use_reach import Reached, reached_scopes
 from admin.services.use_search import Ask, Question, Use, UseSearch
+from admin.services.visibility import seen_executions
 from admin.store import decisions, execution_lists, revisions, row_changes
 from admin.store.executions import ListedExecution
 
@@ -59,6 +60,10 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
     with context.database.reading() as connection:
         question = ask(connection)
         uses, places, last = UseSearch(context, connection, question).page(after, limit)
+        access = context.access
+        if access.is_restricted:
+            uses = [use for use in uses if use.key or access.allows("attributes.read", use.scope)]
+            places = [(use, scope) for use, scope in places if access.allows("attributes.read", scope)]
         affected = _find_affected(context, connection, question) if after is None else None
         revision = revisions.head(connection)
         reached = reached_scopes(context, connection, question, places)
@@ -117,7 +122,8 @@ def _executions(
 ) -> execution_lists.Page[ListedExecution]:
     """The newest executions that fit some conditions, up to a number."""
     limits = context.list_limits
-    return execution_lists.page(connection, conditions, ListedExecution, limit=EXECUTIONS, limits=limits)
+    selected = [*conditions, *seen_executions(context)]
+    return execution_lists.page(connection, selected, ListedExecution, limit=EXECUTIONS, limits=limits)
 
 
 def _decided_by(connection: Connection, question: Question, listed: Sequence[ListedExecution]) -> list[ListedExecution]:

@@ -25,6 +25,7 @@ from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
 from admin.services.refused_workflows import Refusals
 from admin.services.row_warnings import EXAMINED, START, examine_rows
+from admin.services.visibility import seen_warnings
 from admin.services.warning_provenance import with_setters
 from admin.store import attributes, decision_basis, execution_queue, executions
 from admin.store.attributes import Filter
@@ -49,7 +50,7 @@ def list_warnings(
         first: list[Warning] = []
         if after is None or (after != START and not after[0]):
             start = 0 if after is None else int(after[1])
-            others = list(_about_others(context, connection))
+            others = seen_warnings(context.access, _about_others(context, connection))
             first = others[start:] if limit is None else others[start : start + limit]
             if start + len(first) < len(others):
                 first = with_setters(context, connection, explain_deletions(context, connection, first), limit)
@@ -110,7 +111,8 @@ def _about_rows(
         for name, rows_of_kind in groupby(rows, key=lambda row: row.kind):
             yield from _of_kind(context, connection, name, list(rows_of_kind), defined_names, refusals)
 
-    conditions = Filter(kinds=tuple(kind.name for kind in context.settings.kinds))
+    within = context.access.scopes("attributes.read")
+    conditions = Filter(kinds=tuple(kind.name for kind in context.settings.kinds), within=within)
     page = examine_rows(connection, conditions, after, find, limit=limit, examined=examined, first=first)
     return WarningPage(warnings=page.warnings, next_key=page.last)
 

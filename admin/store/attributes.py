@@ -32,7 +32,7 @@ from admin.core.settings.scopes import SCOPE_KEYS, Level, Scope
 from admin.store import revisions
 from admin.store.batches import Insertion, write_together
 from admin.store.database import UtcDateTime, metadata
-from admin.store.keys import KeyedQuery, scope_columns, scope_of
+from admin.store.keys import KeyedQuery, is_within, key_columns, scope_columns, scope_of
 from admin.store.revisions import NewRevision
 from admin.store.sql_types import AnyRow, build
 
@@ -83,16 +83,18 @@ class Filter:
     workflow: str | None = None
     launch_plan: str | None = None
     level: Level | None = None
+    within: frozenset[Scope] | None = None  #: only at and below these scopes
 
     def has(self, row: Row) -> bool:
         """Whether a row that did not come from the table belongs to the list."""
         keys = (getattr(self, key) in (None, getattr(row.scope, key)) for key in SCOPE_KEYS)
-        return row.kind in self.kinds and all(keys) and self.level in (None, row.scope.level)
+        is_within = self.within is None or not self.within.isdisjoint(row.scope.chain())
+        return row.kind in self.kinds and all(keys) and self.level in (None, row.scope.level) and is_within
 
     @property
     def is_everything(self) -> bool:
         """Whether it contains all scopes."""
-        return all(getattr(self, key) is None for key in (*SCOPE_KEYS, "level"))
+        return all(getattr(self, key) is None for key in (*SCOPE_KEYS, "level", "within"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +203,8 @@ def page_key(row: Row) -> tuple[str, ...]:
 
 
 def _conditions(filters: Filter) -> Iterator[ColumnElement[bool]]:
+    if filters.within is not None:
+        yield is_within(key_columns(attributes), filters.within)
     for column in _SCOPE_COLUMNS:
         value = getattr(filters, column.name)
         if value is not None:

@@ -30,7 +30,7 @@ from admin.core.executions.attempts import MAY_NOT_HAVE_BEGUN
 from admin.core.executions.causes import CAUSE_RULES
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
-from admin.core.executions.selectors import DAY, LABEL_PREFIX, Condition
+from admin.core.executions.selectors import DAY, LABEL_PREFIX, PLACE, Condition
 from admin.core.fleet.clusters import SILENT
 from admin.core.placement.routes import RouteKind
 from admin.core.provenance import CLAIM
@@ -38,6 +38,7 @@ from admin.store import decisions
 from admin.store.dialects import is_sqlite
 from admin.store.execution_tables import executions
 from admin.store.fleet_tables import cluster_states
+from admin.store.keys import is_within
 from admin.store.sql_types import AnyColumn
 
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
@@ -57,6 +58,7 @@ _COLUMNS = {
     "node": ("nodes", "phase", "last_failure"),
     "not_before": ("not_before", "phase"),
     "on_lost": ("content",),
+    PLACE: ("project", "domain"),
     "requested_cluster": ("route_kind", "route_name"),
     "silent": ("silent_since", "finished_at", "cluster"),
 }
@@ -206,6 +208,8 @@ def fits(condition: Condition, table: FromClause = executions) -> ColumnElement[
     """Whether an execution of a table fits a condition."""
     if condition.field == "node":
         return _fits_nodes(condition, table)
+    if condition.field == PLACE:
+        return is_within({key: table.c[key] for key in _COLUMNS[PLACE]}, condition.values)
     if condition.function in ("eq", "value_in"):
         return _is_one_of(condition, table)
     if condition.function in ("ne", "value_not_in"):

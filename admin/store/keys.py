@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import (
@@ -16,9 +16,11 @@ from sqlalchemy import (
     any_,
     bindparam,
     cast,
+    false,
     func,
     or_,
     select,
+    true,
     tuple_,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -41,6 +43,32 @@ def scope_columns(table: FromClause) -> tuple[ColumnElement[str], ...]:
 def scope_of(row: AnyRow) -> Scope:
     """The scope of a row with these columns."""
     return Scope(domain=row.domain, project=row.project, workflow=row.workflow, launch_plan=row.launch_plan)
+
+
+def key_columns(table: FromClause) -> dict[str, AnyColumn]:
+    """The columns that hold a scope, by its keys."""
+    return {key: table.c[key] for key in SCOPE_KEYS}
+
+
+def is_within(columns: Mapping[str, AnyColumn], scopes: Iterable[Scope]) -> ColumnElement[bool]:
+    """Whether a row is at or below one of some scopes, by its columns for the keys of scopes.
+
+    Scopes with a key that there is no column for are narrower than any row.
+    """
+    names_by_keys: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for scope in scopes:
+        names = scope.keys()
+        if names.keys() <= columns.keys():
+            names_by_keys.setdefault(tuple(names), []).append(tuple(names.values()))
+    parts: list[ColumnElement[bool]] = []
+    for keys, places in names_by_keys.items():
+        if not keys:
+            return true()
+        if len(keys) == 1:
+            parts.append(columns[keys[0]].in_([name for (name,) in places]))
+        else:
+            parts.append(tuple_(*(columns[key] for key in keys)).in_(places))
+    return or_(false(), *parts)
 
 
 def is_by(actor: str, author: TableColumn, claimed_by: TableColumn) -> ColumnElement[bool]:

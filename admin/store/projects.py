@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import JSON, BigInteger, Column, Connection, Table, Text, bindparam, delete, insert, select, update
 
@@ -37,9 +37,18 @@ def get(connection: Connection, project_id: str) -> Project | None:
     return None if row is None else _project(row)
 
 
-def page(connection: Connection, *, state: ProjectState | None, after: str | None, limit: int) -> list[Project]:
-    """Projects by id, from after an id on."""
+def page(
+    connection: Connection,
+    *,
+    state: ProjectState | None,
+    after: str | None,
+    limit: int,
+    among: Collection[str] | None = None,
+) -> list[Project]:
+    """Projects by id, from after an id on; perhaps only those among some ids."""
     query = select(projects).order_by(projects.c.id).limit(limit)
+    if among is not None:
+        query = query.where(projects.c.id.in_(among))
     if state is not None:
         query = query.where(projects.c.state == state.value)
     if after is not None:

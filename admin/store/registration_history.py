@@ -9,7 +9,8 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, Table, select
 
 from admin.core.registrations import Identifier
-from admin.store.keys import is_by, within
+from admin.core.settings.scopes import Scope
+from admin.store.keys import is_by, is_within, within
 from admin.store.registration_tables import KEY, launch_plan_activations, launch_plans, workflows
 from admin.store.sql_types import build
 
@@ -41,6 +42,7 @@ class RegistrationFilter:
     actor: str | None = None  #: the author, verified or claimed
     after: datetime | None = None
     before: datetime | None = None
+    within: frozenset[Scope] | None = None  #: only those at and below these scopes
 
 
 def page(
@@ -67,6 +69,11 @@ def _conditions(table: Table, filters: RegistrationFilter) -> Iterator[ColumnEle
     if table is not workflows:
         names |= {"name": filters.launch_plan, "workflow": filters.workflow}
     yield from (table.c[column] == name for column, name in names.items() if name is not None)
+    if filters.within is not None:
+        columns = {"project": table.c.project, "domain": table.c.domain, "workflow": table.c.name}
+        if table is not workflows:
+            columns |= {"workflow": table.c.workflow, "launch_plan": table.c.name}
+        yield is_within(columns, filters.within)
     if filters.actor is not None:
         yield is_by(filters.actor, table.c.author, table.c.claimed_by)
     yield from within(table.c.id, table.c.created_at, filters.after, filters.before)

@@ -8,11 +8,12 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, union
 
-from admin.core.changes import Authorship, LastChange, MadeChange, RowChange
+from admin.core.changes import PROJECT, Authorship, LastChange, MadeChange, RowChange, RowKey
 from admin.core.fleet.memberships import regrouped_clusters
 from admin.core.provenance import Provenance
+from admin.core.settings.scopes import Scope
 from admin.store.batches import Insertion
-from admin.store.keys import NumberedQuery, is_by, within
+from admin.store.keys import NumberedQuery, is_by, is_within, key_columns, within
 from admin.store.revision_tables import (
     IS_NAMED,
     IS_ROLLBACK,
@@ -59,6 +60,23 @@ class Revision:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SeenRows:
+    """Which rows of revisions a caller may see."""
+
+    attributes: frozenset[Scope] | None  #: at and below these scopes; None for all
+    projects: frozenset[str] | None  #: None for all
+    kinds: frozenset[str]  #: of rows that have a name
+
+    def has(self, key: RowKey) -> bool:
+        """Whether a row is among them."""
+        if key.is_attribute:
+            return self.attributes is None or not self.attributes.isdisjoint(key.scope.chain())
+        if key.kind == PROJECT:
+            return self.projects is None or key.scope.project in self.projects
+        return key.kind in self.kinds
+
+
+@dataclass(frozen=True, kw_only=True)
 class RevisionFilter:
     """Which revisions a list contains; None for any."""
 
@@ -75,6 +93,7 @@ class RevisionFilter:
     after: datetime | None = None
     before: datetime | None = None
     above: int | None = None  #: only numbers above this one, oldest first
+    seen: SeenRows | None = None  #: only those that changed such rows
 
 
 def head(connection: Connection) -> int:
@@ -144,7 +163,8 @@ def _values(ordinal: int, change: RowChange) -> dict[str, object]:
 
 def page(connection: Connection, filters: RevisionFilter, from_number: int | None, limit: int) -> list[Revision]:
     """Revisions newest first, or oldest first above a number; from after `from_number` on."""
-    count = select(func.count()).where(_changes.revision == revisions.c.number).scalar_subquery()
+    seen = [] if filters.seen is None else [is_seen(filters.seen)]
+    count = select(func.count()).where(_changes.revision == revisions.c.number, *seen).scalar_subquery()
     query = select(revisions, count.label("change_count")).where(*_conditions(filters)).limit(limit)
     is_rising = filters.above is not None
     if from_number is not None:
@@ -163,6 +183,8 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
         yield is_by(filters.actor, revisions.c.author, revisions.c.claimed_by)
     yield from within(revisions.c.number, revisions.c.created_at, filters.after, filters.before)
     named = [column == getattr(filters, column.name) for column in ROW_KEY if getattr(filters, column.name) is not None]
+    if filters.seen is not None:
+        named.append(is_seen(filters.seen))
     if filters.name and filters.kind:
         numbers = select(_changes.revision).where(*named, IS_NAMED)
         if filters.member is None:
@@ -174,6 +196,16 @@ def _conditions(filters: RevisionFilter) -> Iterator[ColumnElement[bool]]:
         yield revisions.c.number.in_(select(_changes.revision).where(*named))
     elif named:
         yield exists().where(and_(_changes.revision == revisions.c.number, *named))
+
+
+def is_seen(rows: SeenRows) -> ColumnElement[bool]:
+    """Whether a change is of a row that may be seen."""
+    is_project = and_(_changes.kind == PROJECT, _changes.name == "")
+    of_projects = is_project if rows.projects is None else and_(is_project, _changes.project.in_(rows.projects))
+    is_attribute = and_(_changes.kind != PROJECT, _changes.name == "")
+    if rows.attributes is not None:
+        is_attribute = and_(is_attribute, is_within(key_columns(revision_changes), rows.attributes))
+    return or_(is_attribute, of_projects, and_(IS_NAMED, _changes.kind.in_(rows.kinds)))
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:

@@ -10,11 +10,12 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_
 
 from admin.core.changes import LastChange, MadeChange, RowChange, RowKey
+from admin.core.fleet.definitions import FleetKind
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
 from admin.store.keys import KeyedQuery, first_since, scope_of
 from admin.store.revision_tables import IS_NAMED, ROW_KEY, ROW_SCOPE, revision_changes, revision_head, revisions
-from admin.store.revisions import MADE_AT, head, provenance_of
+from admin.store.revisions import MADE_AT, SeenRows, head, is_seen, provenance_of
 from admin.store.sql_types import AnyColumn, AnyRow, build
 
 _changes = revision_changes.c
@@ -142,7 +143,8 @@ def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
     """The last revision that changed a cluster, pool or label, if it is among the last ones."""
     above = head(connection) - searched
     # By sums, so that the index of named changes is read and not every change of the last revisions.
-    query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, IS_NAMED)
+    is_of_fleet = _changes.kind.in_([kind.value for kind in FleetKind])
+    query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, is_of_fleet, IS_NAMED)
     number = connection.execute(query).scalar_one()
     return None if number is None else provenance_of(connection, [number]).get(number)
 
@@ -153,8 +155,17 @@ def changes_of(connection: Connection, number: int) -> list[RowChange]:
     return [_change(row) for row in connection.execute(query)]
 
 
-def changes_of_many(connection: Connection, numbers: Sequence[int], most: int) -> dict[int, list[RowChange]]:
-    """The first changes of several revisions, in their order, by number."""
+def changes_of_many(
+    connection: Connection, numbers: Sequence[int], most: int, seen: SeenRows | None = None
+) -> dict[int, list[RowChange]]:
+    """The first changes of several revisions, in their order, by number; of those that may be seen the first."""
+    if seen is not None:
+        queries = {number: select(revision_changes).where(_changes.revision == number) for number in numbers}
+        limited = (query.where(is_seen(seen)).order_by(_changes.ordinal).limit(most) for query in queries.values())
+        return {
+            number: [_change(row) for row in connection.execute(query)]
+            for number, query in zip(queries, limited, strict=True)
+        }
     changes: dict[int, list[RowChange]] = {number: [] for number in numbers}
     if changes:
         query = select(revision_changes).where(_changes.revision.in_(numbers), _changes.ordinal < most)

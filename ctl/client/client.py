@@ -14,6 +14,7 @@ from ctl.client.answers import Document
 from ctl.client.calls.attributes import AttributeCalls
 from ctl.client.calls.executions import ExecutionCalls
 from ctl.client.calls.fleet import FleetCalls
+from ctl.client.calls.grants import GrantCalls
 from ctl.client.calls.projects import ProjectCalls
 from ctl.client.calls.reconciliations import ReconciliationCalls
 from ctl.client.calls.registrations import RegistrationCalls
@@ -29,6 +30,7 @@ class Client(
     AttributeCalls,
     ProjectCalls,
     FleetCalls,
+    GrantCalls,
     RegistrationCalls,
     ExecutionCalls,
     ReconciliationCalls,

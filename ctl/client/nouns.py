@@ -13,10 +13,11 @@ from ctl.client.words import fold
 
 PROJECT = "project"
 USER = "user"
+GROUP, GRANT = "group", "grant"
 #: The nouns of the fleet.
 FLEET = ("cluster", "pool", "label")
-#: Nouns of rows that have a name and no scope.
-NAMED = (*FLEET, USER)
+#: The nouns whose rows have a name and no scope of their own.
+NAMED = (*FLEET, USER, GROUP, GRANT)
 #: Nouns of rows that are definitions rather than attributes.
 DEFINED = (PROJECT, *NAMED)
 

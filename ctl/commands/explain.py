@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import SCOPE_PARAMETERS, Option, assumed_files_option, at_option, kind_argument
+from ctl.cli.options import SCOPE_PARAMETERS, Argument, Option, assumed_files_option, at_option, kind_argument
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -41,14 +41,19 @@ specific first, and the revision that set it; every candidate and why it was not
 candidates and why; what its job gets, and the settings that reached it. -o wide adds the rungs that say nothing, the
 result of each filter, every cluster and attempt, each setting with its trail, and the times themselves; --decision
 shows an earlier decision.
+
+explain access USER PERMISSION says whether a user may do something at the scope that -p, -d, -w and --launchplan give:
+by which grant, through which groups, or which roles would allow it and who could give them. `group:NAME` in place of
+USER asks for all members of a group. `get role` lists the permissions.
 """
 
 
 @command(
     help=_HELP,
     params=[
-        kind_argument("[KIND|all|execution]", "Noun, name or number, or execution; all without one."),
+        kind_argument("[KIND|all|execution|access]", "Noun, name or number, or execution or access; all without one."),
         *SCOPE_PARAMETERS,
+        Argument("permission", required=False, metavar="[PERMISSION]", explanation="With access: what is to be done."),
         assumed_files_option(),
         at_option("As of this revision."),
         Option(["--reach"], is_flag=True, help="Show which scopes below follow what is set at this one."),
@@ -64,11 +69,20 @@ shows an earlier decision.
         "rainbowctl explain all -p flyteexamples -d development --at 2026-03-01T12:00",
         "rainbowctl explain task-resource-attribute -d production --reach",
         "rainbowctl explain execution nightly -p flyteexamples -d development",
+        "rainbowctl explain access ada attributes.write -p flyteexamples -d development",
     ],
 )
 def explain(session: Session, kind: str | None, **flags: Any) -> None:
     if flags["everything"] and not flags["reach"]:
         raise InvalidInput("--all goes with --reach: leave it out.")
+    if kind == "access":
+        from ctl.commands.access.access import explain_access
+
+        explain_access(session, flags)
+        return
+    if flags["permission"] is not None:
+        word = flags["permission"]
+        raise InvalidInput(f"{word} is one word too many: a permission goes with `rainbowctl explain access USER`.")
     if kind in {"execution", "executions"}:
         from ctl.commands.executions.explain import explain_execution
 

@@ -133,6 +133,10 @@ _USERS = {
 }
 
 
+#: Groups, which every verb takes.
+_GROUP = {"group": Entry(summary="A group of users, to which roles can be given", place="access.groups")}
+
+
 def _launchplan(summary: str, place: str) -> Entry:
     return Entry(summary=summary, place=f"registrations.{place}", aliases=("launch-plan",))
 
@@ -157,6 +161,10 @@ get = KindGroup(
         "placement-counts": Entry(summary="How many executions went where", place="placement.counts"),
         **_FLEET,
         "cluster-event": Entry(summary="What happened to a cluster", place="fleet.clusters"),
+        **_GROUP,
+        "grant": Entry(summary="Grants: which roles users and groups have, and where", place="access.grants"),
+        "role": Entry(summary="Roles and their permissions", place="access.roles"),
+        "access": Entry(summary="Who may do what at a scope", place="access.access"),
         "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Tokens of a user", place="users.tokens"),
@@ -183,6 +191,8 @@ create = NounGroup(
         **_FLEET,
         **_USERS,
         "user-token": Entry(summary="A token of a user", place="users.tokens"),
+        **_GROUP,
+        "grant": Entry(summary="A grant: a role for a user or group on a scope", place="access.grants"),
         "workflow": Entry(summary="A version of a workflow", place="registrations.create"),
         "launchplan": _launchplan("A version of a launch plan", "create"),
     },
@@ -200,6 +210,7 @@ update = KindGroup(
         "execution": Entry(summary="Archive an execution, or make it active again", place="executions.update"),
         **_FLEET,
         **_USERS,
+        **_GROUP,
         "cluster-state": Entry(summary="The state of a cluster, in place of its agent", place="fleet.clusters"),
         "launchplan": _launchplan("Activate or deactivate a launch plan", "launchplans"),
     },
@@ -224,6 +235,8 @@ delete = KindGroup(
     entries={
         "execution": Entry(summary="End executions", place="executions.delete"),
         **_FLEET,
+        **_GROUP,
+        "grant": Entry(summary="Take a role away", place="access.grants"),
         "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Revoke a token of a user", place="users.tokens"),

@@ -1,7 +1,7 @@
 """
 Sets of documents: what `apply`, `diff`, `plan` and `explain --with` read, and `export` writes.
 
-A document is an attribute file with `kind` in it, a project, a part of the fleet, or a user:
+A document is an attribute file with `kind` in it, a project, a part of the fleet, a user, a group or a grant:
 
     kind: execution-cluster-label
     project: flyteexamples
@@ -15,6 +15,11 @@ A document is an attribute file with `kind` in it, a project, a part of the flee
     kind: pool
     name: gpu
     members: {a: 6, b: 1}
+    ---
+    kind: grant
+    role: editor
+    user: ada
+    project: flyteexamples
 
 A file holds any number of them, `---` between two, or a list of them in JSON.
 """
@@ -30,7 +35,7 @@ import yaml
 
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind, built_in, by_word
-from ctl.client.nouns import DEFINED, NAMED, PROJECT, find_noun, json_key, row_kind
+from ctl.client.nouns import DEFINED, GRANT, NAMED, PROJECT, find_noun, json_key, row_kind
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
 from ctl.client.yaml_files import Problem
@@ -47,11 +52,11 @@ _REFUSED = {fold(key): _DECIDED for key in (*READ_ONLY, *PROVENANCE)}
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """One document: an attribute at a scope, a project, a part of the fleet, or a user."""
+    """One document: an attribute at a scope, a project, a part of the fleet, a user, a group or a grant."""
 
     kind: Kind | None  #: None for a definition
     noun: str = PROJECT  #: of a definition
-    name: str | None = None  #: of a part of the fleet, or a user
+    name: str | None = None  #: of a part of the fleet, a user or a group; of a grant it follows from the rest
     file: AttributeFile  #: what it says, and where each field stands
     place: str  #: where it starts: `settings.yaml:12:1`
 
@@ -59,21 +64,31 @@ class Declaration:
     def identity(self) -> tuple[str, Scope | str]:
         """What no two documents of a set may share."""
         name = self.kind.name if self.kind else row_kind(self.noun)
+        if self.kind is None and self.noun == GRANT:
+            return (name, self._parts)
         return (name, self.file.scope if self.name is None else self.name)
 
     @property
     def title(self) -> str:
         """What it is about, in words."""
         if self.kind is None:
-            return f"{self.noun} {self.name or self.file.scope.project}"
+            parts = self._parts if self.noun == GRANT else self.file.scope.project
+            return f"{self.noun} {self.name or parts}"
         return f"{self.kind.noun} at {self.file.scope.describe()}"
 
     def change(self) -> dict[str, Any]:
         """The change it asks for, as the API takes it."""
         if self.kind is None:
             key = {"name": self.name} if self.name is not None else {"id": self.file.scope.project}
+            if self.noun == GRANT and self.name is None:
+                key = {}
             return {f"{json_key(self.noun)}_definition": {**key, **self.file.payload}}
         return {"resource_type": self.kind.name, **self.file.scope.document(), "payload": self.file.payload}
+
+    @property
+    def _parts(self) -> str:
+        """What a grant consists of."""
+        return ", ".join(f"{key} {part}" for key, part in sorted(self.file.payload.items()))
 
     def position(self, field: str) -> str:
         """Where a field stands that the admin names, or the document where it names none."""
@@ -114,7 +129,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
             return None, [Problem.at(node.start_mark, f"this is a plan: apply it with `rainbowctl apply {name}`")]
         reason = (
             "lacks kind: write `kind: project`, or the noun of a kind, as `rainbowctl get kind` lists them, or "
-            "cluster, pool, label or user"
+            "cluster, pool, label, user, group or grant"
         )
         return None, [Problem.at(node.start_mark, reason)]
     if not isinstance(word, yaml.ScalarNode):
@@ -125,7 +140,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
         return Declaration(kind=None, file=file, place=place), problems
     if noun := find_noun(word.value, NAMED):
         (part, file), problems = convert_definition(node, noun, name)
-        if part is None and "name" not in file.positions:
+        if part is None and "name" not in file.positions and noun != GRANT:
             problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))
         return Declaration(kind=None, noun=noun, name=part, file=file, place=place), problems
     kind = kinds.find(word.value)

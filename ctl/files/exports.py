@@ -1,9 +1,9 @@
 """
 Exports: what is stored, as documents that `apply` takes as they are.
 
-The same state gives the same bytes: projects first, then clusters, pools, labels and users by name, then attributes by
-the number of their kind and by scope; fields in the order of the schema, keys of free-form maps sorted, no versions, no
-times.
+The same state gives the same bytes: projects first, then clusters, pools, labels, users, groups and grants by name,
+then attributes by the number of their kind and by scope; fields in the order of the schema, keys of free-form maps
+sorted, no versions, no times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctl.client.answers import Attribute, Document, RowChange
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import to_yaml
 from ctl.client.kinds import Kind, Schema
-from ctl.client.nouns import NAMED, plural
+from ctl.client.nouns import GRANT, GROUP, NAMED, USER, plural
 from ctl.client.scopes import KEYS, LEVEL_FLAGS, Scope
 from ctl.files.fleet import FIELDS
 
@@ -40,9 +40,12 @@ class Exported:
     @property
     def file(self) -> str:
         """The file it belongs to, below the directory of an export."""
-        if self.document["kind"] in NAMED:
-            folder, name = plural(self.document["kind"]), str(self.document["name"])
-            return str(PurePosixPath(folder, f"{_part(name)}.yaml"))
+        kind = self.document["kind"]
+        if kind == GRANT:  # which has no name of its own in files
+            name = next(f"{noun}-{self.document[noun]}" for noun in (USER, GROUP) if noun in self.document)
+            return str(PurePosixPath(plural(kind), f"{_part(name)}.yaml"))
+        if kind in NAMED:
+            return str(PurePosixPath(plural(kind), f"{_part(str(self.document['name']))}.yaml"))
         return file_name(self.scope)
 
 
@@ -61,13 +64,14 @@ def exported_project(project: Mapping[str, Any]) -> Exported:
 
 
 def exported_definitions(noun: str, rows: Iterable[RowChange]) -> list[Exported]:
-    """Clusters, pools, labels or users as defined, sorted by name."""
+    """What is defined, sorted by name; that of a grant follows from the rest."""
     schema: Schema = {"properties": FIELDS[noun]}
-    ordered = sorted(rows, key=lambda row: str(row.name))
-    return [
-        Exported(scope=Scope(), document={"kind": noun, "name": row.name, **in_order(row.before or {}, schema)})
-        for row in ordered
-    ]
+    exported = []
+    for row in sorted(rows, key=lambda row: str(row.name)):
+        name = {} if noun == GRANT else {"name": row.name}
+        document = {"kind": noun, **name, **in_order(row.before or {}, schema)}
+        exported.append(Exported(scope=Scope(), document=document))
+    return exported
 
 
 def exported_rows(rows: Iterable[Attribute], kinds: Mapping[str, Kind]) -> list[Exported]:
@@ -107,7 +111,7 @@ def as_files(documents: Sequence[Exported]) -> dict[str, str]:
     """
     The documents by file, one file a scope: `domains/production.yaml`, `projects/flyteexamples/production.yaml`.
 
-    Each cluster, pool, label and user has its own: `pools/gpu.yaml`.
+    Each cluster, pool, label, user and group has its own: `pools/gpu.yaml`; so have the grants of each user and group.
     """
     by_file: dict[str, list[Exported]] = {}
     for exported in documents:

@@ -1,4 +1,4 @@
-"""Clusters, pools, labels and users as files, documents and flags write them."""
+"""Clusters, pools, labels, users, groups and grants as files, documents and flags write them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,15 @@ _AGENT_KEYS = (
     *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
     *("draining", "drain_deadline", "last_sync_at", "leases", "unreachable_since", "unreachable_reason"),
 )
-_EVERY = ("summary", "source", "provenance", "version_pruned")
+_STORED = ("provenance", "version_pruned")
+_EVERY = ("summary", "source", *_STORED)
 _READ_ONLY = {
     "cluster": (*_STATE_KEYS, "cordoned", "cordon_reason", *_AGENT_KEYS, "reported_at", *_EVERY),
     "pool": ("total", "switched_off", *_EVERY),
     "label": ("total", "switched_off", *_EVERY),
     "user": ("created_at", "updated_at", *_EVERY),
+    "group": _STORED,
+    "grant": ("level", *_STORED),
 }
 
 
@@ -57,7 +60,7 @@ def read_definition(path: str, noun: str) -> tuple[str | None, AttributeFile]:
 
 
 def convert_definition(node: yaml.Node, noun: str, file: str) -> tuple[tuple[str | None, AttributeFile], list[Problem]]:
-    """What one document says of a part of the fleet or a user: its name, its fields, and every problem with them."""
+    """What one document says of something with a name: that, its fields, and every problem with them."""
     converter = Converter()
     frame: Schema = {"kind": _TEXT, "name": _TEXT, "version": {"type": "integer", "minimum": 1}}
     refused = {fold(key): _DECIDED.format(noun=noun) for key in _READ_ONLY[noun]}

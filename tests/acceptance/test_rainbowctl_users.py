@@ -48,7 +48,21 @@ def test_the_first_user_gets_in_from_the_host_and_then_everybody_needs_a_token(s
     shell.ok("rainbowctl update execution-cluster-label -p flytesnacks --value mycluster", RAINBOW_TOKEN=ada)
     history = json.loads(shell.ok("rainbowctl history -o json", RAINBOW_TOKEN=ada))
     assert (history[0]["author"], history[0]["proof"], "claimed_by" in history[0]) == ("ada", "token", False)
-    assert (history[1]["author"], history[1]["message"]) == ("anonymous", "rainbow-admin create-token")
+    for revision in history[1:3]:  # the grant, and before it the user
+        assert (revision["author"], revision["message"]) == ("anonymous", "rainbow-admin create-token")
+    grants = json.loads(shell.ok("rainbowctl get grant -o json", RAINBOW_TOKEN=ada))
+    assert [grant["name"] for grant in grants] == ["admin:user:ada"]
+
+
+def test_a_token_from_the_host_makes_an_administrator_where_there_is_none(shell: Shell, tmp_path: Path) -> None:
+    first = rainbow_admin("create-token", "ada", "--create", *database(tmp_path), cwd=tmp_path)
+    assert "no user had the role admin on the platform: ada has it now\n" in first.stderr
+    second = rainbow_admin("create-token", "bea", "--create", *database(tmp_path), cwd=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert "admin" not in second.stderr
+    shell.environment["RAINBOW_TOKEN"] = first.stdout.strip()
+    assert shell.ok("rainbowctl get grant -o name") == "grant/admin:user:ada\n"
+    assert "Nobody would be left" in shell.refused(5, "rainbowctl delete user ada --force")
 
 
 def test_a_token_from_the_host_may_go_to_a_file_that_only_its_owner_reads(shell: Shell, tmp_path: Path) -> None:
@@ -75,7 +89,7 @@ def use(file: Path) -> dict[str, str]:
 def test_users_service_accounts_and_tokens_are_made_shown_changed_and_deleted(shell: Shell, tmp_path: Path) -> None:
     shell.environment["RAINBOW_TOKEN"] = token_of(tmp_path, "ada", "--create")
     made = shell.run("rainbowctl create user bea@example.org --description 'Trains.' -m 'new here'")
-    assert made.err.startswith("Created user bea@example.org: version 2.\n"), made.err
+    assert made.err.startswith("Created user bea@example.org: version 3.\n"), made.err
     assert "`rainbowctl create user-token bea@example.org NAME`" in made.err
     assert "exists already" in shell.refused(5, "rainbowctl create user bea@example.org")
     assert shell.refused(2, "rainbowctl create user 'a b'").startswith("error: ")
@@ -83,7 +97,7 @@ def test_users_service_accounts_and_tokens_are_made_shown_changed_and_deleted(sh
     table = shell.run("rainbowctl get user")
     assert [line.split()[0] for line in table.out.splitlines()] == ["NAME", "ada", "bea@example.org", "nightly"]
     assert "service account" in table.out.splitlines()[3]
-    assert "revision 2, ada" in shell.ok("rainbowctl get user bea@example.org -o wide")
+    assert "revision 3, ada" in shell.ok("rainbowctl get user bea@example.org -o wide")
     assert [line.split()[0] for line in shell.ok("rainbowctl get service-accounts").splitlines()] == ["NAME", "nightly"]
     assert json.loads(shell.ok("rainbowctl get user nightly -o json"))["service_account"] is True
     for verb in ("get", "delete", "update --description x"):
@@ -138,8 +152,11 @@ def test_users_are_applied_exported_and_rolled_back_without_their_tokens(shell: 
     assert shell.run("rainbowctl diff -f -", stdin=exported).status == 0
     shell.ok("rainbowctl export --dir all")
     assert (shell.cwd / "all/users/bea.yaml").exists()
-    shell.ok("rainbowctl rollback 2 --force")
-    assert shell.ok("rainbowctl export") == empty + "---\nkind: user\nname: ada\n"
+    shell.ok("rainbowctl rollback 3 --force")
+    assert (
+        shell.ok("rainbowctl export")
+        == empty + "---\nkind: user\nname: ada\n---\nkind: grant\nrole: admin\nuser: ada\n"
+    )
     for text, problem in (
         ("kind: user\nname: a b\n", "user's name"),
         ("kind: user\nname: bea\ngroups: [a]\n", "groups"),

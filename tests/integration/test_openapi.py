@@ -11,7 +11,12 @@ import jsonschema_rs
 import pytest
 from flask.testing import FlaskClient
 
+from admin.core.grants import Grant, Grantee
 from admin.messages.tokens import RegisterClusterBody
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.grants import grant_write
+from admin.services.changeable.users import user_write
+from admin.services.changes import make_change
 from admin.services.user_tokens import create_token
 from tests.support.apps import context_of, opened_app
 from tests.support.databases import SqliteDatabases
@@ -24,7 +29,7 @@ FIRST = [
 ]
 LAST = [
     *("terminate_execution", "recover_execution", "drain_cluster", "undrain_cluster"),
-    *("delete_label", "delete_pool", "delete_cluster"),
+    *("delete_label", "delete_pool", "delete_cluster", "delete_grant", "delete_group"),
     *("create_user", "put_user", "create_user_token", "delete_user"),  # with a user, everything needs a token
 ]
 #: What there is only after a database was restored.
@@ -72,6 +77,10 @@ def test_every_operation_has_an_id_of_its_own(document: Document) -> None:
     assert {*FIRST, *LAST} <= set(ids)
 
 
+def administrator(user: str) -> Grant:
+    return Grant(role="admin", grantee=Grantee("user", user))
+
+
 def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document: Document) -> None:
     refused: dict[str, str] = {}
     headers: dict[str, str] = {}
@@ -91,7 +100,10 @@ def test_every_example_is_a_request_that_is_accepted(api: FlaskClient, document:
         answer = api.open(url, method=method.upper(), query_string=query, json=body, headers={**user, **headers})
         headers = {}
         if item["operationId"] == "create_user":
-            issued = create_token(context_of(api.application), body["user"]["name"], "example")
+            context, name = context_of(api.application), body["user"]["name"]
+            others = [user_write("root", {}), *(grant_write(administrator(user)) for user in ("root", name))]
+            make_change(context, others, ChangeOptions())  # so that it is not the last administrator who is deleted
+            issued = create_token(context, name, "example")
             user = {"Authorization": f"Bearer {issued.token}"}
         if item["operationId"] == "register_cluster":
             headers = {"Authorization": f"Bearer {answer.get_json()['token']}"}  # of the sync that comes next

@@ -12,10 +12,16 @@ from flask.testing import FlaskClient
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
+from admin.core.changes import ANYTHING
+from admin.core.grants import Grant, Grantee
 from admin.errors import Unauthenticated
 from admin.services import user_tokens, users
 from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.grants import grant_write
+from admin.services.changeable.users import user_write
+from admin.services.changes import make_change
 from admin.services.context import Context
+from admin.services.grants import make_first_administrator
 from admin.store.tokens import CACHE_SECONDS, TokenCache
 from admin.store.user_tokens import user_tokens as token_table
 from admin.store.users import UserPresence
@@ -46,9 +52,10 @@ class Person:
 
 
 def made_user(app: Flask, name: str = "ada", **payload: Any) -> Person:
-    """A new user with a token."""
+    """A new user with a token, who may do everything."""
     context = context_of(app)
-    users.create_user(context, name, payload, ChangeOptions())
+    administrator = Grant(role="admin", grantee=Grantee("user", name))
+    make_change(context, [user_write(name, payload), grant_write(administrator)], ChangeOptions())
     return Person(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
 
 
@@ -69,6 +76,7 @@ def test_a_user_is_created_read_updated_and_deleted_by_revisions(app: Flask) -> 
     assert (made["revision"], made["version"], made["changed"]) == (1, 1, True)
     assert (made["user"]["name"], made["user"]["service_account"], made["user"]["version"]) == ("ada", False, 1)
     refused(nobody.call("GET", "users"), 401, "unauthenticated")
+    assert make_first_administrator(context_of(app), "ada", ChangeOptions())
     ada = Person(app.test_client(), user_tokens.create_token(context_of(app), "ada", "laptop").token)
     taken = refused(ada.call("POST", "users", {"user": {"name": "ada"}}), 409, "already_exists", "user.name")
     assert "revision 1, anonymous" in taken["message"]
@@ -85,14 +93,14 @@ def test_a_user_is_created_read_updated_and_deleted_by_revisions(app: Flask) -> 
     assert ada.do("DELETE", "users/ci")["changed"] is True
     assert ada.do("DELETE", "users/ci")["changed"] is False
     gone = refused(ada.call("GET", "users/ci"), 404, "user_not_found")
-    assert "was deleted by revision 4, ada" in gone["message"]
+    assert "was deleted by revision 5, ada" in gone["message"]
     assert "Did you mean 'ada'?" in refused(ada.call("GET", "users/adda"), 404, "user_not_found")["message"]
     history = ada.get("revisions?resource_type=user&name=ci")["revisions"]
     assert [(revision["number"], revision["author"], revision["proof"]) for revision in history] == [
+        (5, "ada", "token"),
         (4, "ada", "token"),
-        (3, "ada", "token"),
     ]
-    assert [entry["revision"] for entry in ada.get("timeline?resource_type=user&name=ada")["entries"]] == [2, 1]
+    assert [entry["revision"] for entry in ada.get("timeline?resource_type=user&name=ada")["entries"]] == [3, 1]
     [unknown] = ada.get("timeline?resource_type=user&name=adda")["unknown_names"]
     assert unknown["closest"] == ["ada"]
 
@@ -176,7 +184,14 @@ def test_as_soon_as_a_user_exists_every_request_needs_a_token(app: Flask) -> Non
         "proof": "agent",
         "cluster": "east",
     }
-    ada.do("DELETE", "users/ada")
+    refused(ada.call("DELETE", "users/ada"), 409, "last_administrator")
+
+
+def test_after_the_last_user_nobody_needs_a_token_again(app: Flask) -> None:
+    nobody, context = Person(app.test_client(), None), context_of(app)
+    users.create_user(context, "ada", {}, ChangeOptions())
+    refused(nobody.call("GET", "whoami"), 401, "unauthenticated")
+    users.put_user(context, "ada", None, ANYTHING, ChangeOptions())
     assert nobody.get("whoami")["user"] == "anonymous"
 
 

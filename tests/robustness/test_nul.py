@@ -33,6 +33,8 @@ DEFINITIONS = [
     {"label_definition": {"name": "l", "members": [{"id": "c"}]}},
     {"user_definition": {"name": "u", "description": "d"}},
     {"project_definition": {"id": "q", "name": "n", "description": "d"}},
+    {"group_definition": {"name": "g", "users": ["u"], "groups": ["h"], "description": "d"}},
+    {"grant_definition": {"role": "viewer", "user": "u", "project": PROJECT, "domain": DOMAIN}},
 ]
 ID = {"project": PROJECT, "domain": DOMAIN, "name": "one"}
 VERSIONED = {**ID, "version": "v9"}
@@ -74,6 +76,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "LabelBody": {"label": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
     "UserBody": {"user": {"name": "one", "description": "d"}, **AUTHOR},
     "UserTokenBody": {"name": "laptop", "expires": "1d"},
+    "GroupBody": {"group": {"name": "one", "users": ["u"], "groups": ["h"], "description": "d"}, **AUTHOR},
+    "GrantBody": {"grant": {"role": "viewer", "group": "one", "project": PROJECT, "domain": DOMAIN}, **AUTHOR},
     "AuthorshipFields": AUTHOR,
     "EndReconciliationBody": {"reason": "why", "claimed_by": "me", "state": "waiting", "unknown_count": 0},
     "SwitchBody": {"reason": "why", "claimed_by": "me"},

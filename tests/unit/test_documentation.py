@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from admin import metrics
+from admin.app import all_operations
 from admin.configuration import environment_variables
 from admin.configuration.keys import CONFIGURATION
 from admin.core.executions import attempts
@@ -18,6 +19,7 @@ from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Field
 from admin.core.jobs.input_types import TYPES
 from admin.core.jobs.job import JOB
+from admin.core.permissions import PERMISSIONS, ROLES
 from admin.core.placement.decisions import ASSIGNED
 from ctl.client.errors import EXIT_BROKEN_PIPE, EXIT_CODES
 
@@ -85,6 +87,7 @@ def test_every_configuration_key_that_is_named_exists() -> None:
     for page in PAGES.keys() - {"architecture"}:  # which names modules
         keys = re.findall(r"`([a-zA-Z_]+(?:\.[a-zA-Z_]+)+)`", PAGES[page])
         of_sections = {key for key in keys if key.split(".")[0] in CONFIGURATION.fields} - FOREIGN_KEYS
+        of_sections -= PERMISSIONS.keys()
         assert {key for key in of_sections if not is_key(key)} == set(), page
 
 
@@ -97,6 +100,26 @@ def is_key(key: str) -> bool:
             return False
         field = field.fields[word]
     return True
+
+
+def test_the_permission_of_every_route() -> None:
+    documented = {names(route)[0]: names(permission)[0] for route, permission in rows("grants", "route")}
+    declared = {
+        f"{operation.method} {shown_path(operation.path)}": operation.permission for operation in all_operations()
+    }
+    assert documented == declared
+    assert list(documented) == list(declared), "in the order of the OpenAPI document"
+
+
+def shown_path(path: str) -> str:
+    return re.sub(r"<(?:rest:)?([a-z_]+)>", r"{\1}", path.removeprefix("/api/v1/"))
+
+
+def test_the_permissions_and_roles() -> None:
+    documented = {names(name)[0]: (allows, held) for name, allows, held in rows("grants", "permission")}
+    assert documented == {name: (item.description, item.place.value) for name, item in PERMISSIONS.items()}
+    described = {names(name)[0]: description for name, description in rows("grants", "role")}
+    assert described == {role.name: role.description for role in ROLES.values()}
 
 
 def test_every_metric_that_is_named_exists() -> None:

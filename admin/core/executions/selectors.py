@@ -18,6 +18,7 @@ from admin.core.executions.retries import ON_LOST
 from admin.core.placement.routes import RUNGS
 from admin.core.problems import Invalid, invalid, shorten, unknown_problem
 from admin.core.quantities import is_whole_number, parse_age
+from admin.core.settings.scopes import Scope
 
 
 class FieldType(Enum):
@@ -161,6 +162,23 @@ class Condition:
 def equals(field: str, *values: Any, asked_at: datetime | None = None) -> Condition:
     """The condition that a field has one of these values."""
     return Condition(field=field, function="value_in", values=values, asked_at=asked_at)
+
+
+#: The project and domain of an execution together, which no filter names.
+PLACE = "place"
+
+
+def within(scopes: Iterable[Scope]) -> list[Condition]:
+    """The conditions that an execution is in one of some scopes; in those of workflows there is none.
+
+    What an execution launches may be registered elsewhere.
+    """
+    places = tuple(sorted(scope for scope in scopes if not scope.workflow))
+    conditions = [Condition(field=PLACE, function="within", values=places)]
+    projects = sorted({scope.project for scope in places})
+    if projects and all(projects):  # by which an index can be followed
+        conditions.append(equals("project", *projects))
+    return conditions
 
 
 #: Times that are not after the end of an execution.

@@ -24,8 +24,11 @@ class Ahead:
     phase: str
     started_at: datetime | None  #: of this attempt
     time_limit_seconds: float | None  #: the longest that an attempt may run
+    is_hidden: bool = False  #: whether who asks may not know what it is
 
     def __str__(self) -> str:
+        if self.is_hidden:
+            return "an execution that you may not see"
         return f"{self.project}/{self.domain}/{self.name}"
 
     @property
@@ -75,7 +78,7 @@ def find_start(
         unlimited=len(unlimited),
         latest_at=latest_at,
         first_end_at=first_end_at,
-        ahead=tuple(ahead[:MOST_NAMED]),
+        ahead=tuple([other for other in ahead if not other.is_hidden][:MOST_NAMED]),
         message=f"{message}{_tell_backing_off(backing_off)}",
     )
 

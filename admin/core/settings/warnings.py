@@ -27,6 +27,7 @@ class WarningCode(StrEnum):
     UNKNOWN_QUEUE_TAG = "unknown_queue_tag"
     UNKNOWN_WORKFLOW = "unknown_workflow"
     UNKNOWN_LAUNCH_PLAN = "unknown_launch_plan"
+    UNKNOWN_GROUP = "unknown_group"
     OVERRIDES_DOMAIN = "overrides_domain"
     DEFAULT_CAPPED = "default_capped"
     ZERO_LIMIT = "zero_limit"

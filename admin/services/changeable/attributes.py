@@ -12,10 +12,10 @@ from admin.core.projects import projects_after
 from admin.core.settings.kinds import Kind, Payload
 from admin.core.settings.scopes import PLATFORM, Scope, check_scope
 from admin.core.settings.warnings import Surroundings, Warning, WarningCode, check_row, warnings_of
-from admin.errors import MOST_DETAILS, UndeclaredKind
+from admin.errors import MOST_DETAILS, UndeclaredKind, UnknownProject
 from admin.services.changeable.base import Changeable, Policy, row_change
 from admin.services.context import Context
-from admin.services.scopes import check_active, check_domain, unknown_project
+from admin.services.scopes import check_active, check_domain
 from admin.store import projects
 
 
@@ -30,6 +30,7 @@ class ChangeableAttributes(Changeable):
     """Attributes, of every kind that is declared."""
 
     kinds = ()  # those of the settings
+    permission = "attributes.write"
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
@@ -71,7 +72,7 @@ class ChangeableAttributes(Changeable):
         before, after = self._projects_before.get(project_id), self._projects_after.get(project_id)
         is_removed_with_project = before is not None and change.after is None
         if after is None and not is_removed_with_project:
-            raise unknown_project(project_id, self._suggestions())
+            raise UnknownProject.called(project_id, self._suggestions())
         # Archiving a project and writing its last rows may be one change.
         is_archived_here = before is None or after is None or before.state is not after.state
         is_checked = policy is Policy.EDIT or (change.is_real and policy is not Policy.RESTORE_ALL)

@@ -12,12 +12,14 @@ from typing import ClassVar
 
 from sqlalchemy import Connection
 
-from admin.core.changes import Authorship, Document, RowChange, RowWrite
+from admin.core.changes import Authorship, Document, RowChange, RowKey, RowWrite
 from admin.core.in_use import Use
+from admin.core.permissions import reading
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.kinds import Payload
 from admin.core.settings.warnings import Warning
 from admin.errors import InvalidRequest
+from admin.services.access import UNRESTRICTED, Access
 from admin.services.changeable.views import NotInMemory, SettingsView
 from admin.services.context import Context
 
@@ -48,6 +50,7 @@ class ChangeOptions:
     policy: Policy = Policy.APPLY
     force: bool = False  #: remove rows that are in use
     expected_head: int | None = None  #: refuse if another revision has been made since this one
+    access: Access = UNRESTRICTED  #: what the caller may do
 
     @property
     def dry_run(self) -> bool:
@@ -110,6 +113,8 @@ class Changeable(ABC):
 
     #: What `RowChange.kind` is for its rows. Its definition is the field `<kind>_definition` of a change's document.
     kinds: ClassVar[tuple[str, ...]]
+    #: What one needs to write its rows.
+    permission: ClassVar[str]
 
     def __init__(self, draft: Draft, writes: Sequence[RowWrite]) -> None:
         self.draft = draft
@@ -160,6 +165,15 @@ class Changeable(ABC):
     def users(self, removed: Sequence[RowChange]) -> Iterable[Use]:
         """What would miss its removed rows; removing them needs force."""
         return ()
+
+    def check_known(self, access: Access, key: RowKey) -> None:
+        """Refuse a row that the caller may neither read nor write, before anything is told of it."""
+        if not access.allows(reading(self.permission), key.scope):
+            access.check(self.permission, key.scope)
+
+    def check_access(self, access: Access, change: RowChange) -> None:
+        """Refuse a caller who may not write a row; PermissionDenied with what is missing."""
+        access.check(self.permission, change.scope)
 
     @abstractmethod
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:

@@ -51,6 +51,7 @@ class ChangeableFleet(Changeable):
     """Clusters, pools and labels."""
 
     kinds = tuple(kind.value for kind in FleetKind)
+    permission = "fleet.write"
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:

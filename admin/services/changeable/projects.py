@@ -7,14 +7,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
+from admin.core.grants import GRANT
+from admin.core.permissions import reading
 from admin.core.problems import Invalid, Problem, list_first
 from admin.core.projects import ProjectValues, from_payload, payload_after, projects_after, read_values, to_payload
 from admin.core.provenance import not_kept
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import Scope
+from admin.services.access import Access
 from admin.services.changeable.base import Changeable, row_change
 from admin.services.context import Context
-from admin.store import attributes, executions, projects, registrations, revisions
+from admin.store import attributes, executions, grants, projects, registrations, revisions
+from admin.store.grants import GrantFilter, StoredGrant
 
 _FIELD = "project_definition"
 #: Rows that an error names.
@@ -34,6 +38,7 @@ class ChangeableProjects(Changeable):
     """Projects."""
 
     kinds = (PROJECT,)
+    permission = "projects.write"
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
@@ -54,9 +59,17 @@ class ChangeableProjects(Changeable):
         project = self._before.get(write.key.scope.project)
         return row_change(write, to_payload(project) if project else None, project.version if project else None)
 
+    def check_known(self, access: Access, key: RowKey) -> None:
+        """Refuse a project that the caller may not know of as one that would be new, which needs more."""
+        if not access.knows(key.scope.project):
+            access.check(self.permission)
+        elif not access.allows_some(reading(self.permission), key.scope):
+            access.check(self.permission, key.scope)
+
     def check_removals(self, removed: Sequence[RowChange]) -> Iterator[Problem]:
         """A project goes only together with everything that is stored below it."""
         removed_places = {(change.kind, change.scope) for change in self.draft.changes if change.after is None}
+        revoked = {change.name for change in self.draft.changes if change.kind == GRANT and change.after is None}
         for project_id in sorted(change.scope.project for change in removed):
             left = [key for key in attributes.keys_below(self.connection, project_id) if key not in removed_places]
             if left:
@@ -65,6 +78,8 @@ class ChangeableProjects(Changeable):
                 self.connection, project_id
             ):
                 reason = "has executions or workflows and cannot be removed. Archive it instead."
+            elif any(stored.name not in revoked for stored in self._grants_on(project_id)):
+                reason = "still has grants, which another project of this id would have too. Delete them first."
             else:
                 continue
             yield Problem(field="project", reason=f"project '{project_id}' {reason}")
@@ -82,6 +97,9 @@ class ChangeableProjects(Changeable):
             noun = kinds[kind].noun if kind in kinds else kind
             named.append(f"{noun} at {scope} ({by})")
         return list_first(named, _MOST_NAMED, count=len(keys), separator="; ")
+
+    def _grants_on(self, project_id: str) -> list[StoredGrant]:
+        return grants.page(self.connection, GrantFilter(below=Scope(project=project_id)))
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         after = projects_after(self._before, changes, now)

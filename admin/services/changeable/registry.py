@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from admin.core.changes import Document, Expectation, RowChange, RowKey, RowWrite
+from admin.core.changes import PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
+from admin.core.permissions import check_requirement
 from admin.core.problems import Invalid, Problem
 from admin.core.settings.scopes import Scope
 from admin.services.changeable.attributes import ChangeableAttributes
 from admin.services.changeable.base import Changeable
 from admin.services.changeable.fleet import ChangeableFleet
+from admin.services.changeable.grants import ChangeableGrants
 from admin.services.changeable.projects import ChangeableProjects
+from admin.services.changeable.user_groups import ChangeableGroups
 from admin.services.changeable.users import ChangeableUsers
 from admin.services.context import Context
 
 #: In the order in which their rows are drafted and stored: an attribute may belong to a project, or name a pool, of the
-#: same change.
-NOUNS: tuple[type[Changeable], ...] = (ChangeableProjects, ChangeableFleet, ChangeableUsers, ChangeableAttributes)
+#: same change, and a grant may be on a project or for a user or group of it.
+NOUNS: tuple[type[Changeable], ...] = (
+    ChangeableProjects,
+    ChangeableFleet,
+    ChangeableUsers,
+    ChangeableGroups,
+    ChangeableGrants,
+    ChangeableAttributes,
+)
+for _noun in NOUNS:
+    check_requirement(_noun.permission)  # a noun without one is refused here, before anything can be written
 
 _BY_KIND = {kind: noun for noun in NOUNS for kind in noun.kinds}
 
 #: The kinds of rows that are not attributes.
 KINDS = frozenset(_BY_KIND)
+#: Those of them whose rows have a name.
+NAMED_KINDS = tuple(kind for kind in _BY_KIND if kind != PROJECT)
 #: The fields of a change's document that define such a row, and their kinds.
 DEFINITION_FIELDS = {f"{kind.lower()}_definition": kind for kind in _BY_KIND}
 _OF_ATTRIBUTES = {"resource_type", "payload", *Scope._fields}

@@ -31,6 +31,7 @@ class ChangeableUsers(Changeable):
     """People and service accounts."""
 
     kinds = (USER,)
+    permission = "users.write"
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:

@@ -14,12 +14,12 @@ from ctl.client.answers import Document, RowChange
 from ctl.client.calls.base import PATH_NOT_FOUND, PutOptions, VersionOptions, WriteOptions, non_empty, resource_path
 from ctl.client.calls.changes import ChangeCalls
 from ctl.client.errors import NotFound
-from ctl.client.nouns import FLEET, collection, json_key, row_kind
-from ctl.client.scopes import check_name
+from ctl.client.nouns import FLEET, USER, collection, json_key, row_kind
+from ctl.client.scopes import Scope, check_name
 
 
 class FleetCalls(ChangeCalls):
-    """Part of the client; see `ctl.client.Client`. A noun is `cluster`, `pool`, `label` or `user`."""
+    """Part of the client; see `ctl.client.Client`. A noun is `cluster`, `pool`, `label`, `user` or `group`."""
 
     def definitions(self, noun: str, **filters: str | None) -> Iterator[Document]:
         """
@@ -49,10 +49,14 @@ class FleetCalls(ChangeCalls):
 
     def stored_definitions(self, noun: str, definitions: Iterable[Document]) -> list[RowChange]:
         """
-        The stored definitions of managed clusters, pools, labels or users, each in `before`, with its version.
+        The stored definitions of managed clusters, pools, labels, users, groups or grants, with their versions.
+
+        Each is in `before`.
 
         `definition` answers more: defaults, reported state and switches.
         """
+        if noun not in FLEET:
+            return [_stored(noun, definition) for definition in definitions]
         # A dry run of the smallest definition of a name answers with the stored one that it would replace.
         changes = [{f"{json_key(noun)}_definition": _smallest(definition)} for definition in definitions]
         rows = self.change_attributes(changes, dry_run=True).rows if changes else []
@@ -75,7 +79,7 @@ class FleetCalls(ChangeCalls):
         self, noun: str, name: str, *, force: bool = False, **options: Unpack[VersionOptions]
     ) -> Document:
         """Delete a definition; Conflict while it is in use, unless forced. `changed` tells whether there was one."""
-        query = {"force": "true"} if force and noun in FLEET else {}
+        query = {"force": "true"} if force and noun != USER else {}
         return self._change("DELETE", _path(noun, name), {}, **options, query=query)
 
     def delete_definitions(
@@ -172,6 +176,23 @@ class FleetCalls(ChangeCalls):
     def report_cluster_state(self, name: str, state: Mapping[str, Any]) -> Document:
         """Report the state of a cluster in place of its agent: capacity, free resources, engine and plugins."""
         return self._write("PUT", f"{_path('cluster', name)}/state", dict(state))
+
+
+def _stored(noun: str, definition: Document) -> RowChange:
+    """A row as its answer has it, which holds the whole definition."""
+    from ctl.client.facts import SCHEMAS
+
+    fields = {key: definition[key] for key in SCHEMAS[noun]["properties"] if definition.get(key)}
+    name, version = str(definition["name"]), definition.get("version")
+    return RowChange(
+        action="unchanged",
+        kind=row_kind(noun),
+        scope=Scope(),
+        name=name,
+        before=fields,
+        after=fields,
+        version=version,
+    )
 
 
 def _smallest(definition: Document) -> Document:

@@ -24,13 +24,13 @@ _TRIES = 3
 _HELP = """Write what is set as documents for `rainbowctl apply -f`.
 
 Without filters, exports everything. -p, -d, -w and --launchplan select the rows with these keys, KIND selects kinds,
-or clusters, pools, labels and users. Projects come first: all of them, or with filters those of the exported rows.
-Clusters, pools and labels that the admin's configuration declares are left out, and so are all tokens.
+or clusters, pools, labels, users, groups and grants. Projects come first: all of them, or with filters those of the
+exported rows. Clusters, pools and labels that the admin's configuration declares are left out, and so are all tokens.
 
 The same state always gives the same bytes, so that an export can be kept under version control and compared. --dir
-writes one file for each scope, cluster, pool, label and user, and leaves hidden files such as .git alone. --force
-exports into a directory that is not empty: files of an earlier export that are no longer needed are removed, others
-stay.
+writes one file for each scope, cluster, pool, label, user, group and grantee, and leaves hidden files such as .git
+alone. --force exports into a directory that is not empty: files of an earlier export that are no longer needed are
+removed, others stay.
 """
 
 
@@ -42,7 +42,7 @@ stay.
             nargs=-1,
             required=False,
             metavar="[KIND…]",
-            explanation="Only these kinds, or cluster, pool, label, user; all without one.",
+            explanation="Only these kinds, or cluster, pool, label, user, group, grant; all without one.",
             shell_complete=complete_kind,
         ),
         *filter_parameters(),
@@ -53,7 +53,7 @@ stay.
             default=None,
             help="Export projects too, or not; on by default, except with --at.",
         ),
-        at_option("Attributes as they were at this revision, without projects and the fleet."),
+        at_option("Attributes as they were at this revision, without projects, the fleet, groups and grants."),
         force_option("Overwrite FILE; export into a DIR that is not empty."),
     ],
     examples=[
@@ -121,7 +121,7 @@ def _consistent(
 
 
 def _managed(session: Session, noun: str) -> list[RowChange]:
-    """What revisions define; of an older admin, which has no users, none."""
+    """What revisions define; of an older admin, which has no users, groups and grants, none."""
     try:
         defined = list(session.client.definitions(noun))
     except NotFound as error:

@@ -1,4 +1,4 @@
-"""What the commands of clusters, pools, labels and users share: reading them, and defining new ones."""
+"""What the commands of clusters, pools, labels, users and groups share: reading them, and defining new ones."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ FILE = Option(["-f", "--file"], metavar="FILE", help="File with its name and fie
 
 @dataclass(frozen=True, kw_only=True)
 class FleetNoun:
-    """A noun of the fleet, or users, with what its commands differ in."""
+    """A noun whose rows have a name, with what its commands differ in."""
 
     name: str
     resource: str = ""  #: the noun that the admin knows it by, where that is another one
+    is_fleet: bool = True  #: whether it is of the fleet, where executions run; then its past can be shown
     about: str  #: what it is, in a sentence
     columns: Columns
     wide_columns: Columns
@@ -52,7 +53,6 @@ class FleetNoun:
     chosen: Mapping[str, str] = field(default_factory=dict)  #: filters that all rows of the noun fit
     fixed: Document = field(default_factory=dict)  #: fields that every one of the noun has
     delete_help: str = ""  #: of `delete`, where nothing can be in use
-    has_past: bool = True  #: whether the admin tells what was defined at a revision
     after_create: Callable[[Session, str], None] = lambda session, name: None  #: says what to do next
     check: Callable[[Document], None] = lambda definition: None  #: refuses one that is of another noun
 
@@ -107,12 +107,12 @@ def get_definition(noun: FleetNoun) -> Command:
     return Command(
         run,
         help=f"Show {plural(noun.name)}: all of them, or one by its name. {noun.about}"
-        + (f"\n\n{_AT_HELP}" if noun.has_past else ""),
+        + (f"\n\n{_AT_HELP}" if noun.is_fleet else ""),
         params=[
             name_argument(noun),
             *noun.view_parameters,
             *noun.filters,
-            *([at_option("As defined at this revision.")] if noun.has_past else []),
+            *([at_option("As defined at this revision.")] if noun.is_fleet else []),
             *listing.options(),
         ],
         examples=noun.examples["get"],

@@ -1,4 +1,4 @@
-"""`delete` of clusters, pools and labels."""
+"""`delete` of clusters, pools, labels and groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _HELP = """Delete {nouns} by their names.
 A {noun} that is in use is not deleted: its users are listed, and the exit status is 5. --force deletes it anyway. Of
 several names, all are deleted, or none if one is in use. Asks for confirmation on a terminal. If there is no {noun} of
 that name, there is nothing to delete, and the exit status is 0.
-
+"""
+_PREVIEW_HELP = """
 --dryRun shows what would become of each execution that waits for the {noun} or runs there; with --force also of one
 that is in use, with the number of scopes where new executions would be refused, and everything that would be left
 naming it.
@@ -53,7 +54,8 @@ def delete_definition(noun: FleetNoun) -> Command:
 
     return Command(
         run,
-        help=noun.delete_help or _HELP.format(noun=noun.name, nouns=plural(noun.name)),
+        help=noun.delete_help
+        or (_HELP + _PREVIEW_HELP * noun.is_fleet).format(noun=noun.name, nouns=plural(noun.name)),
         params=[
             Argument(
                 "names",
@@ -130,7 +132,8 @@ def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: 
     show_reach(session, trial)
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")
-    show_preview(session, trial, is_dry_run=True)
+    if noun.is_fleet:
+        show_preview(session, trial, is_dry_run=True)
 
 
 def _report(session: Session, noun: FleetNoun, names: Sequence[str], deleted: Sequence[str], answer: Document) -> None:

@@ -30,7 +30,7 @@ get_service_account, create_service_account, update_service_account, delete_serv
         fixed={"service_account": True},
         chosen={"service_account": "true"},
         check=_check,
-        has_past=False,
+        is_fleet=False,
         delete_help=DELETE_HELP.format(nouns="service accounts"),
         after_create=tell_tokens,
         examples={

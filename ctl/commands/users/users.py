@@ -55,7 +55,7 @@ get_user, create_user, update_user, delete_user = commands(
         fields=FIELDS,
         parameters=(DESCRIPTION,),
         set=set_description,
-        has_past=False,
+        is_fleet=False,
         delete_help=DELETE_HELP.format(nouns="users"),
         after_create=tell_tokens,
         examples={

@@ -439,3 +439,24 @@ def test_every_value_in_force_says_where_it_comes_from_and_no_password(tmp_path:
     assert "secret" not in str(values)
     assert load_settings().shown_values["database.url"].startswith("sqlite:///")
     assert load_settings().sources == {}
+
+
+def test_roles_of_ones_own_stand_beside_the_built_in_ones(tmp_path: Path) -> None:
+    text = "roles: {auditor: {description: Looks., permissions: [grants.read, audit.read]}}\n"
+    roles = load(tmp_path, text).roles
+    assert list(roles) == ["viewer", "submitter", "editor", "operator", "admin", "auditor"]
+    assert roles["auditor"].permissions == {"grants.read", "audit.read"}
+    assert "auditor" not in load_settings().roles
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("roles: {admin: {permissions: [logs.read]}}", "roles.admin"),
+        ("roles: {auditor: {permissions: [log.read]}}", "roles.auditor.permissions"),
+        ("roles: {auditor: {description: x}}", "roles.auditor.permissions"),
+        ("roles: {Auditor: {permissions: [logs.read]}}", "roles.Auditor"),
+    ],
+)
+def test_bad_roles_are_refused_by_name(tmp_path: Path, text: str, field: str) -> None:
+    assert fields(tmp_path, text) == [field]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from admin.core.executions.starts import MOST_AHEAD, Ahead, Start, find_start
@@ -72,3 +73,11 @@ def test_of_too_many_none_is_counted() -> None:
         None,
         "No bound: more than 500 executions are ahead of it at birch.",
     )
+
+
+def test_what_the_asker_may_not_see_is_counted_and_not_named() -> None:
+    hidden = replace(ahead("secret", started=5), is_hidden=True)
+    started = start([hidden, ahead("a", 60, 10)], [])
+    assert (started.running, [other.name for other in started.ahead]) == (2, ["a"])
+    assert "an execution that you may not see has no time limit" in started.message
+    assert "secret" not in started.message

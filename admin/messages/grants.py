@@ -1,0 +1,219 @@
+"""Grants, roles, and who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Self
+
+from marshmallow import ValidationError, fields, validates_schema
+from msgspec import Meta
+
+from admin.core.grants import GROUP, USER, Grantee
+from admin.core.permissions import PERMISSIONS, Role
+from admin.core.settings.scopes import Level, Scope, check_scope
+from admin.messages.definitions import WrittenAnswer, named_body
+from admin.messages.requests import NAME, Fields, PageQuery, ScopeQuery
+from admin.messages.shared import (
+    Answer,
+    Json,
+    ProvenanceAnswer,
+    ScopeAnswer,
+    StatesProvenance,
+    VersionPruned,
+    described_as,
+    one_of,
+)
+from admin.services.grants import AccessExplanation, GrantView, ScopeAccess
+from admin.store.grants import GrantFilter
+
+GrantBody = named_body("grant", {"role": "viewer", "user": "ada", "project": "flytesnacks", "domain": "development"})
+
+
+class GranteeFields(ScopeQuery):
+    user = fields.String(validate=NAME)
+    group = fields.String(validate=NAME)
+
+
+class GrantsQuery(GranteeFields, PageQuery):
+    role = fields.String(validate=NAME)
+
+
+class AccessQuery(ScopeQuery):
+    """A scope; without keys the platform."""
+
+
+class ExplainAccessQuery(GranteeFields):
+    permission = fields.String(
+        required=True, validate=NAME, metadata={"description": "As /api/v1/roles lists them.", "example": "logs.read"}
+    )
+
+    @validates_schema
+    def check_grantee(self, query: Fields, **_: object) -> None:
+        if (USER in query) == (GROUP in query):
+            raise ValidationError("is missing: give a user, or a group, and not both.", USER)
+
+
+def scope_of(query: Fields) -> Scope:
+    """The scope that a query names; the platform without keys."""
+    return check_scope(**{key: query.get(key, "") for key in Scope._fields})
+
+
+def grantee_of(query: Fields) -> Grantee:
+    """The user or group that a query names."""
+    noun = USER if USER in query else GROUP
+    return Grantee(noun, query[noun])
+
+
+def grant_filter(query: Fields) -> GrantFilter:
+    """The grants that a query asks for: on a scope and below it."""
+    scope = scope_of(query)
+    nouns = [noun for noun in (USER, GROUP) if noun in query]
+    return GrantFilter(
+        role=query.get("role"),
+        grantees=[Grantee(noun, query[noun]) for noun in nouns] if nouns else None,
+        below=scope if any(scope) else None,
+    )
+
+
+class GrantAnswer(ScopeAnswer):
+    """A role that a user or group has on a scope."""
+
+    name: str
+    role: str
+    user: str | None = None
+    group: str | None = None
+    level: Annotated[str, one_of(*(level.value for level in Level))]
+    version: int
+    provenance: StatesProvenance = None
+    version_pruned: VersionPruned = None
+
+    @classmethod
+    def from_view(cls, view: GrantView, **more: object) -> Self:
+        grant = view.grant
+        return cls.from_attributes(
+            grant,
+            user=grant.grantee.name if grant.grantee.noun == USER else None,
+            group=grant.grantee.name if grant.grantee.noun == GROUP else None,
+            level=grant.scope.level.value,
+            version=view.version,
+            provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
+            version_pruned=view.provenance is None or None,
+            **more,
+        )
+
+
+class GrantsAnswer(Answer):
+    grants: list[GrantAnswer]
+    token: str | None = None
+
+
+class GrantWritten(WrittenAnswer):
+    grant: Annotated[Json | None, described_as("GrantAnswer", "GrantDefinition")] = None  # the latter in a plan
+
+
+class AccessGrantAnswer(GrantAnswer):
+    """A grant that reaches a scope, with what it gives there."""
+
+    users: Annotated[list[str] | None, Meta(description="Of a group: who is in it, also through other groups.")] = None
+    permissions: Annotated[list[str], Meta(description="Those of its role that count at this scope.")]
+
+
+class AccessAnswer(ScopeAnswer):
+    """Who may do what at a scope."""
+
+    level: str
+    grants: list[AccessGrantAnswer]
+
+    @classmethod
+    def from_access(cls, access: ScopeAccess) -> AccessAnswer:
+        grants = [
+            AccessGrantAnswer.from_view(
+                view,
+                users=list(access.users[view.grant.grantee.name]) if view.grant.grantee.noun == GROUP else None,
+                permissions=list(access.permissions[view.grant.name]),
+            )
+            for view in access.views
+        ]
+        return cls.from_attributes(access, level=access.scope.level.value, grants=grants)
+
+
+class AllowingGrantAnswer(GrantAnswer):
+    """A grant by which someone may do something."""
+
+    through: Annotated[
+        list[str] | None, Meta(description="The groups by which the user has it, the user's own first.")
+    ] = None
+
+
+class AccessExplanationAnswer(ScopeAnswer):
+    """Whether someone may do something, by what, or what is missing."""
+
+    user: str | None = None
+    group: str | None = None
+    permission: str
+    allowed: bool
+    message: Annotated[str, Meta(description="All of it in a few sentences.")]
+    grants: Annotated[list[AllowingGrantAnswer], Meta(description="That allow it, of the broadest scopes first.")]
+    elsewhere: Annotated[
+        list[AllowingGrantAnswer], Meta(description="Where none allows it: those that give it at other scopes.")
+    ]
+    groups: Annotated[list[str], Meta(description="That the user is in, or that contain the group, itself included.")]
+    roles: Annotated[list[str], Meta(description="That hold the permission.")]
+    could_give: Annotated[list[str], Meta(description="Who could give it: `user ada`, `group ops`.")]
+
+    @classmethod
+    def from_explanation(cls, explanation: AccessExplanation) -> AccessExplanationAnswer:
+        def answers(views: Iterable[GrantView]) -> list[AllowingGrantAnswer]:
+            paths = explanation.paths
+            return [
+                AllowingGrantAnswer.from_view(view, through=list(paths.get(view.grant.name, ())) or None)
+                for view in views
+            ]
+
+        grantee = explanation.grantee
+        return cls.from_attributes(
+            explanation,
+            user=grantee.name if grantee.noun == USER else None,
+            group=grantee.name if grantee.noun == GROUP else None,
+            allowed=explanation.is_allowed,
+            grants=answers(explanation.views),
+            elsewhere=answers(explanation.elsewhere),
+            groups=list(explanation.groups),
+            roles=list(explanation.roles),
+            could_give=list(map(str, explanation.able)),
+        )
+
+
+class RoleAnswer(Answer):
+    """A named set of permissions."""
+
+    name: str
+    description: str
+    permissions: list[str]
+
+    @classmethod
+    def from_role(cls, role: Role) -> RoleAnswer:
+        return cls(name=role.name, description=role.description, permissions=sorted(role.permissions))
+
+
+class PermissionAnswer(Answer):
+    """One thing that one may do."""
+
+    name: str
+    description: str
+    place: Annotated[str, Meta(description="Where one must have it.")]
+
+
+class RolesAnswer(Answer):
+    roles: list[RoleAnswer]
+    permissions: list[PermissionAnswer]
+
+    @classmethod
+    def from_roles(cls, roles: Iterable[Role]) -> RolesAnswer:
+        return cls(
+            roles=[RoleAnswer.from_role(role) for role in roles],
+            permissions=[
+                PermissionAnswer(name=item.name, description=item.description, place=item.place.value)
+                for item in PERMISSIONS.values()
+            ],
+        )

@@ -1,0 +1,222 @@
+"""Grants: give, list and take them, and say who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection
+
+from admin.core.changes import Expectation
+from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, place_of
+from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
+from admin.core.problems import Invalid, unknown_problem
+from admin.core.provenance import Provenance
+from admin.core.settings.scopes import Scope
+from admin.errors import GrantNotFound
+from admin.services.administrators import administrators
+from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.grants import grant_write, revocation
+from admin.services.changes import Changed, make_change
+from admin.services.context import Context
+from admin.services.named_rows import create_row, row_not_found
+from admin.services.scopes import check_readable
+from admin.store import grants, revisions, user_groups
+from admin.store.grants import GrantFilter, StoredGrant
+
+_READING = "grants.read"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrantView:
+    """A grant, and the revision that gave it."""
+
+    grant: Grant
+    version: int
+    provenance: Provenance | None  #: None where that revision is no longer kept
+
+
+def list_grants(
+    context: Context, conditions: GrantFilter, after: str | None, limit: int
+) -> tuple[list[GrantView], str | None]:
+    """A page of grants by name, and the name after which the next page starts, if there is one."""
+    conditions = replace(conditions, within=context.access.scopes(_READING))
+    with context.database.reading() as connection:
+        for scope in (conditions.reaching, conditions.below):
+            if scope is not None:
+                check_readable(context, connection, scope)
+        stored = grants.page(connection, conditions, after=after, limit=limit + 1)
+        views = _views(connection, stored[:limit])
+    return views, stored[limit - 1].name if len(stored) > limit else None
+
+
+def get_grant(context: Context, name: str) -> GrantView:
+    """One grant; GrantNotFound with the closest names where there is none."""
+    with context.database.reading() as connection:
+        within = context.access.scopes(_READING)
+        stored = {row.name: row for row in grants.some(connection, [name]).values() if _is_seen(context, row)}
+        if name not in stored:
+            compared = grants.page(connection, GrantFilter(within=within), limit=_MOST_COMPARED)
+            past = connection if within is None else None
+            raise row_not_found(context, past, GrantNotFound, GRANT, name, [row.name for row in compared])
+        [view] = _views(connection, stored.values())
+    return view
+
+
+def _is_seen(context: Context, row: StoredGrant) -> bool:
+    return context.access.allows(_READING, row.grant.scope)
+
+
+#: Names that a wrong one is compared with: there may be a hundred thousand.
+_MOST_COMPARED = 1000
+
+
+def create_grant(context: Context, grant: Grant, options: ChangeOptions) -> Changed:
+    """Give a grant; AlreadyExists where it is given."""
+    write = grant_write(grant, Expectation(absent=True))
+    return create_row(context, "grant", write, options, remedy="There is nothing to do.")
+
+
+def make_first_administrator(context: Context, user: str, options: ChangeOptions) -> bool:
+    """Give a user the role that may do everything, where no user has it yet; says whether that was so."""
+    with context.database.reading() as connection:
+        if administrators(context, connection):
+            return False
+    first = Grant(role=ADMIN, grantee=Grantee(USER, user))
+    return make_change(context, [grant_write(first)], options).is_change
+
+
+def delete_grant(context: Context, name: str, expectation: Expectation, options: ChangeOptions) -> Changed:
+    """Take a grant away; LastAdministrator where nobody would be left who may do everything."""
+    return make_change(context, [revocation(name, expectation)], options)
+
+
+def _views(connection: Connection, stored: Iterable[StoredGrant]) -> list[GrantView]:
+    rows = list(stored)
+    made_by = revisions.provenance_of(connection, (row.version for row in rows))
+    return [GrantView(grant=row.grant, version=row.version, provenance=made_by.get(row.version)) for row in rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeAccess:
+    """Who may do what at a scope."""
+
+    scope: Scope
+    views: Sequence[GrantView]  #: the grants that reach it
+    users: Mapping[str, Sequence[str]]  #: the users in each group that has one
+    permissions: Mapping[str, Sequence[str]]  #: what each grant gives there, by its name
+
+
+def access_at(context: Context, scope: Scope) -> ScopeAccess:
+    """Who may do what at a scope, by the grants that reach it."""
+    with context.database.reading() as connection:
+        check_readable(context, connection, scope)
+        stored = grants.page(connection, GrantFilter(reaching=scope))
+        views = _views(connection, sorted(stored, key=lambda row: (row.grant.scope.level.specificity, row.name)))
+        memberships = user_groups.memberships(connection)
+    every = Grants((view.grant for view in views), memberships, context.settings.roles)
+    groups = {view.grant.grantee.name for view in views if view.grant.grantee.noun == GROUP}
+    return ScopeAccess(
+        scope=scope,
+        views=views,
+        users={name: sorted(memberships.users_of(name)) for name in sorted(groups)},
+        permissions={view.grant.name: _counting(every.gives(view.grant), scope) for view in views},
+    )
+
+
+def _counting(permissions: Iterable[str], scope: Scope) -> list[str]:
+    """Those of some permissions that count at a scope: others count on the platform alone."""
+    return sorted(name for name in permissions if place_of(name, scope) == scope)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccessExplanation:
+    """Whether someone may do something at a scope, by what, or what is missing."""
+
+    grantee: Grantee
+    permission: str
+    scope: Scope
+    place: Scope | None  #: where it must be held; None for anywhere
+    views: Sequence[GrantView]  #: the grants that allow it, of the broadest scopes first
+    paths: Mapping[str, Sequence[str]]  #: the groups by which the user has each of them, by its name
+    elsewhere: Sequence[GrantView]  #: the grants that give it at other scopes, where none allows it
+    groups: Sequence[str]  #: that the user is in
+    roles: Sequence[str]  #: that would give it
+    able: Sequence[Grantee]  #: who could give it
+
+    @property
+    def is_allowed(self) -> bool:
+        return bool(self.views)
+
+    @property
+    def message(self) -> str:
+        """All of it in a few sentences."""
+        who = f"{self.grantee.noun.title()} {self.grantee.name}"
+        where = "at any scope" if self.place is None else f"on {self.place}"
+        if self.views:
+            by = "; ".join(self.describe(view) for view in self.views[:_MOST_NAMED])
+            return f"{who} has {self.permission} {where}, by {by}{_more(self.views)}."
+        parts = [f"{who} lacks {self.permission} {where}: no grant gives it."]
+        if self.elsewhere:
+            by = "; ".join(self.describe(view) for view in self.elsewhere[:_MOST_NAMED])
+            parts.append(f"It is given elsewhere, by {by}{_more(self.elsewhere)}.")
+        parts.append(f"Roles that hold it: {', '.join(self.roles) or 'none'}.")
+        able = ", ".join(map(str, self.able[:_MOST_NAMED]))
+        parts.append(f"Who could give it: {able or 'nobody by a grant'}{_more(self.able)}.")
+        return " ".join(parts)
+
+    def describe(self, view: GrantView) -> str:
+        """A grant, and through which groups the user has it."""
+        path = self.paths.get(view.grant.name, ())
+        through = f" ({' → '.join((self.grantee.name, *path))})" if path and self.grantee.noun == USER else ""
+        return f"{view.grant}{through}"
+
+
+#: Grants, users and groups that a sentence names.
+_MOST_NAMED = 3
+
+
+def _more(listed: Sequence[object]) -> str:
+    return f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
+
+
+def explain_access(context: Context, grantee: Grantee, permission: str, scope: Scope) -> AccessExplanation:
+    """Whether a user, or every member of a group, may do something at a scope, and why."""
+    if permission not in PERMISSIONS:
+        raise Invalid(unknown_problem("permission", "permission", permission, PERMISSIONS, most=len(PERMISSIONS)))
+    context.access.check_known(scope)  # anybody may ask what they may do themselves
+    with context.database.reading() as connection:
+        check_readable(context, connection, scope)
+        memberships = user_groups.memberships(connection)
+        every = Grants(grants.every(connection), memberships, context.settings.roles)
+        held = every.of_grantee(grantee)
+        allowing = every.allowing(held, permission, scope)
+        elsewhere = [] if allowing else [grant for grant in held if permission in every.gives(grant)]
+        if grantee != Grantee(USER, context.access.identity.user):
+            elsewhere = [grant for grant in elsewhere if context.access.allows(_READING, grant.scope)]
+        stored = grants.some(connection, [grant.name for grant in (*allowing, *elsewhere)])
+        views = {view.grant: view for view in _views(connection, stored.values())}
+    is_user = grantee.noun == USER
+    groups = memberships.groups_of(grantee.name) if is_user else memberships.groups_above([grantee.name])
+    place = PERMISSIONS[permission].place
+    return AccessExplanation(
+        grantee=grantee,
+        permission=permission,
+        scope=scope,
+        place=None if place is Place.ANYWHERE else place_of(permission, scope),
+        views=[views[grant] for grant in allowing],
+        paths={
+            grant.name: memberships.path(grantee.name, grant.grantee.name) if is_user else (grant.grantee.name,)
+            for grant in (*allowing, *elsewhere)
+            if grant.grantee.noun == GROUP
+        },
+        elsewhere=[views[grant] for grant in elsewhere],
+        groups=sorted(groups),
+        roles=every.roles_with(permission),
+        able=every.able_to_give(permission, scope),
+    )
+
+
+def list_roles(context: Context) -> list[Role]:
+    """Every role, the built-in ones first."""
+    return list(context.settings.roles.values())

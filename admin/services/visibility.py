@@ -1,0 +1,64 @@
+"""Visibility: what a caller may do, and which rows, executions and warnings they may see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from admin.core.changes import PROJECT, RowChange, RowKey
+from admin.core.executions.selectors import Condition, within
+from admin.core.identities import Identity, Proof
+from admin.core.permissions import reading
+from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.settings.warnings import Warning
+from admin.services.access import UNRESTRICTED, Access
+from admin.services.changeable.registry import NOUNS
+from admin.services.context import Context
+from admin.services.run_requests import RunRequest
+from admin.store.revisions import SeenRows
+
+
+def access_of(context: Context, identity: Identity) -> Access:
+    """What a caller may do: a user what grants say, everybody else everything; the gate limits agents."""
+    if identity.proof not in (Proof.TOKEN, Proof.OPENID):
+        return UNRESTRICTED
+    return Access(identity, context.known_grants.current(context.database, context.settings.roles))
+
+
+def seen_executions(context: Context) -> list[Condition]:
+    """The conditions on executions that the caller may read; none where these are all."""
+    scopes = context.access.scopes("executions.read")
+    return [] if scopes is None else within(scopes)
+
+
+def seen_rows(access: Access) -> SeenRows | None:
+    """The rows of revisions that the caller may see; None for all."""
+    if not access.is_restricted:
+        return None
+    named = ((kind, reading(noun.permission)) for noun in NOUNS for kind in noun.kinds if kind != PROJECT)
+    return SeenRows(
+        attributes=access.scopes("attributes.read"),
+        projects=access.projects,
+        kinds=frozenset(kind for kind, permission in named if access.allows(permission, PLATFORM)),
+    )
+
+
+def seen_changes(access: Access, changes: Iterable[RowChange]) -> list[RowChange]:
+    """Those of some changes whose rows the caller may see."""
+    rows = seen_rows(access)
+    return [change for change in changes if rows is None or rows.has(change.key)]
+
+
+def seen_warnings(access: Access, warnings: Iterable[Warning]) -> list[Warning]:
+    """Those of some warnings that are about what the caller may see."""
+    rows = seen_rows(access)
+    if rows is None:
+        return list(warnings)
+    return [warning for warning in warnings if rows.has(RowKey(warning.kind, warning.name, warning.scope))]
+
+
+def check_launch(access: Access, run: RunRequest) -> None:
+    """Refuse to launch what is registered where the caller may not read it."""
+    target = run.spec.get("launch_plan")
+    if access.is_restricted and isinstance(target, dict):
+        place = Scope(project=target.get("project", run.project), domain=target.get("domain", run.domain))
+        access.check("workflows.read", place)
