@@ -47,7 +47,7 @@ from admin.services.rates import RateLimiter
 from admin.services.state import StateSummary
 from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
-from admin.services.users import has_users
+from admin.services.users import has_users, has_users_now
 from admin.services.waiting import WaitLimiter
 from admin.services.wrong_attempts import FailureLimiter, WrongTokens
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -130,6 +130,7 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         operations=all_operations(),
         user_of=lambda token: user_of(app.extensions["rainbow"], token),
         has_users=lambda: has_users(app.extensions["rainbow"]),
+        has_users_now=lambda: has_users_now(app.extensions["rainbow"]),
         identify=_identify(settings.openid),
         serves_openly=settings.server.serve_openly,
         wrong_tokens=WrongTokens(settings.limits.wrong_tokens_per_minute),

@@ -117,6 +117,7 @@ class Gate:
         open_folders: Iterable[str] = (),
         user_of: Callable[[str], str] | None = None,
         has_users: Callable[[], bool] = lambda: False,
+        has_users_now: Callable[[], bool] | None = None,
         identify: Callable[[str], Identity] | None = None,
         serves_openly: bool = False,
         wrong_tokens: WrongTokens | None = None,
@@ -135,6 +136,8 @@ class Gate:
             Gives the user of a user's token.
         has_users
             Tells whether there are users, so that every request needs a token.
+        has_users_now
+            Tells the same, never from a cache; by default `has_users`.
         identify
             Gives the user of an OpenID token; None where no provider is configured.
         serves_openly
@@ -151,6 +154,7 @@ class Gate:
         self._cluster_of = cluster_of
         self._user_of = user_of
         self._has_users = has_users
+        self._has_users_now = has_users_now or has_users
         self._lookups = threading.Semaphore(MOST_LOOKUPS)
         self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
@@ -195,6 +199,8 @@ class Gate:
     def _identify(self, token: str | None, address: str, is_forwarded: bool) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
         has_users = self._has_users()
+        if not has_users and token is not None and token.startswith(tokens.USER.mark):
+            has_users = self._has_users_now()  # its user may be the first one, made a moment ago
         if not has_users and self._tokens is None and self._identify_openid is None:
             if is_forwarded and not self._serves_openly:
                 raise Unauthenticated(_FORWARDED)

@@ -25,6 +25,12 @@ def has_users(context: Context) -> bool:
     return context.user_presence.is_any(context.database)
 
 
+def has_users_now(context: Context) -> bool:
+    """Whether there are users, as the database says."""
+    context.user_presence.forget()
+    return has_users(context)
+
+
 def list_users(
     context: Context, *, service_account: bool | None, after: str | None, limit: int
 ) -> tuple[list[User], str | None]:

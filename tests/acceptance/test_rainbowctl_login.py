@@ -16,6 +16,7 @@ import requests
 
 from ctl.client.errors import LoginRefused
 from ctl.client.openid import Provider
+from tests.acceptance.test_server import rainbow_admin
 from tests.support.admins import RunningAdmin, running_admin
 from tests.support.openid_provider import CLIENT, OpenIdProvider
 from tests.support.openid_tokens import AUDIENCE
@@ -38,8 +39,21 @@ def variables(provider: OpenIdProvider, **changes: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def running(openid_provider: OpenIdProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningAdmin]:
-    with running_admin(tmp_path_factory.mktemp("login"), environment=variables(openid_provider)) as admin:
+    directory = tmp_path_factory.mktemp("login")
+    with running_admin(directory, environment=variables(openid_provider)) as admin:
+        give_roles(admin, directory)
         yield admin
+
+
+def give_roles(admin: RunningAdmin, directory: Path) -> None:
+    """Let the provider's users submit, as the administrator from the admin's host does."""
+    database = ["--database", f"sqlite:///{directory / 'rainbow.db'}"]
+    done = rainbow_admin("create-token", "root", "--create", *database, cwd=directory)
+    assert done.returncode == 0, done.stderr
+    for user in ("ana", "ben"):
+        headers = {"Authorization": f"Bearer {done.stdout.strip()}"}
+        grant = {"grant": {"role": "submitter", "user": user}}
+        requests.post(f"{admin.url}/api/v1/grants", json=grant, headers=headers, timeout=60).raise_for_status()
 
 
 def make_shell(admin: RunningAdmin, directory: Path) -> Shell:

@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from admin.core.grants import Grant, Grantee
 from admin.core.identities import Identity, Proof
 from admin.errors import ProviderUnavailable, Unauthenticated
+from admin.services import grants
+from admin.services.changeable.base import ChangeOptions
 from admin.services.openid import Verifier
 from admin.services.openid_keys import FRESH_SECONDS, PAUSE_SECONDS, ProviderKeys
 from ctl.client.errors import LoginRefused
 from ctl.client.openid import Provider
 from tests.conftest import MakeApp
+from tests.support.apps import context_of
 from tests.support.openid_provider import CLIENT, OpenIdProvider
 from tests.support.openid_tokens import AUDIENCE, claims, openid, part, rsa_key, sign_with_secret
 from tests.support.waiting import wait_until
@@ -53,6 +57,8 @@ def test_a_token_of_the_provider_proves_its_user_who_is_recorded(
     make_app: MakeApp, openid_provider: OpenIdProvider
 ) -> None:
     api = make_api(make_app, openid_provider)
+    submitter = Grant(role="submitter", grantee=Grantee("group", "ml"))
+    grants.create_grant(context_of(api.application), submitter, ChangeOptions())
     token = openid_provider.tokens().access_token
     request = {"project": "flytesnacks", "domain": "development", "spec": {"job": {"command": ["true"]}}}
     refused = api.post("/api/v1/executions", json=request)
