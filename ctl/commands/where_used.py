@@ -13,7 +13,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.executions import ExecutionId
-from ctl.client.schemas import show
+from ctl.client.schemas import leaf_parts
 from ctl.client.scopes import Scope
 from ctl.client.words import count, did_you_mean
 
@@ -224,7 +224,9 @@ def _scope(place: Document) -> str:
 
 
 def _fields(use: Document) -> str:
-    return ", ".join(f"{path}={show(value)}" for path, value in use["fields"].items())
+    """The fields that say it, each entry of a value by its own path: `envs.values.MODE=night`."""
+    parts = ((path, *part) for path, value in use["fields"].items() for part in leaf_parts(value).items())
+    return ", ".join(f"{path}.{name}={text}" if name else f"{path}={text}" for path, name, text in parts)
 
 
 def _without(place: Document) -> str:

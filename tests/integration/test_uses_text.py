@@ -165,3 +165,34 @@ def test_the_dry_run_of_a_setting_says_where_new_executions_would_be_refused_and
         rainbowctl("delete cluster-pool-attribute -d production --force")
         refused = rainbowctl(f"create execution x-1 {here} -- true", status=2)
         assert "No label is called 'nite'" in refused
+
+
+def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        "kind: workflow-execution-config\nproject: flytesnacks\ndomain: development\n"
+        "envs: {values: {LOG_LEVEL: debug}}\nsecurity_context: {run_as: {iam_role: batch}}\n"
+    )
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        rainbowctl(f"apply -f {settings}")
+        for name, field in (
+            ("envs.values.LOG_LEVEL=debug", "envs.values.LOG_LEVEL=debug"),
+            ("envs.values.LOG_LEVEL", "envs.values.LOG_LEVEL=debug"),
+            ("security_context.run_as=batch", "security_context.run_as.iam_role=batch"),
+        ):
+            shown = rainbowctl(f"where-used workflow-execution-config {name}")
+            assert f"workflow-execution-config {name} is set 1 time;" in shown
+            assert f"  {field}\n" in shown
+        answer = json.loads(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug -o json"))
+        assert [use["fields"] for use in answer["uses"]] == [{"envs.values.LOG_LEVEL": {"value": "debug"}}]
+        shown = rainbowctl("compare -p flytesnacks -d development --otherDomain staging")
+        assert "  envs.values.LOG_LEVEL  " in shown
