@@ -61,7 +61,7 @@ class Changed:
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
     reach: tuple[RemovedReach, ...] = ()  #: of the same: the scopes that have them now
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
-    new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where settings keep them out
+    new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where it keeps them out
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
     changed_back: tuple[JsonObject, ...] = ()  #: of a rollback: rows that later revisions changed and changed back
@@ -142,7 +142,8 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         reach = reach_of_removed(context, connection, drafted.changes) if users else []
         preview = preview_changes(context, connection, drafted.changes)
-        new_executions = new_executions_after(context, connection, drafted.changes)
+        # The reach of what is removed says the same.
+        new_executions = NewExecutions() if reach else new_executions_after(context, connection, drafted.changes)
         warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
     return replace(
         changed_by(drafted, head),

@@ -167,6 +167,41 @@ def test_the_dry_run_of_a_setting_says_where_new_executions_would_be_refused_and
         assert "No label is called 'nite'" in refused
 
 
+def test_the_dry_run_of_a_pool_says_where_new_executions_would_wait_and_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out if line.endswith("-o json") else " ".join(f"{printed.out} {printed.err}".split())
+
+    pool = tmp_path / "pool.yaml"
+    pool.write_text("kind: pool\nname: std\nmembers: {elm: 2}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for line in (
+            "create cluster oak",
+            "create cluster elm",
+            "create pool std --member oak --member elm",
+            "cordon elm",
+            "update cluster-pool-attribute -p flytesnacks -d production --clusterPoolName std",
+        ):
+            rainbowctl(line)
+        kept = "With this, new executions wait at 1 scope: project flytesnacks, domain production: No cluster of pool"
+        for line in ("--addMember oak=0", "--removeMember oak"):
+            shown = rainbowctl(f"update pool std {line} --dryRun")
+            assert kept in shown
+            assert "'elm' is cordoned, event " in shown
+            answer = json.loads(rainbowctl(f"update pool std {line} --dryRun -o json"))["new_executions"]
+            assert (answer["refused"], answer["waiting"]) == (0, 1)
+        for line in (f"plan -f {pool}", f"apply -f {pool} --dryRun"):
+            assert kept in rainbowctl(line)
+            assert json.loads(rainbowctl(f"{line} -o json"))["new_executions"] == answer
+        assert "new executions" not in rainbowctl("update pool std --removeMember elm --dryRun")
+
+
 def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
