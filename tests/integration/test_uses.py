@@ -262,6 +262,30 @@ def test_a_value_inside_a_map_or_a_list_is_found(pooled: FlaskClient) -> None:
     assert [use["level"] for use in plugin["uses"]] == ["project"]
 
 
+def test_executions_whose_jobs_say_it_themselves_are_not_counted(pooled: FlaskClient) -> None:
+    resources = {"defaults": {"memory": "300Mi"}, "limits": {"memory": "1Gi"}}
+    put_attribute(pooled, "project-domain", "task_resource_attributes", resources)
+    put_attribute(pooled, "project-domain", "workflow_execution_config", {"envs": {"values": {"MODE": "night"}}})
+    own = {"command": ["true"], "resources": {"requests": {"memory": "50Mi"}}, "environment": {"MODE": "day"}}
+    ok(register_workflow(pooled, "own", job=own))
+    ok(register_plan(pooled, "of-own", "own"))
+    night = {"values": [{"key": "MODE", "value": "night"}]}
+    ok(register_plan(pooled, "over-own", "own", envs=night))
+    created(pooled, "follows")
+    created(pooled, "asks", job=own)
+    created(pooled, "registered", launch_plan={"name": "of-own"})
+    created(pooled, "launched", launch_plan={"name": "over-own"})
+    expected = {
+        "TASK_RESOURCE&field=defaults.memory&value=300Mi": {"follows"},
+        "TASK_RESOURCE&field=limits.memory": {"follows", "asks", "registered", "launched"},
+        "WORKFLOW_EXECUTION_CONFIG&field=envs.values.MODE&value=night": {"follows", "launched"},
+    }
+    for query, names in expected.items():
+        executions = used(pooled, f"resource_type={query}")["executions"]
+        assert {entry["id"]["name"] for entry in executions["executions"]} == names
+        assert executions["phases"] == {"QUEUED": len(names)}
+
+
 def test_a_key_of_the_configuration_says_it_too(pooled: FlaskClient) -> None:
     platform = [use for use in used(pooled, "resource_type=TASK_RESOURCE")["uses"] if use["level"] == "platform"]
     assert platform

@@ -229,5 +229,10 @@ def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
             assert f"  {field}\n" in shown
         answer = json.loads(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug -o json"))
         assert [use["fields"] for use in answer["uses"]] == [{"envs.values.LOG_LEVEL": {"value": "debug"}}]
+        rainbowctl("create execution follows -p flytesnacks -d development -- true")
+        rainbowctl("create execution asks -p flytesnacks -d development --env LOG_LEVEL=info -- true")
+        shown = rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug")
+        assert "Executions that have not ended: 1 QUEUED.\n" in shown
+        assert "flytesnacks/development/follows" in shown
         shown = rainbowctl("compare -p flytesnacks -d development --otherDomain staging")
         assert "  envs.values.LOG_LEVEL  " in shown
