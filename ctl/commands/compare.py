@@ -118,7 +118,9 @@ def _show_facts(printer: Printer, facts: Sequence[Document]) -> None:
 
 
 def _fact_name(fact: Document) -> str:
-    return str(fact["field"]).removesuffix("_seconds").replace("_", " ")
+    """The fact in words; a path, such as that of a variable of the environment, is left as it is."""
+    field = str(fact["field"])
+    return field if "." in field else field.removesuffix("_seconds").replace("_", " ")
 
 
 def _fact(side: str, fact: Document) -> str:

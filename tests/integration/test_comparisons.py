@@ -187,14 +187,16 @@ def test_two_executions_are_compared_by_what_they_are_and_how_they_were_placed_a
 
 
 def test_every_field_of_two_jobs_is_compared(settled: FlaskClient) -> None:
-    small = {"command": ["train"], "resources": {"requests": {"cpu": "1"}}, "environment": {"SEED": "1"}}
-    large = {**small, "resources": {"requests": {"cpu": "2"}, "nodes": 4}, "environment": {"SEED": "2"}}
+    small = {"command": ["train"], "resources": {"requests": {"cpu": "1"}}, "environment": {"THE_SEED": "1"}}
+    large = {**small, "resources": {"requests": {"cpu": "2"}, "nodes": 4}, "environment": {"THE_SEED": "2"}}
     created(settled, "one", job=small)
     created(settled, "two", job=large, retry={"attempts": 5})
-    differing = facts_of(get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two"), "run")
+    answer = get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two")
+    assert "job.environment.THE_SEED" in answer["message"]
+    differing = facts_of(answer, "run")
     assert differing["job.resources.requests.cpu"] == ("1", "2")
     assert differing["job.resources.nodes"] == (1, 4)
-    assert differing["job.environment.SEED"] == ("1", "2")
+    assert differing["job.environment.THE_SEED"] == ("1", "2")
     assert differing["retry.attempts"][1] == 5
 
 

@@ -19,6 +19,11 @@ class Fact(NamedTuple):
     part: str
     field: str
 
+    @property
+    def words(self) -> str:
+        """The field in words; a path, such as that of a variable of the environment, is left as it is."""
+        return self.field if "." in self.field else self.field.removesuffix("_seconds").replace("_", " ")
+
 
 #: What is known of an execution; what it does not have is None.
 Facts = Mapping[Fact, Any]
@@ -81,7 +86,6 @@ def describe_comparison(
 
 def _differing(pairs: Sequence[FactPair]) -> Iterator[str]:
     for part in PARTS:
-        fields = [pair.fact.field for pair in pairs if pair.fact.part == part and not pair.is_equal]
-        words = [field.removesuffix("_seconds").replace("_", " ") for field in fields]
+        words = [pair.fact.words for pair in pairs if pair.fact.part == part and not pair.is_equal]
         if words:
             yield f"{part} ({', '.join(words)})"
