@@ -17,7 +17,7 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
 from admin.core.settings.warnings import Warning
 from admin.messages.effective import EffectiveAnswer
-from admin.messages.previews import NewExecutionsAnswer, NewExecutionsField, PreviewAnswer
+from admin.messages.previews import NewExecutionsAnswer, NewExecutionsField, PreviewAnswer, Routes, routes_of
 from admin.messages.reading import Body, Claimant, MatchingPayload, Message, Name, NoOrg
 from admin.messages.requests import (
     NAME,
@@ -227,6 +227,7 @@ class WriteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    routes: Routes = None
 
     @classmethod
     def from_changed(cls, kind: Kind, changed: Changed) -> WriteAnswer:
@@ -246,6 +247,7 @@ class WriteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            routes=routes_of(changed),
         )
 
 
@@ -257,6 +259,7 @@ class DeleteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    routes: Routes = None
     afterwards: Annotated[
         EffectiveAnswer | None, Meta(description="What applies at the scope without the row; of a dry run, what would.")
     ] = None
@@ -272,6 +275,7 @@ class DeleteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            routes=routes_of(changed),
             afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),
         )
 

@@ -202,6 +202,39 @@ def test_the_dry_run_of_a_pool_says_where_new_executions_would_wait_and_why(
         assert "new executions" not in rainbowctl("update pool std --removeMember elm --dryRun")
 
 
+def test_the_dry_run_of_a_delete_says_which_label_decides_then(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out if line.endswith("-o json") else " ".join(f"{printed.out} {printed.err}".split())
+
+    here = "-p flytesnacks -d production"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("LOGNAME", "eve")
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for line in (
+            "create cluster oak",
+            "create pool std --member oak",
+            f"update execution-cluster-label {here} --value oak",
+            f"update cluster-pool-attribute {here} --clusterPoolName std",
+        ):
+            rainbowctl(line)
+        told = "New executions at project-domain flytesnacks/production would go by label 'oak', set at project-domain "
+        by = "flytesnacks/production (revision 3, anonymous (says eve), "
+        for line in (f"delete cluster-pool-attribute {here} --dryRun", "rollback 4 --dryRun"):
+            shown = rainbowctl(line)
+            assert f"{told}{by}" in shown
+            assert "Nothing would apply" not in shown
+            [route] = json.loads(rainbowctl(f"{line} -o json"))["routes"]
+            assert (route["noun"], route["name"], route["origin"]["revision"]) == ("label", "oak", 3)
+        shown = rainbowctl(f"delete execution-cluster-label {here} --dryRun")
+        assert "would go by" not in shown
+
+
 def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
