@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -21,6 +22,7 @@ from admin.core.executions.comparisons import (
     describe_comparison,
     pair_facts,
 )
+from admin.core.executions.consequences import ROUTE_FIELDS, ROUTE_KINDS, find_outranking, names_place
 from admin.core.executions.own_settings import FieldEffect, field_effects, field_effects_on
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
@@ -30,8 +32,10 @@ from admin.core.registrations import Identifier
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
 from admin.core.settings.kinds import Kind
+from admin.core.settings.resolution import Resolved, Row
 from admin.core.settings.scopes import Scope
 from admin.services.attempts import list_attempts
+from admin.services.consequences import show_outranking
 from admin.services.context import Context
 from admin.services.decision_views import StoredView
 from admin.services.effective import effective_in
@@ -41,7 +45,7 @@ from admin.services.launches import find_launch
 from admin.services.registered_work import find_registered
 from admin.services.run_requests import run_request_of
 from admin.services.statuses import times_of
-from admin.store import decisions
+from admin.store import attributes, decisions, history
 from admin.store.executions import Execution, ExecutionId
 from admin.store.given_jobs import given_jobs
 
@@ -110,10 +114,40 @@ def compare_scopes(context: Context, first: ScopeAt, second: ScopeAt, kinds: Ite
                 (value.kind.name, effect.field): effect
                 for value in effective.values
                 for effect in field_effects(value, registered[side.scope])
-            }
+            } | _outranked(context, connection, side, effective.values, registered[side.scope].definition)
             sides.append(Side(scope=side.scope, revision=effective.revision, effects=effects))
             values.append([trails.resolved(value) for value in effective.values])
         return _compare(context, connection, sides, chosen, values)
+
+
+def _outranked(
+    context: Context, connection: Connection, side: ScopeAt, values: Iterable[Resolved], definition: Mapping[str, Any]
+) -> dict[tuple[str, str], FieldEffect]:
+    """The pools and labels of a scope that executions there do not go by, since another one outranks them."""
+    placing = [value for value in values if names_place(value.kind, value.value)]
+    if not placing:
+        return {}
+    if side.at is None:
+        applying: Sequence[Row] = attributes.applying(connection, ROUTE_KINDS, side.scope)
+    else:
+        applying = history.applying_at(connection, side.at, list(ROUTE_KINDS), side.scope)
+    rows = {kind: {row.scope: row for row in applying if row.kind == kind} for kind in ROUTE_KINDS}
+    platform = context.settings.platform
+    rungs = {
+        value.kind.name: rung
+        for value in placing
+        if (rung := find_outranking(value.kind, side.scope, rows, definition, platform)) is not None
+    }
+    shown, _ = show_outranking(context, connection, list(rungs.values()))
+    return {
+        (kind, ROUTE_FIELDS[kind]): FieldEffect(
+            field=ROUTE_FIELDS[kind],
+            outcome=consequence.outcome,
+            effect=f"{consequence.noun} '{consequence.name}' outranks it",
+            message=consequence.message,
+        )
+        for kind, consequence in zip(rungs, shown, strict=True)
+    }
 
 
 def compare_execution(context: Context, key: ExecutionId) -> Comparison:

@@ -79,6 +79,28 @@ def test_another_domain_lacks_what_this_one_sets(settled: FlaskClient) -> None:
     assert (label["second"]["state"], label["second"]["origin"]["domain"]) == ("unset", "staging")
 
 
+def test_a_label_that_a_pool_outranks_is_marked(settled: FlaskClient) -> None:
+    put_label(settled, "near", ["here"])
+    put_pool(settled, "both", ["here"])
+    put_attribute(settled, "project-domain", "execution_cluster_label", {"value": "near"})
+    at = get(settled, "revisions")["head"]
+    put_attribute(settled, "project-domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    here = f"project={PROJECT}&domain={DOMAIN}&resource_type=EXECUTION_CLUSTER_LABEL"
+    compared = get(settled, f"{COMPARISON}?{here}&other_domain=staging")
+    [label] = compared["differences"]
+    assert label["first"]["effect"]["outcome"] == "outranked"
+    assert label["first"]["effect"]["effect"] == "pool 'both' outranks it"
+    explained = get(settled, f"effective_attributes?{here}&provenance=true")["consequences"]["EXECUTION_CLUSTER_LABEL"]
+    assert label["first"]["effect"]["message"] == explained["message"]
+    # Before the pool was set nothing outranked the label.
+    [label] = get(settled, f"{COMPARISON}?{here}&at={at}&other_domain=staging")["differences"]
+    assert "effect" not in label["first"]
+    path = f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type="
+    assert get(settled, f"{path}EXECUTION_CLUSTER_LABEL&provenance=true")["consequence"] == explained
+    assert "consequence" not in get(settled, f"{path}EXECUTION_CLUSTER_LABEL")
+    assert "consequence" not in get(settled, f"{path}CLUSTER_ASSIGNMENT&provenance=true")
+
+
 def test_one_scope_at_two_revisions(settled: FlaskClient) -> None:
     put_attribute(settled, "domain", "task_resource_attributes", {"limits": {"cpu": "3", "memory": "1Gi"}})
     answer = get(settled, f"{COMPARISON}?domain={DOMAIN}&at=1")

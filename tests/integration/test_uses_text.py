@@ -233,6 +233,12 @@ def test_the_dry_run_of_a_delete_says_which_label_decides_then(
             assert (route["noun"], route["name"], route["origin"]["revision"]) == ("label", "oak", 3)
         shown = rainbowctl(f"delete execution-cluster-label {here} --dryRun")
         assert "would go by" not in shown
+        outranks = "Executions do not go by it: pool 'std', set at project-domain flytesnacks/production (revision 4, "
+        for line in (f"get execution-cluster-label {here}", f"get execution-cluster-label {here} --exact"):
+            assert outranks in rainbowctl(line)
+            assert outranks in json.loads(rainbowctl(f"{line} -o json"))["consequence"]["message"]
+        shown = rainbowctl(f"compare {here} --otherDomain staging")
+        assert "first: pool 'std' outranks it" in shown
 
 
 def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
