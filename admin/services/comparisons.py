@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from admin.core.executions.attempt_records import cause_of_execution
 from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.comparisons import (
+    CANDIDATES,
     OUTCOME,
     PLACEMENT,
     RUN,
@@ -27,6 +28,7 @@ from admin.core.executions.own_settings import FieldEffect, field_effects, field
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
 from admin.core.placement.routes import describe_rungs, source_of, winner_of
+from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.provenance import Provenance, show_name
 from admin.core.registrations import Identifier
 from admin.core.settings import trails
@@ -45,9 +47,12 @@ from admin.services.launches import find_launch
 from admin.services.registered_work import find_registered
 from admin.services.run_requests import run_request_of
 from admin.services.statuses import times_of
-from admin.store import attributes, decisions, history
+from admin.store import attributes, cluster_events, decisions, history
 from admin.store.executions import Execution, ExecutionId
 from admin.store.given_jobs import given_jobs
+
+#: Clusters of which is told how they stood at two decisions.
+_MOST_CANDIDATES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,7 @@ class Placed:
     message: str
     decision: int
     decided_at: datetime
+    candidates: Mapping[str, str]  #: by cluster, that it was chosen or why not, as the decision saw it
 
 
 #: By the names of their kinds and their own, the fields that executions do not follow.
@@ -177,7 +183,8 @@ def compare_executions(context: Context, first: ExecutionId, second: ExecutionId
         comparison = _compare(context, connection, sides, list(context.settings.kinds), values)
         outcomes = [_outcome(context, connection, execution) for execution in executions]
     known = zip(executions, sides, outcomes, strict=True)
-    pairs = pair_facts(*(_facts(execution, side.placed, outcome) for execution, side, outcome in known))
+    unlike = _clusters_unlike([side.placed for side in sides if side.placed is not None])
+    pairs = pair_facts(*(_facts(execution, side.placed, outcome, unlike) for execution, side, outcome in known))
     names = [key.name if first[:2] == second[:2] else str(key) for key in (first, second)]
     message = describe_comparison(names, outcomes, pairs, len(comparison.differences))
     return replace(comparison, message=message, facts=pairs)
@@ -199,7 +206,16 @@ def _outcome(context: Context, connection: Connection, execution: Execution) -> 
     )
 
 
-def _facts(execution: Execution, placed: Placed | None, outcome: Outcome) -> Facts:
+def _clusters_unlike(placed: Sequence[Placed]) -> list[str]:
+    """The first candidates that stood otherwise at two decisions by one route which chose different clusters."""
+    first, second = placed
+    if first.cluster == second.cluster or (first.pool, first.label) != (second.pool, second.label):
+        return []
+    names = dict.fromkeys((*first.candidates, *second.candidates))
+    return [name for name in names if first.candidates.get(name) != second.candidates.get(name)][:_MOST_CANDIDATES]
+
+
+def _facts(execution: Execution, placed: Placed | None, outcome: Outcome, clusters: Sequence[str]) -> Facts:
     """What is known of an execution, in the order of answers."""
     job, launched = execution.content["job"], execution.launched
     workflow, plan = launched.get("workflow") or {}, launched.get("launch_plan") or {}
@@ -216,7 +232,7 @@ def _facts(execution: Execution, placed: Placed | None, outcome: Outcome) -> Fac
         "created_by": show_name(execution.created_by, execution.claimed_by) or None,
         "principal": execution.principal,
     }
-    placement = {} if placed is None else _placement_facts(placed)
+    placement = {} if placed is None else _placement_facts(placed, clusters)
     ended = {
         "phase": outcome.phase,
         "reason": execution.reason,
@@ -236,7 +252,7 @@ def _fields_in(path: str, value: object) -> JsonObject:
     return {field: leaf for name in sorted(value) for field, leaf in _fields_in(f"{path}.{name}", value[name]).items()}
 
 
-def _placement_facts(placed: Placed) -> dict[str, str | int | None]:
+def _placement_facts(placed: Placed, clusters: Sequence[str]) -> dict[str, str | int | None]:
     return {
         "rung": placed.origin["rung"],
         "source": source_of(placed.origin),
@@ -245,6 +261,7 @@ def _placement_facts(placed: Placed) -> dict[str, str | int | None]:
         "label": placed.label,
         "strategy": placed.strategy,
         "cluster": placed.cluster,
+        **{f"{CANDIDATES}.{name}": placed.candidates.get(name, "not a candidate") for name in clusters},
         "reason": placed.reason,
         "decisions": placed.decision,
     }
@@ -258,17 +275,23 @@ def _decided(context: Context, connection: Connection, execution: Execution) -> 
     message = decision.reason_message
     if decision.cluster and decision.reason in CHOSEN:
         message = describe_choice(decision.cluster, decision.reason, is_past=True)
+    trail = decisions.trail(connection, decision.placement_trail)
+    switched_by = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
+    candidates = render_candidates(
+        trail, decision.scores, str(execution.key), decision.cluster, switched_by, decision.decided_at
+    )
     placed = Placed(
         cluster=decision.cluster,
         pool=winner["name"] if winner["kind"] == "pool" else None,
         label=winner["name"] if winner["kind"] == "label" else None,
-        strategy=decisions.trail(connection, decision.placement_trail)["strategy"],
+        strategy=trail["strategy"],
         rule=describe_rungs(settings["rungs"]),
         origin=winner,
         reason=decision.reason,
         message=message,
         decision=decision.number,
         decided_at=decision.decided_at,
+        candidates={candidate["cluster"]: candidate.get("why_not", "chosen") for candidate in candidates},
     )
     scope = Scope(
         project=execution.project,

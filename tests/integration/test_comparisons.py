@@ -21,10 +21,12 @@ from tests.support.placing import (
     ok,
     pool,
     put_attribute,
+    put_cluster,
     put_label,
     put_pool,
     refused,
     register_workflow,
+    switch,
 )
 from tests.support.statements import transactions
 
@@ -220,6 +222,27 @@ def test_every_field_of_two_jobs_is_compared(settled: FlaskClient) -> None:
     assert differing["job.resources.nodes"] == (1, 4)
     assert differing["job.environment.THE_SEED"] == ("1", "2")
     assert differing["retry.attempts"][1] == 5
+
+
+def test_why_two_executions_of_one_pool_came_to_different_clusters_is_compared(settled: FlaskClient) -> None:
+    for cluster in ("east", "west"):
+        put_cluster(settled, cluster)
+    put_pool(settled, "both", ["east", "west"], strategy="spill")
+    created(settled, "one", **pool("both"))
+    switch(settled, "east", "cordon")
+    created(settled, "two", **pool("both"))
+    answer = get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two")
+    placement = facts_of(answer, "placement")
+    assert placement["cluster"] == ("east", "west")
+    chosen, cordoned = placement["candidates.east"]
+    assert chosen == "chosen"
+    assert cordoned.startswith("is cordoned, event ")
+    assert placement["candidates.west"][0].startswith("able; scored ")
+    assert placement["candidates.west"][1] == "chosen"
+    assert "They differ in placement (cluster, candidates)" in answer["message"]
+    created(settled, "three", **pool("both"))
+    same = get(settled, f"executions/{PROJECT}/{DOMAIN}/two/comparison?other_name=three")
+    assert not any(fact["field"].startswith("candidates.") for fact in same["facts"])
 
 
 def test_two_executions_that_are_alike_differ_in_nothing(settled: FlaskClient) -> None:

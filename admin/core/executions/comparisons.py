@@ -12,6 +12,9 @@ from admin.core.times import show_duration
 #: What facts are about, in the order of answers.
 RUN, PLACEMENT, OUTCOME = PARTS = ("run", "placement", "outcome")
 
+#: What begins the fields that tell how a cluster stood at a decision.
+CANDIDATES = "candidates"
+
 
 class Fact(NamedTuple):
     """What a fact is called."""
@@ -86,6 +89,8 @@ def describe_comparison(
 
 def _differing(pairs: Sequence[FactPair]) -> Iterator[str]:
     for part in PARTS:
-        words = [pair.fact.words for pair in pairs if pair.fact.part == part and not pair.is_equal]
+        facts = [pair.fact for pair in pairs if pair.fact.part == part and not pair.is_equal]
+        # How each cluster stood is left to the facts themselves.
+        words = dict.fromkeys(CANDIDATES if fact.field.startswith(f"{CANDIDATES}.") else fact.words for fact in facts)
         if words:
             yield f"{part} ({', '.join(words)})"
