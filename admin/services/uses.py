@@ -15,7 +15,7 @@ from admin.core.executions.received import LAYERS
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.definitions import FleetKind
 from admin.core.json_text import JsonObject
-from admin.core.problems import Path, dotted
+from admin.core.problems import Path, closest, dotted
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion
 from admin.core.settings.kinds import Kind
@@ -23,12 +23,14 @@ from admin.services.context import Context
 from admin.services.field_provenance import find_field_provenance
 from admin.services.use_reach import Reached, reached_scopes
 from admin.services.use_search import Ask, Question, Use, UseSearch
-from admin.store import decisions, execution_lists, revisions, row_changes
+from admin.store import attributes, decisions, execution_lists, revisions, row_changes
 from admin.store.executions import ListedExecution
 from admin.store.given_jobs import given_jobs_of
 
 #: Executions that are looked at and named.
 EXECUTIONS, NAMED = 1000, 100
+#: Rows that are looked at for fields which are called alike.
+EXAMINED = 1000
 _DEFINED = {kind.noun: kind for kind in FleetKind}
 
 
@@ -54,6 +56,7 @@ class Uses:
     affected: Affected | None = None  #: on the first page
     deleted_by: Provenance | None = None  #: of a pool, label or cluster that is not there, as far as that is known
     next_key: tuple[str, ...] | None = None
+    closest: tuple[str, ...] = ()  #: fields like one that no row of those looked at sets, whose key rows choose
 
 
 def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: int) -> Uses:
@@ -68,6 +71,7 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         revision = revisions.head(connection)
         reached = reached_scopes(context, connection, question, places)
         field_provenance = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
+        near = _fields_near(connection, question) if after is None and last is None and not uses else ()
         deleted_by = None
         if not question.is_known and question.noun in _DEFINED:
             kind = _DEFINED[question.noun].value
@@ -81,7 +85,20 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         affected=affected,
         deleted_by=deleted_by,
         next_key=last,
+        closest=near,
     )
+
+
+def _fields_near(connection: Connection, question: Question) -> tuple[str, ...]:
+    """Fields that rows set and that are called like one which none sets; of a limited number of rows."""
+    [sought, *_] = question.sought
+    path, kind = sought.path, sought.kind
+    if path is None or not kind.payload.has_free_key(path):
+        return ()
+    # No text is asked for, since the key in question is in none of them.
+    page = attributes.containing(connection, kind.name, [], None, most=EXAMINED, limit=EXAMINED)
+    keys = {leaf[-1] for row in page.rows for leaf in kind.leaves(row.payload) if leaf[:-1] == path[:-1]}
+    return () if path[-1] in keys else tuple(dotted((*path[:-1], key)) for key in closest(path[-1], keys))
 
 
 def _row_of(use: Use) -> RowVersion | None:

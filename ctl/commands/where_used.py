@@ -15,7 +15,7 @@ from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.executions import ExecutionId
 from ctl.client.schemas import leaf_parts
 from ctl.client.scopes import Scope
-from ctl.client.words import count, did_you_mean
+from ctl.client.words import count, did_you_mean, listed
 
 #: Rows of the tables, unless they are wide.
 SHOWN = 20
@@ -66,7 +66,8 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
         raise NotFound(f"{unknown} {_describe_unused(noun, answer)}", name=f"{noun.replace('-', '_')}_not_found")
     if is_shown:
         return
-    printer.sentence(_describe_unused(noun, answer) if is_unused else _opening(noun, answer))
+    alike = f" Did you mean {listed(answer['closest'], 'or')}?" if answer["known"] and answer.get("closest") else ""
+    printer.sentence(f"{_describe_unused(noun, answer)}{alike}" if is_unused else _opening(noun, answer))
     if unknown:
         printer.warning(unknown)
     elif deleted:

@@ -262,6 +262,15 @@ def test_a_value_inside_a_map_or_a_list_is_found(pooled: FlaskClient) -> None:
     assert [use["level"] for use in plugin["uses"]] == ["project"]
 
 
+def test_of_a_key_that_nothing_sets_the_nearest_ones_are_named(pooled: FlaskClient) -> None:
+    put_attribute(pooled, "domain", "workflow_execution_config", {"envs": {"values": {"LOG_LEVEL": "debug"}}})
+    kind = "resource_type=WORKFLOW_EXECUTION_CONFIG"
+    answer = used(pooled, f"{kind}&field=envs.values.LOG_LEVL&value=debug")
+    assert (answer["known"], answer["uses"], answer["closest"]) == (True, [], ["envs.values.LOG_LEVEL"])
+    assert "closest" not in used(pooled, f"{kind}&field=envs.values.LOG_LEVEL&value=info")
+    assert "closest" not in used(pooled, f"{kind}&field=max_parallelism")
+
+
 def test_executions_whose_jobs_say_it_themselves_are_not_counted(pooled: FlaskClient) -> None:
     resources = {"defaults": {"memory": "300Mi"}, "limits": {"memory": "1Gi"}}
     put_attribute(pooled, "project-domain", "task_resource_attributes", resources)

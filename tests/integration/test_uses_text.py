@@ -268,6 +268,9 @@ def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
             assert f"  {field}\n" in shown
         answer = json.loads(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug -o json"))
         assert [use["fields"] for use in answer["uses"]] == [{"envs.values.LOG_LEVEL": {"value": "debug"}}]
+        shown = " ".join(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVL=1").split())
+        assert shown.startswith("Nothing uses workflow-execution-config 'envs.values.LOG_LEVL=1': no setting, ")
+        assert shown.endswith(". Did you mean envs.values.LOG_LEVEL?")
         rainbowctl("create execution follows -p flytesnacks -d development -- true")
         rainbowctl("create execution asks -p flytesnacks -d development --env LOG_LEVEL=info -- true")
         shown = rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug")
