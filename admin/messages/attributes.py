@@ -16,8 +16,8 @@ from admin.core.settings.kinds import Kind, Kinds, Payload
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
 from admin.core.settings.warnings import Warning
-from admin.messages.effective import EffectiveAnswer
-from admin.messages.previews import NewExecutionsAnswer, NewExecutionsField, PreviewAnswer
+from admin.messages.effective import ConsequenceAnswer, EffectiveAnswer
+from admin.messages.previews import NewExecutionsAnswer, NewExecutionsField, PreviewAnswer, Routes, routes_of
 from admin.messages.reading import Body, Claimant, MatchingPayload, Message, Name, NoOrg
 from admin.messages.requests import (
     NAME,
@@ -171,11 +171,17 @@ class ReadAnswer(Answer):
         ProvenanceAnswer | None,
         Meta(description="The revision that deleted the row that stood here, if it is kept; with provenance."),
     ] = None
+    consequence: Annotated[
+        ConsequenceAnswer | None,
+        Meta(description="What happens with the value where executions do not follow it; with provenance."),
+    ] = None
 
     @classmethod
     def from_reading(cls, reading: Reading) -> ReadAnswer:
         row, inherited, set_by = reading.row, reading.inherited, reading.set_by
         revisions = None if set_by is None else ProvenanceAnswer.by_number(set_by.provenance)
+        shown = reading.consequence
+        consequence = None if shown is None else ConsequenceAnswer.from_consequence(shown)
 
         def attributes(payload: Payload) -> AttributesAnswer:
             return AttributesAnswer.from_attributes(reading, matching_attributes=matching(reading.kind, payload))
@@ -190,6 +196,7 @@ class ReadAnswer(Answer):
                 provenance=None if revisions is None else revisions.get(str(row.version)),
                 origins=None if set_by is None else _row_origins(reading.kind, row, set_by.fields),
                 revisions=revisions,
+                consequence=consequence,
             )
         assert inherited is not None
         most_specific = inherited.most_specific
@@ -201,6 +208,7 @@ class ReadAnswer(Answer):
             origins=origins if set_by is None else with_field_revisions(reading.kind, origins, set_by.fields),
             revisions=revisions,
             deleted_by=None if reading.deleted_by is None else ProvenanceAnswer.from_attributes(reading.deleted_by),
+            consequence=consequence,
         )
 
 
@@ -227,6 +235,7 @@ class WriteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    routes: Routes = None
 
     @classmethod
     def from_changed(cls, kind: Kind, changed: Changed) -> WriteAnswer:
@@ -246,6 +255,7 @@ class WriteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            routes=routes_of(changed),
         )
 
 
@@ -257,6 +267,7 @@ class DeleteAnswer(Answer):
     warnings: list[WarningAnswer]
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    routes: Routes = None
     afterwards: Annotated[
         EffectiveAnswer | None, Meta(description="What applies at the scope without the row; of a dry run, what would.")
     ] = None
@@ -272,6 +283,7 @@ class DeleteAnswer(Answer):
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            routes=routes_of(changed),
             afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),
         )
 

@@ -21,8 +21,10 @@ from admin.messages.previews import (
     NewExecutionsField,
     PreviewAnswer,
     Reach,
+    Routes,
     Users,
     reach_of,
+    routes_of,
     users_of,
 )
 from admin.messages.projects import NewProject
@@ -193,6 +195,7 @@ class ChangedAnswer(Answer):
     reach: Reach = None
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
+    routes: Routes = None
     left: Annotated[
         Details | None, Meta(description="Of a rollback: rows that are left, changed by the later revision of each.")
     ] = None
@@ -222,6 +225,7 @@ class ChangedAnswer(Answer):
             reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
+            routes=routes_of(changed),
             left=list(changed.left) or None,
             left_count=changed.left_count or None,
             changed_back=list(changed.changed_back) or None,

@@ -8,7 +8,15 @@ from marshmallow import fields
 
 from admin.core.fleet.definitions import FleetKind
 from admin.messages.components import definition_name
-from admin.messages.previews import PreviewAnswer, Reach, Users, reach_of, users_of
+from admin.messages.previews import (
+    NewExecutionsAnswer,
+    NewExecutionsField,
+    PreviewAnswer,
+    Reach,
+    Users,
+    reach_of,
+    users_of,
+)
 from admin.messages.requests import AuthorshipFields, Fields, Flag, PayloadField, RequestSchema, WriteQuery
 from admin.messages.shared import Answer, Json, WarningAnswer, described_as
 from admin.services.changes import Changed
@@ -49,6 +57,7 @@ class WrittenAnswer(Answer):
     users: Users = None
     reach: Reach = None
     executions: PreviewAnswer | None = None
+    new_executions: NewExecutionsField = None
 
     @classmethod
     def from_changed(cls, changed: Changed, **definition: Json | None) -> Self:
@@ -57,6 +66,7 @@ class WrittenAnswer(Answer):
             users=users_of(changed),
             reach=reach_of(changed),
             executions=PreviewAnswer.of(changed),
+            new_executions=NewExecutionsAnswer.of(changed.new_executions),
             version=changed.rows[0].version,
             changed=changed.is_change,
             warnings=[WarningAnswer.from_warning(warning) for warning in changed.warnings],

@@ -118,7 +118,7 @@ class FieldEffectAnswer(Answer):
     """What happens with a field that executions do not follow."""
 
     field: str
-    outcome: Annotated[str, one_of(*(code.value for code in FIELD_OUTCOMES))]
+    outcome: Annotated[str, one_of(*(code.value for code in FIELD_OUTCOMES), ConsequenceCode.OUTRANKED.value)]
     effect: Annotated[str, Meta(description="What wins, in a few words.")]
     message: Annotated[str, Meta(description="Why, in a sentence about all fields of one reason.")]
     value: Annotated[Any, Meta(description="What executions get instead, where that is one value.")] = None

@@ -10,11 +10,13 @@ from msgspec import Meta, field
 from admin.core.executions.consequences import ConsequenceCode
 from admin.core.executions.switch_outcomes import Outcome
 from admin.core.in_use import Use, first_uses
+from admin.core.placement.routes import RouteKind
 from admin.messages.executions import ExecutionIdAnswer
-from admin.messages.shared import Answer, ProvenanceAnswer, ScopeAnswer, Time, one_of
+from admin.messages.shared import Answer, OriginAnswer, ProvenanceAnswer, ScopeAnswer, Time, one_of
 from admin.messages.uses import RemovedReachAnswer
 from admin.services.changes import Changed
 from admin.services.new_executions import NewExecutions, ScopesKept
+from admin.services.next_routes import NextRoute
 from admin.services.previews import ExecutionEffect, ExecutionPreview
 
 #: Executions and users that the answer to a dry run names; the counts are of all.
@@ -160,6 +162,34 @@ NewExecutionsField = Annotated[
     NewExecutionsAnswer | None,
     Meta(description="Of a dry run: where new executions would be refused, or wait; absent where they are as now."),
 ]
+
+
+class NextRouteAnswer(ScopeAnswer):
+    """What new executions at a changed scope would go by."""
+
+    noun: Annotated[str, one_of(RouteKind.POOL.value, RouteKind.LABEL.value)]
+    name: str
+    origin: Annotated[OriginAnswer, Meta(description="Where it is set.")]
+    message: str
+
+    @classmethod
+    def from_route(cls, route: NextRoute) -> NextRouteAnswer:
+        keys = {name: key or None for name, key in route.scope._asdict().items()}
+        return cls(noun=route.noun, name=route.name, origin=OriginAnswer(**route.origin), message=route.message, **keys)
+
+
+Routes = Annotated[
+    list[NextRouteAnswer] | None,
+    Meta(
+        description="Of a dry run: the pools and labels that decide where changed settings no longer do, at the first "
+        "twenty changed scopes."
+    ),
+]
+
+
+def routes_of(changed: Changed) -> list[NextRouteAnswer] | None:
+    """What decides where the settings that a dry run changes no longer do."""
+    return [NextRouteAnswer.from_route(route) for route in changed.routes] or None
 
 
 Users = Annotated[

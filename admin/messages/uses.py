@@ -202,7 +202,7 @@ class UsesAnswer(Answer):
             noun=question.noun,
             name=question.name,
             known=question.is_known,
-            closest=None if question.is_known else list(question.closest),
+            closest=list(uses.closest) or None if question.is_known else list(question.closest),
             deleted_by=None if uses.deleted_by is None else ProvenanceAnswer.from_attributes(uses.deleted_by),
             pools=list(question.pools) if is_cluster else None,
             labels=list(question.labels) if is_cluster else None,

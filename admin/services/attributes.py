@@ -11,15 +11,17 @@ from admin.core.changes import Expectation
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import RowVersion
 from admin.core.settings.kinds import Kind, Payload
-from admin.core.settings.resolution import EffectiveValue, Row, effective_value
+from admin.core.settings.resolution import EffectiveValue, Row, effective_value, resolve
 from admin.core.settings.scopes import Scope
 from admin.errors import AttributeNotFound
 from admin.services.changeable.attributes import attribute_write
 from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changes import Changed, apply_changes
+from admin.services.consequences import ShownConsequence, find_consequences
 from admin.services.context import Context
 from admin.services.effective import Effective, effective_attributes
 from admin.services.field_provenance import FieldProvenance, find_field_provenance, find_row_provenance
+from admin.services.registered_work import plan_settings
 from admin.services.revisions import check_number
 from admin.services.scopes import applying, check_existed, check_readable
 from admin.store import attributes, history, row_changes
@@ -36,6 +38,7 @@ class Reading:
     inherited: EffectiveValue | None  #: where it has no row
     set_by: FieldProvenance | None = None  #: of the row, or of those that it inherits from; None if not asked
     deleted_by: Provenance | None = None  #: of the row that stood here, where there is none any more; if asked
+    consequence: ShownConsequence | None = None  #: of the value, where executions do not follow it; if asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +55,8 @@ def read_attribute(
 ) -> Reading:
     """The row at a scope, or what the scope inherits; AttributeNotFound where nothing is set.
 
-    `with_provenance` looks up which revisions set the fields, or deleted the row, and who made them.
+    `with_provenance` looks up which revisions set the fields, or deleted the row, and who made them, and what happens
+    with a value that executions do not follow.
     """
     kind.check_level(scope.level)
     with context.database.reading() as connection:
@@ -65,7 +69,12 @@ def read_attribute(
             return reading
         shown = [row for row in rows.values() if reading.row is None or row is reading.row]
         versions = [RowVersion(row.kind, row.scope, row.version) for row in shown]
-        return replace(reading, set_by=find_field_provenance(context, connection, versions))
+        value = resolve(kind, scope, rows, context.settings.platform.at(kind, scope.domain))
+        definition = plan_settings(connection, [scope]).get(scope, {})
+        consequences, made_by = find_consequences(context, connection, [value], definition, None)
+        set_by = find_field_provenance(context, connection, versions)
+        set_by = replace(set_by, provenance={**set_by.provenance, **made_by})
+        return replace(reading, set_by=set_by, consequence=consequences.get(kind.name))
 
 
 def known_attribute(context: Context, kind: Kind, scope: Scope) -> Reading | None:

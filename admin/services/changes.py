@@ -31,6 +31,7 @@ from admin.services.changeable.views import EarlySettings, NotInMemory
 from admin.services.context import Context
 from admin.services.deletions import explain_deletions
 from admin.services.new_executions import NewExecutions, new_executions_after
+from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
 from admin.services.use_reach import RemovedReach, reach_of_removed
@@ -62,7 +63,8 @@ class Changed:
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
     reach: tuple[RemovedReach, ...] = ()  #: of the same: the scopes that have them now
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
-    new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where settings keep them out
+    new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where it keeps them out
+    routes: tuple[NextRoute, ...] = ()  #: of the same: what decides where changed settings no longer do
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
     changed_back: tuple[JsonObject, ...] = ()  #: of a rollback: rows that later revisions changed and changed back
@@ -144,7 +146,9 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         reach = reach_of_removed(context, connection, drafted.changes) if users else []
         preview = preview_changes(context, connection, drafted.changes)
-        new_executions = new_executions_after(context, connection, drafted.changes)
+        # The reach of what is removed says the same.
+        new_executions = NewExecutions() if reach else new_executions_after(context, connection, drafted.changes)
+        routes = next_routes(context, connection, drafted.changes)
         warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
     return replace(
         changed_by(drafted, head),
@@ -154,6 +158,7 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         reach=tuple(reach),
         preview=preview,
         new_executions=new_executions,
+        routes=tuple(routes),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.executions.attempt_records import cause_of_execution
 from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.comparisons import (
+    CANDIDATES,
     OUTCOME,
     PLACEMENT,
     RUN,
@@ -21,17 +23,21 @@ from admin.core.executions.comparisons import (
     describe_comparison,
     pair_facts,
 )
+from admin.core.executions.consequences import ROUTE_FIELDS, ROUTE_KINDS, find_outranking, names_place
 from admin.core.executions.own_settings import FieldEffect, field_effects, field_effects_on
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
 from admin.core.placement.routes import describe_rungs, source_of, winner_of
+from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.provenance import Provenance, show_name
 from admin.core.registrations import Identifier
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
 from admin.core.settings.kinds import Kind
+from admin.core.settings.resolution import Resolved, Row
 from admin.core.settings.scopes import Scope
 from admin.services.attempts import list_attempts
+from admin.services.consequences import show_outranking
 from admin.services.context import Context
 from admin.services.decision_views import StoredView
 from admin.services.effective import effective_in
@@ -41,9 +47,12 @@ from admin.services.launches import find_launch
 from admin.services.registered_work import find_registered
 from admin.services.run_requests import run_request_of
 from admin.services.statuses import times_of
-from admin.store import decisions
+from admin.store import attributes, cluster_events, decisions, history
 from admin.store.executions import Execution, ExecutionId
 from admin.store.given_jobs import given_jobs
+
+#: Clusters of which is told how they stood at two decisions.
+_MOST_CANDIDATES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +69,7 @@ class Placed:
     message: str
     decision: int
     decided_at: datetime
+    candidates: Mapping[str, str]  #: by cluster, that it was chosen or why not, as the decision saw it
 
 
 #: By the names of their kinds and their own, the fields that executions do not follow.
@@ -110,10 +120,40 @@ def compare_scopes(context: Context, first: ScopeAt, second: ScopeAt, kinds: Ite
                 (value.kind.name, effect.field): effect
                 for value in effective.values
                 for effect in field_effects(value, registered[side.scope])
-            }
+            } | _outranked(context, connection, side, effective.values, registered[side.scope].definition)
             sides.append(Side(scope=side.scope, revision=effective.revision, effects=effects))
             values.append([trails.resolved(value) for value in effective.values])
         return _compare(context, connection, sides, chosen, values)
+
+
+def _outranked(
+    context: Context, connection: Connection, side: ScopeAt, values: Iterable[Resolved], definition: Mapping[str, Any]
+) -> dict[tuple[str, str], FieldEffect]:
+    """The pools and labels of a scope that executions there do not go by, since another one outranks them."""
+    placing = [value for value in values if names_place(value.kind, value.value)]
+    if not placing:
+        return {}
+    if side.at is None:
+        applying: Sequence[Row] = attributes.applying(connection, ROUTE_KINDS, side.scope)
+    else:
+        applying = history.applying_at(connection, side.at, list(ROUTE_KINDS), side.scope)
+    rows = {kind: {row.scope: row for row in applying if row.kind == kind} for kind in ROUTE_KINDS}
+    platform = context.settings.platform
+    rungs = {
+        value.kind.name: rung
+        for value in placing
+        if (rung := find_outranking(value.kind, side.scope, rows, definition, platform)) is not None
+    }
+    shown, _ = show_outranking(context, connection, list(rungs.values()))
+    return {
+        (kind, ROUTE_FIELDS[kind]): FieldEffect(
+            field=ROUTE_FIELDS[kind],
+            outcome=consequence.outcome,
+            effect=f"{consequence.noun} '{consequence.name}' outranks it",
+            message=consequence.message,
+        )
+        for kind, consequence in zip(rungs, shown, strict=True)
+    }
 
 
 def compare_execution(context: Context, key: ExecutionId) -> Comparison:
@@ -143,7 +183,8 @@ def compare_executions(context: Context, first: ExecutionId, second: ExecutionId
         comparison = _compare(context, connection, sides, list(context.settings.kinds), values)
         outcomes = [_outcome(context, connection, execution) for execution in executions]
     known = zip(executions, sides, outcomes, strict=True)
-    pairs = pair_facts(*(_facts(execution, side.placed, outcome) for execution, side, outcome in known))
+    unlike = _clusters_unlike([side.placed for side in sides if side.placed is not None])
+    pairs = pair_facts(*(_facts(execution, side.placed, outcome, unlike) for execution, side, outcome in known))
     names = [key.name if first[:2] == second[:2] else str(key) for key in (first, second)]
     message = describe_comparison(names, outcomes, pairs, len(comparison.differences))
     return replace(comparison, message=message, facts=pairs)
@@ -165,7 +206,16 @@ def _outcome(context: Context, connection: Connection, execution: Execution) -> 
     )
 
 
-def _facts(execution: Execution, placed: Placed | None, outcome: Outcome) -> Facts:
+def _clusters_unlike(placed: Sequence[Placed]) -> list[str]:
+    """The first candidates that stood otherwise at two decisions by one route which chose different clusters."""
+    first, second = placed
+    if first.cluster == second.cluster or (first.pool, first.label) != (second.pool, second.label):
+        return []
+    names = dict.fromkeys((*first.candidates, *second.candidates))
+    return [name for name in names if first.candidates.get(name) != second.candidates.get(name)][:_MOST_CANDIDATES]
+
+
+def _facts(execution: Execution, placed: Placed | None, outcome: Outcome, clusters: Sequence[str]) -> Facts:
     """What is known of an execution, in the order of answers."""
     job, launched = execution.content["job"], execution.launched
     workflow, plan = launched.get("workflow") or {}, launched.get("launch_plan") or {}
@@ -182,7 +232,7 @@ def _facts(execution: Execution, placed: Placed | None, outcome: Outcome) -> Fac
         "created_by": show_name(execution.created_by, execution.claimed_by) or None,
         "principal": execution.principal,
     }
-    placement = {} if placed is None else _placement_facts(placed)
+    placement = {} if placed is None else _placement_facts(placed, clusters)
     ended = {
         "phase": outcome.phase,
         "reason": execution.reason,
@@ -202,7 +252,7 @@ def _fields_in(path: str, value: object) -> JsonObject:
     return {field: leaf for name in sorted(value) for field, leaf in _fields_in(f"{path}.{name}", value[name]).items()}
 
 
-def _placement_facts(placed: Placed) -> dict[str, str | int | None]:
+def _placement_facts(placed: Placed, clusters: Sequence[str]) -> dict[str, str | int | None]:
     return {
         "rung": placed.origin["rung"],
         "source": source_of(placed.origin),
@@ -211,6 +261,7 @@ def _placement_facts(placed: Placed) -> dict[str, str | int | None]:
         "label": placed.label,
         "strategy": placed.strategy,
         "cluster": placed.cluster,
+        **{f"{CANDIDATES}.{name}": placed.candidates.get(name, "not a candidate") for name in clusters},
         "reason": placed.reason,
         "decisions": placed.decision,
     }
@@ -224,17 +275,23 @@ def _decided(context: Context, connection: Connection, execution: Execution) -> 
     message = decision.reason_message
     if decision.cluster and decision.reason in CHOSEN:
         message = describe_choice(decision.cluster, decision.reason, is_past=True)
+    trail = decisions.trail(connection, decision.placement_trail)
+    switched_by = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
+    candidates = render_candidates(
+        trail, decision.scores, str(execution.key), decision.cluster, switched_by, decision.decided_at
+    )
     placed = Placed(
         cluster=decision.cluster,
         pool=winner["name"] if winner["kind"] == "pool" else None,
         label=winner["name"] if winner["kind"] == "label" else None,
-        strategy=decisions.trail(connection, decision.placement_trail)["strategy"],
+        strategy=trail["strategy"],
         rule=describe_rungs(settings["rungs"]),
         origin=winner,
         reason=decision.reason,
         message=message,
         decision=decision.number,
         decided_at=decision.decided_at,
+        candidates={candidate["cluster"]: candidate.get("why_not", "chosen") for candidate in candidates},
     )
     scope = Scope(
         project=execution.project,

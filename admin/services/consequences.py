@@ -86,22 +86,40 @@ def show_outranking(
     context: Context, connection: Connection, rungs: Sequence[Rung]
 ) -> tuple[list[ShownConsequence], Mapping[int, Provenance]]:
     """What each of some rungs comes to that executions go by instead of a value, and the revisions named."""
-    rows = [RowVersion(setting.kind, rung.scope, setting.version) for rung in rungs if (setting := rung.setting)]
-    made_by = find_field_provenance(context, connection, rows) if rows else FieldProvenance(fields={}, provenance={})
+    made_by = _set_by(context, connection, rungs)
     return [_outranking(rung, made_by, context.clock()) for rung in rungs], made_by.provenance
 
 
-def _outranking(rung: Rung, made_by: FieldProvenance, now: datetime) -> ShownConsequence:
+def describe_rungs_set(context: Context, connection: Connection, rungs: Sequence[Rung]) -> list[tuple[JsonObject, str]]:
+    """The origin of each of some rungs, and which pool or label it names and who set that, in words."""
+    made_by, now = _set_by(context, connection, rungs), context.clock()
+    return [_described(rung, made_by, now) for rung in rungs]
+
+
+def _set_by(context: Context, connection: Connection, rungs: Sequence[Rung]) -> FieldProvenance:
+    rows = [RowVersion(setting.kind, rung.scope, setting.version) for rung in rungs if (setting := rung.setting)]
+    return find_field_provenance(context, connection, rows) if rows else FieldProvenance(fields={}, provenance={})
+
+
+def _described(rung: Rung, made_by: FieldProvenance, now: datetime) -> tuple[JsonObject, str]:
     origin: JsonObject = trails.scope_with(
         rung.scope, level=rung.rung, version=rung.version or None, key=rung.key or None
     )
-    setting, noun = rung.setting, rung.kind.value
+    setting = rung.setting
     if setting is not None:
         origin = with_revision(setting.kind, setting.field, origin, made_by.fields)
     where = trails.describe_origin(origin, made_by.provenance, now)
-    message = f"Executions do not go by it: {noun} '{rung.name}', set {where}, outranks it."
+    return origin, f"{rung.kind.value} '{rung.name}', set {where}"
+
+
+def _outranking(rung: Rung, made_by: FieldProvenance, now: datetime) -> ShownConsequence:
+    origin, described = _described(rung, made_by, now)
     return ShownConsequence(
-        outcome=ConsequenceCode.OUTRANKED, message=message, noun=noun, name=rung.name, origin=origin
+        outcome=ConsequenceCode.OUTRANKED,
+        message=f"Executions do not go by it: {described}, outranks it.",
+        noun=rung.kind.value,
+        name=rung.name,
+        origin=origin,
     )
 
 

@@ -47,6 +47,11 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
     return context.fleet_cache.at(generation, build, keep=not is_writing(connection))
 
 
+def latest_fleet(context: Context, connection: Connection) -> Fleet:
+    """The fleet with the latest reports, which are not always a new generation."""
+    return current_fleet(context, connection).with_states(fleet.states(connection))
+
+
 def are_enabled(context: Context, connection: Connection, states: Iterable[ClusterState]) -> dict[str, bool]:
     """Whether each cluster is enabled, without loading the whole fleet; expected clusters are."""
     by_key = {(FleetKind.CLUSTER, state.name): state for state in states}

@@ -16,8 +16,9 @@ from admin.core.settings.scopes import Scope
 from admin.services.affected_scopes import find_affected
 from admin.services.consequences import explain_reasons
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, fleet_after
+from admin.services.definitions import definitions_after, fleet_after, latest_fleet
 from admin.services.registered_work import plan_settings
+from admin.services.use_reach import scopes_of
 from admin.store import attributes, projects
 
 #: Reasons that an answer tells; the scopes of the others are counted.
@@ -44,14 +45,27 @@ class NewExecutions:
 
 
 def new_executions_after(context: Context, connection: Connection, changes: Sequence[RowChange]) -> NewExecutions:
-    """Where changes of settings would keep new executions from being placed; of a limited number of scopes."""
-    real = [change for change in changes if change.is_attribute and change.is_real and change.kind in KINDS]
-    if not real:
+    """Where changes would keep new executions from being placed; of a limited number of scopes.
+
+    Those are where the changed settings apply, and where settings lead to the changed clusters, pools and labels.
+    """
+    real = [change for change in changes if change.is_real]
+    settings = [change for change in real if change.is_attribute and change.kind in KINDS]
+    definitions = [(kind.noun, name) for kind, name in definitions_after(real)]
+    if not settings and not definitions:
         return NewExecutions()
-    affected = find_affected(context, connection, [change.scope for change in real])
-    fleets = current_fleet(context, connection), fleet_after(context, connection, changes)
+    affected = find_affected(context, connection, [change.scope for change in settings])
+    reached, are_all_reached = scopes_of(context, connection, definitions)
+    scopes = sorted({*affected.scopes, *reached}, key=lambda scope: scope.sort_key)
+    fleet_now = latest_fleet(context, connection)
+    fleet_then = fleet_after(context, connection, real) if definitions else fleet_now
     return find_new_obstacles(
-        context, connection, affected.scopes, fleets, changes=real, is_complete=affected.is_complete
+        context,
+        connection,
+        scopes,
+        (fleet_now, fleet_then),
+        changes=settings,
+        is_complete=affected.is_complete and are_all_reached,
     )
 
 

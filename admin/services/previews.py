@@ -28,24 +28,23 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
 from admin.core.grants import GRANT
 from admin.core.placement.decisions import Decision
-from admin.core.settings.scopes import Scope
 from admin.core.user_groups import GROUP
 from admin.services.affected_scopes import changed_among
 from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, definitions_after, fleet_after
+from admin.services.definitions import definitions_after, fleet_after, latest_fleet
 from admin.services.new_executions import NewExecutions, find_new_obstacles
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
 from admin.services.simulators import KeyedRequest, Simulator
-from admin.services.use_reach import places_of
-from admin.store import execution_queue, executions, fleet
+from admin.services.use_reach import scopes_of
+from admin.store import execution_queue, executions
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
 #: Executions that are read at once.
 _CHUNK = 500
-#: Clusters that are switched of which the scopes are looked at, and switched ones of which is told by whom.
+#: Clusters that are switched off of which is told by whom.
 _MOST_SWITCHED = 20
 
 
@@ -98,7 +97,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     """What becomes of executions if clusters have these states, all at once; nothing is changed."""
     most = context.list_limits.previewed
     new_states = {state.name: state for state in states}
-    fleet_now = _fleet_now(context, connection)
+    fleet_now = latest_fleet(context, connection)
     fleet_then = fleet_now.with_states(new_states)
     draining = {state.name: state.drain_deadline for state in states if state.draining}
     silent = [cluster for state in states if (cluster := fleet_now.clusters[state.name]).is_silent]
@@ -165,13 +164,7 @@ def _kept_out(
     context: Context, connection: Connection, fleet_now: Fleet, fleet_then: Fleet, clusters: Sequence[str]
 ) -> NewExecutions:
     """Where new executions are left without a cluster once some clusters get no new work, of a limited number."""
-    places: set[Scope] = set()
-    is_complete = len(clusters) <= _MOST_SWITCHED
-    for name in clusters[:_MOST_SWITCHED]:
-        _, uses, are_all = places_of(context, connection, "cluster", name)
-        places.update(scope for _, scope in uses)
-        is_complete = is_complete and are_all
-    scopes = sorted(places, key=lambda scope: scope.sort_key)
+    scopes, is_complete = scopes_of(context, connection, [("cluster", name) for name in clusters])
     return find_new_obstacles(context, connection, scopes, (fleet_now, fleet_then), is_complete=is_complete)
 
 
@@ -251,7 +244,7 @@ def _preview_definitions(
     if not changed:
         return _FleetPreview()
     most = context.list_limits.previewed
-    fleet_now, fleet_then = _fleet_now(context, connection), fleet_after(context, connection, changes)
+    fleet_now, fleet_then = latest_fleet(context, connection), fleet_after(context, connection, changes)
     gone = [key for key, definition in changed.items() if definition is None]
     undefined = [name for kind, name in gone if kind is FleetKind.CLUSTER and name in fleet_now.clusters]
     gone_clusters = [fleet_now.clusters[name] for name in undefined if not fleet_then.has_cluster(name)]
@@ -309,11 +302,6 @@ def _count_beyond(
     """How many executions wait, or are with the agents of some clusters or placed by some routes, above a limit."""
     beyond = execution_queue.count_waiting(connection) - most if len(waiting) > most else 0
     return beyond + (executions.count_leased(connection, clusters, routes) - most if len(leased) > most else 0)
-
-
-def _fleet_now(context: Context, connection: Connection) -> Fleet:
-    """The fleet with the latest reports, which are not always a new generation."""
-    return current_fleet(context, connection).with_states(fleet.states(connection))
 
 
 def _missing_agents(

@@ -141,11 +141,11 @@ def _in_force(context: Context, row: Row, launchable: Launchable, around: Mappin
 
 def _warnings(row: Row, resource: str, refused: Sequence[_Refused], *, is_complete: bool) -> Iterator[Warning]:
     workflows = [each for each in refused if not each.launchable.scope.launch_plan]
-    # A launch plan that runs the newest version is refused with its workflow.
+    # A launch plan that runs the newest version is refused with its workflow, and named with it.
     newest = {each.launchable.workflow for each in workflows}
-    launch_plans = [
-        each for each in refused if each.launchable.scope.launch_plan and each.launchable.workflow not in newest
-    ]
+    of_plans = [each for each in refused if each.launchable.scope.launch_plan]
+    launch_plans = [each for each in of_plans if each.launchable.workflow not in newest]
+    of_newest = [each for each in of_plans if each.launchable.workflow in newest]
     active = [each for each in launch_plans if each.launchable.is_active]
     inactive = [each for each in launch_plans if not each.launchable.is_active]
     limit = refused[0].excess.limit
@@ -162,6 +162,16 @@ def _warnings(row: Row, resource: str, refused: Sequence[_Refused], *, is_comple
         if entries:
             number = len(entries)
             counted = noun.format(f"{'' if is_complete else 'at least '}{number}") + ("" if number == 1 else "s")
-            named = list_first(entries, _MOST_NAMED)
+            named = list_first(entries, _MOST_NAMED) + (_with_plans(entries, of_newest) if entries is workflows else "")
             message = f"limits.{resource} of {limit} refuses runs {which} {counted}: {named}. Raise it, or {remedy}."
             yield warn(TASK_RESOURCE, row, WarningCode.ABOVE_LIMIT, f"limits.{resource}", message)
+
+
+def _with_plans(workflows: Sequence[_Refused], launch_plans: Sequence[_Refused]) -> str:
+    """That launch plans are refused with their workflows, and at how many scopes runs are refused so."""
+    if not launch_plans:
+        return ""
+    scopes = [each.launchable.scope for each in launch_plans]
+    named = list_first([f"{scope.project}/{scope.domain}/{scope.launch_plan}" for scope in scopes], _MOST_NAMED)
+    plans = "1 launch plan" if len(scopes) == 1 else f"{len(scopes)} launch plans"
+    return f"; and by {plans}, {len(workflows) + len(scopes)} scopes in all: {named}"

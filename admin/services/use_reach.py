@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -18,14 +18,15 @@ from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT
 from admin.core.settings.kinds import Merge
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
+from admin.core.settings.uses import Sought
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, definitions_after, fleet_without
 from admin.services.registered_work import plan_settings
 from admin.services.use_search import CHUNK, Question, Use, UseSearch, ask_name
 from admin.store import attributes, projects
 
-#: Definitions whose removal a dry run tells what the scopes miss.
-_MOST_REMOVED = 20
+#: Definitions whose removal a dry run tells what the scopes miss, and whose scopes are searched for together.
+_MOST_REMOVED, _MOST_NAMED = 20, 20
 
 
 class Reached(NamedTuple):
@@ -70,6 +71,24 @@ def places_of(
     question = ask_name(context, connection, noun, name)
     _, places, last = UseSearch(context, connection, question).page(None, CHUNK)
     return question, places, last is None
+
+
+def scopes_of(context: Context, connection: Connection, named: Sequence[tuple[str, str]]) -> tuple[list[Scope], bool]:
+    """The first scopes where pools, labels and clusters, each a noun and a name, may apply, and whether these are all.
+
+    They are searched for together, so that many take no longer than one.
+    """
+    if not named:
+        return [], True
+    by_kind: dict[str, Sought] = {}
+    for noun, name in named[:_MOST_NAMED]:
+        for sought in ask_name(context, connection, noun, name).sought:
+            others = by_kind.get(sought.kind.name, sought).values or frozenset()
+            by_kind[sought.kind.name] = replace(sought, values=others.union(sought.values or ()))
+    question = Question(noun="", name="", sought=tuple(by_kind.values()))
+    _, places, last = UseSearch(context, connection, question).page(None, CHUNK)
+    scopes = sorted({scope for _, scope in places}, key=lambda scope: scope.sort_key)
+    return scopes, last is None and len(named) <= _MOST_NAMED
 
 
 def reached_scopes(

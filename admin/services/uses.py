@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from admin.core.executions.lifecycle import UNFINISHED, Phase
+from admin.core.executions.own_settings import job_paths
+from admin.core.executions.received import LAYERS
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.definitions import FleetKind
 from admin.core.json_text import JsonObject
-from admin.core.problems import dotted
+from admin.core.problems import Path, closest, dotted
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion
+from admin.core.settings.kinds import Kind
 from admin.services.context import Context
 from admin.services.field_provenance import find_field_provenance
 from admin.services.use_reach import Reached, reached_scopes
 from admin.services.use_search import Ask, Question, Use, UseSearch
 from admin.services.visibility import seen_executions
-from admin.store import decisions, execution_lists, revisions, row_changes
+from admin.store import attributes, decisions, execution_lists, revisions, row_changes
 from admin.store.executions import ListedExecution
+from admin.store.given_jobs import given_jobs_of
 
 #: Executions that are looked at and named.
 EXECUTIONS, NAMED = 1000, 100
+#: Rows that are looked at for fields which are called alike.
+EXAMINED = 1000
 _DEFINED = {kind.noun: kind for kind in FleetKind}
 
 
@@ -50,6 +57,7 @@ class Uses:
     affected: Affected | None = None  #: on the first page
     deleted_by: Provenance | None = None  #: of a pool, label or cluster that is not there, as far as that is known
     next_key: tuple[str, ...] | None = None
+    closest: tuple[str, ...] = ()  #: fields like one that no row of those looked at sets, whose key rows choose
 
 
 def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: int) -> Uses:
@@ -68,6 +76,7 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         revision = revisions.head(connection)
         reached = reached_scopes(context, connection, question, places)
         field_provenance = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
+        near = _fields_near(connection, question) if after is None and last is None and not uses else ()
         deleted_by = None
         if not question.is_known and question.noun in _DEFINED:
             kind = _DEFINED[question.noun].value
@@ -81,7 +90,20 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         affected=affected,
         deleted_by=deleted_by,
         next_key=last,
+        closest=near,
     )
+
+
+def _fields_near(connection: Connection, question: Question) -> tuple[str, ...]:
+    """Fields that rows set and that are called like one which none sets; of a limited number of rows."""
+    [sought, *_] = question.sought
+    path, kind = sought.path, sought.kind
+    if path is None or not kind.payload.has_free_key(path):
+        return ()
+    # No text is asked for, since the key in question is in none of them.
+    page = attributes.containing(connection, kind.name, [], None, most=EXAMINED, limit=EXAMINED)
+    keys = {leaf[-1] for row in page.rows for leaf in kind.leaves(row.payload) if leaf[:-1] == path[:-1]}
+    return () if path[-1] in keys else tuple(dotted((*path[:-1], key)) for key in closest(path[-1], keys))
 
 
 def _row_of(use: Use) -> RowVersion | None:
@@ -126,22 +148,43 @@ def _executions(
     return execution_lists.page(connection, selected, ListedExecution, limit=EXECUTIONS, limits=limits)
 
 
+class _Named(NamedTuple):
+    """The fields of a kind by which the settings of an execution name it."""
+
+    kind: Kind
+    is_certain: bool  #: whether a field is from the request or the launch plan, over which no job wins
+    paths: Sequence[Path]  #: the others
+
+    def is_followed(self, job: JsonObject | None) -> bool:
+        """Whether a job, where it is known, leaves one of the fields to the settings."""
+        return self.is_certain or job is None or len(job_paths(self.kind, self.paths, [job])) < len(self.paths)
+
+
 def _decided_by(connection: Connection, question: Question, listed: Sequence[ListedExecution]) -> list[ListedExecution]:
-    """Those of some executions whose settings name it; equal trails are read once."""
+    """Those of some executions whose settings name it and whose jobs say nothing else; equal trails are read once."""
     keys = [(execution.id, execution.decisions) for execution in listed]
     digests = decisions.settings_trails(connection, keys)
-    matching = {
-        digest
+    named = {
+        digest: named
         for digest, settings in decisions.settings(connection, digests.values()).items()
-        if any(_names(question, setting) for setting in settings)
+        if (named := list(_named(question, settings)))
     }
-    return [execution for execution in listed if digests.get(execution.id) in matching]
+    naming = [execution for execution in listed if digests.get(execution.id) in named]
+    jobs = given_jobs_of(connection, [execution.id for execution in naming])
+    return [
+        execution
+        for execution in naming
+        if any(fields.is_followed(jobs.get(execution.id)) for fields in named[digests[execution.id]])
+    ]
 
 
-def _names(question: Question, setting: JsonObject) -> bool:
-    return any(
-        sought.kind.name == setting["resource_type"] and sought.find(setting["value"]) for sought in question.sought
-    )
+def _named(question: Question, settings: Sequence[JsonObject]) -> Iterator[_Named]:
+    for setting in settings:
+        for sought in question.sought:
+            paths = list(sought.find(setting["value"])) if sought.kind.name == setting["resource_type"] else []
+            if paths:
+                by_rows = [path for path in paths if setting["origins"][dotted(path)]["level"] not in LAYERS]
+                yield _Named(sought.kind, len(by_rows) < len(paths), by_rows)
 
 
 def _affected(executions: Sequence[ListedExecution], *, is_complete: bool, waiting_for: int | None = None) -> Affected:

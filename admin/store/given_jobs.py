@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from admin.core.json_text import JsonObject
 from admin.core.registrations import Identifier
 from admin.store import registrations
+from admin.store.execution_tables import executions as table
 
 
 class Requested(Protocol):
@@ -37,3 +38,9 @@ def given_jobs(connection: Connection, executions: Iterable[Requested]) -> dict[
             workflows[execution.id] = Identifier(**workflow)
     registered = registrations.workflow_jobs(connection, workflows.values())
     return jobs | {id: registered[workflow] for id, workflow in workflows.items() if workflow in registered}
+
+
+def given_jobs_of(connection: Connection, ids: Collection[int]) -> dict[int, JsonObject]:
+    """The same of executions by their ids."""
+    query = select(table.c.id, table.c.request, table.c.launched).where(table.c.id.in_(ids))
+    return given_jobs(connection, connection.execute(query).all()) if ids else {}

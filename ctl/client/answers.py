@@ -30,6 +30,8 @@ class Attribute:
     revisions: Mapping[str, Document] = field(default_factory=dict, compare=False)
     #: The revision that deleted the row that stood here; if asked for.
     deleted_by: Document | None = field(default=None, compare=False)
+    #: What happens with the value where executions do not follow it; if asked for.
+    consequence: Document | None = field(default=None, compare=False)
 
     @classmethod
     def from_document(cls, document: Document, scope: Scope) -> Attribute:
@@ -41,6 +43,7 @@ class Attribute:
             origins=document.get("origins") or {},
             revisions=document.get("revisions") or {},
             deleted_by=document.get("deleted_by"),
+            consequence=document.get("consequence"),
             **_stamps(document),
         )
 
@@ -56,6 +59,7 @@ class Attribute:
             origins=effective.origins,
             revisions=effective.revisions,
             deleted_by=effective.deleted_by,
+            consequence=effective.consequence,
         )
 
     @property
@@ -207,6 +211,7 @@ class Effective:
         default_factory=dict
     )  #: by number, those that versions name; if asked for
     deleted_by: Document | None = None  #: the revision that deleted the row that stood at the scope; if asked for
+    consequence: Document | None = None  #: what happens with a value that executions do not follow; if asked for
 
     @classmethod
     def from_document(
@@ -214,8 +219,9 @@ class Effective:
         document: Document,
         revisions: Mapping[str, Document] | None = None,
         deleted_by: Mapping[str, Document] | None = None,
+        consequences: Mapping[str, Document] | None = None,
     ) -> Effective:
-        """From one value of an answer; what the answer has beside its values are `revisions` and `deleted_by`."""
+        """From one value of an answer; the others are what the answer has beside its values."""
         kind = str(document.get("resource_type", ""))
         return cls(
             resource_type=kind,
@@ -225,6 +231,7 @@ class Effective:
             trail=document.get("trail") or [],
             revisions=revisions or {},
             deleted_by=(deleted_by or {}).get(kind),
+            consequence=(consequences or {}).get(kind),
         )
 
     @property

@@ -228,6 +228,11 @@ def parts_of(value: Any) -> dict[str, str]:
     return {path: show(part) for path, part in _parts(value)}
 
 
+def leaf_parts(value: Any) -> dict[str, str]:
+    """The same of the value of a leaf; an entry of a map that is written as a list is what stands beside its key."""
+    return parts_of(value["value"] if isinstance(value, Mapping) and value.keys() == {"value"} else value)
+
+
 def _parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping) and value.keys() == _PAIR:
         value = value["value"]  # its key is the last word of the path

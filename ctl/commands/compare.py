@@ -16,7 +16,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId, parse_id
-from ctl.client.schemas import parts_of, show
+from ctl.client.schemas import leaf_parts, show
 from ctl.client.scopes import KEYS, Scope
 from ctl.client.times import format_duration
 
@@ -118,7 +118,9 @@ def _show_facts(printer: Printer, facts: Sequence[Document]) -> None:
 
 
 def _fact_name(fact: Document) -> str:
-    return str(fact["field"]).removesuffix("_seconds").replace("_", " ")
+    """The fact in words; a path, such as that of a variable of the environment, is left as it is."""
+    field = str(fact["field"])
+    return field if "." in field else field.removesuffix("_seconds").replace("_", " ")
 
 
 def _fact(side: str, fact: Document) -> str:
@@ -203,7 +205,7 @@ def _rows(session: Session, comparison: Document, difference: Document) -> Itera
     sides = difference["first"], difference["second"]
     noun = session.client.noun(difference["resource_type"])
     set_by = [_set_by(session.printer, side, comparison.get("revisions")) for side in sides]
-    parts = [parts_of(side["value"]) if side["state"] == "set" else {} for side in sides]
+    parts = [leaf_parts(side["value"]) if side["state"] == "set" else {} for side in sides]
     for path in dict.fromkeys((*parts[0], *parts[1])) or [""]:
         values = [part.get(path) if part else f"({side['state']})" for part, side in zip(parts, sides, strict=True)]
         if values[0] != values[1]:

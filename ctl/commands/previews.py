@@ -103,11 +103,18 @@ def show_new_executions(session: Session, answer: Document) -> None:
         )
 
 
+def show_routes(session: Session, answer: Document) -> None:
+    """Which pools and labels would decide where changed settings no longer do; an older admin does not say."""
+    for route in answer.get("routes") or [] if not session.printer.is_quiet else []:
+        session.printer.report(session.printer.in_words(route["message"]))
+
+
 def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> None:
     """The executions that a change would affect, by its dry run; an older admin does not say.
 
     Where a dry run is all that was asked for, it also says that none would be affected.
     """
+    show_routes(session, answer)
     show_new_executions(session, answer)
     preview = answer.get("executions")
     if not preview or session.printer.is_quiet:

@@ -13,9 +13,9 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.executions import ExecutionId
-from ctl.client.schemas import show
+from ctl.client.schemas import leaf_parts
 from ctl.client.scopes import Scope
-from ctl.client.words import count, did_you_mean
+from ctl.client.words import count, did_you_mean, listed
 
 #: Rows of the tables, unless they are wide.
 SHOWN = 20
@@ -66,7 +66,8 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
         raise NotFound(f"{unknown} {_describe_unused(noun, answer)}", name=f"{noun.replace('-', '_')}_not_found")
     if is_shown:
         return
-    printer.sentence(_describe_unused(noun, answer) if is_unused else _opening(noun, answer))
+    alike = f" Did you mean {listed(answer['closest'], 'or')}?" if answer["known"] and answer.get("closest") else ""
+    printer.sentence(f"{_describe_unused(noun, answer)}{alike}" if is_unused else _opening(noun, answer))
     if unknown:
         printer.warning(unknown)
     elif deleted:
@@ -224,7 +225,9 @@ def _scope(place: Document) -> str:
 
 
 def _fields(use: Document) -> str:
-    return ", ".join(f"{path}={show(value)}" for path, value in use["fields"].items())
+    """The fields that say it, each entry of a value by its own path: `envs.values.MODE=night`."""
+    parts = ((path, *part) for path, value in use["fields"].items() for part in leaf_parts(value).items())
+    return ", ".join(f"{path}.{name}={text}" if name else f"{path}={text}" for path, name, text in parts)
 
 
 def _without(place: Document) -> str:

@@ -10,7 +10,7 @@ from ctl.client.kinds import Kind
 from ctl.client.scopes import Scope, describe_origin
 
 #: What a document may say of the revisions that set it; files need none of it.
-PROVENANCE = ("provenance", "origins", "revisions", "deleted_by")
+PROVENANCE = ("provenance", "origins", "revisions", "deleted_by", "consequence")
 
 
 def flat(attribute: Attribute, noun: str | None = None, *, with_provenance: bool = False) -> dict[str, Any]:

@@ -150,7 +150,9 @@ def test_two_executions_are_compared_with_where_each_was_placed(shell: Shell, pr
     assert ["placement", "cluster", "north", "east"] in rows
     assert ["placement", "source", f"project-domain {project}/development", "the request"] in rows
     for fact in answer["facts"]:
-        assert not fact["equal"] or f"{fact['field'].replace('_', ' ')} " in same
+        words = fact["field"] if "." in fact["field"] else fact["field"].replace("_", " ")
+        assert not fact["equal"] or f"{words} " in same
+    assert "job.task_type " in same
     assert "created by anonymous" in same
     assert summary.startswith(
         f"Settings: 1 field differs, {answer['equal']} equal: first is execution {project}/development/one"

@@ -83,6 +83,7 @@ def test_a_value_is_set_and_deleted_at_each_level_however_its_scope_is_typed(new
         words = ", ".join(f"{key.replace('_', ' ')} {name}" for key, name in keys.items())
         assert done.out.startswith(f"execution-cluster-label at {words} (level {level})\n--- not set\n")
         shown = json.loads(new_shell.ok(f"rainbowctl get execution-cluster-label {otherwise} --exact -o json"))
+        assert shown.pop("consequence")["outcome"] == "refuses"  # there is no such label
         origin = {"level": level, **keys, "version": shown["version"], "revision": shown["version"]}
         assert shown == {
             **keys,

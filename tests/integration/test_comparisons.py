@@ -21,10 +21,12 @@ from tests.support.placing import (
     ok,
     pool,
     put_attribute,
+    put_cluster,
     put_label,
     put_pool,
     refused,
     register_workflow,
+    switch,
 )
 from tests.support.statements import transactions
 
@@ -77,6 +79,28 @@ def test_another_domain_lacks_what_this_one_sets(settled: FlaskClient) -> None:
     assert (label["first"]["value"], label["second"]) == ("here", {"state": "absent"})
     [label] = get(settled, f"{COMPARISON}?{query.replace('production', 'staging')}")["differences"]
     assert (label["second"]["state"], label["second"]["origin"]["domain"]) == ("unset", "staging")
+
+
+def test_a_label_that_a_pool_outranks_is_marked(settled: FlaskClient) -> None:
+    put_label(settled, "near", ["here"])
+    put_pool(settled, "both", ["here"])
+    put_attribute(settled, "project-domain", "execution_cluster_label", {"value": "near"})
+    at = get(settled, "revisions")["head"]
+    put_attribute(settled, "project-domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    here = f"project={PROJECT}&domain={DOMAIN}&resource_type=EXECUTION_CLUSTER_LABEL"
+    compared = get(settled, f"{COMPARISON}?{here}&other_domain=staging")
+    [label] = compared["differences"]
+    assert label["first"]["effect"]["outcome"] == "outranked"
+    assert label["first"]["effect"]["effect"] == "pool 'both' outranks it"
+    explained = get(settled, f"effective_attributes?{here}&provenance=true")["consequences"]["EXECUTION_CLUSTER_LABEL"]
+    assert label["first"]["effect"]["message"] == explained["message"]
+    # Before the pool was set nothing outranked the label.
+    [label] = get(settled, f"{COMPARISON}?{here}&at={at}&other_domain=staging")["differences"]
+    assert "effect" not in label["first"]
+    path = f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type="
+    assert get(settled, f"{path}EXECUTION_CLUSTER_LABEL&provenance=true")["consequence"] == explained
+    assert "consequence" not in get(settled, f"{path}EXECUTION_CLUSTER_LABEL")
+    assert "consequence" not in get(settled, f"{path}CLUSTER_ASSIGNMENT&provenance=true")
 
 
 def test_one_scope_at_two_revisions(settled: FlaskClient) -> None:
@@ -187,15 +211,38 @@ def test_two_executions_are_compared_by_what_they_are_and_how_they_were_placed_a
 
 
 def test_every_field_of_two_jobs_is_compared(settled: FlaskClient) -> None:
-    small = {"command": ["train"], "resources": {"requests": {"cpu": "1"}}, "environment": {"SEED": "1"}}
-    large = {**small, "resources": {"requests": {"cpu": "2"}, "nodes": 4}, "environment": {"SEED": "2"}}
+    small = {"command": ["train"], "resources": {"requests": {"cpu": "1"}}, "environment": {"THE_SEED": "1"}}
+    large = {**small, "resources": {"requests": {"cpu": "2"}, "nodes": 4}, "environment": {"THE_SEED": "2"}}
     created(settled, "one", job=small)
     created(settled, "two", job=large, retry={"attempts": 5})
-    differing = facts_of(get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two"), "run")
+    answer = get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two")
+    assert "job.environment.THE_SEED" in answer["message"]
+    differing = facts_of(answer, "run")
     assert differing["job.resources.requests.cpu"] == ("1", "2")
     assert differing["job.resources.nodes"] == (1, 4)
-    assert differing["job.environment.SEED"] == ("1", "2")
+    assert differing["job.environment.THE_SEED"] == ("1", "2")
     assert differing["retry.attempts"][1] == 5
+
+
+def test_why_two_executions_of_one_pool_came_to_different_clusters_is_compared(settled: FlaskClient) -> None:
+    for cluster in ("east", "west"):
+        put_cluster(settled, cluster)
+    put_pool(settled, "both", ["east", "west"], strategy="spill")
+    created(settled, "one", **pool("both"))
+    switch(settled, "east", "cordon")
+    created(settled, "two", **pool("both"))
+    answer = get(settled, f"executions/{PROJECT}/{DOMAIN}/one/comparison?other_name=two")
+    placement = facts_of(answer, "placement")
+    assert placement["cluster"] == ("east", "west")
+    chosen, cordoned = placement["candidates.east"]
+    assert chosen == "chosen"
+    assert cordoned.startswith("is cordoned, event ")
+    assert placement["candidates.west"][0].startswith("able; scored ")
+    assert placement["candidates.west"][1] == "chosen"
+    assert "They differ in placement (cluster, candidates)" in answer["message"]
+    created(settled, "three", **pool("both"))
+    same = get(settled, f"executions/{PROJECT}/{DOMAIN}/two/comparison?other_name=three")
+    assert not any(fact["field"].startswith("candidates.") for fact in same["facts"])
 
 
 def test_two_executions_that_are_alike_differ_in_nothing(settled: FlaskClient) -> None:

@@ -310,6 +310,71 @@ def test_an_update_of_a_pool_names_the_executions_that_would_move(api: FlaskClie
     assert [execution(api, name)["cluster"] for name in ("moves", "stays")] == ["west", "east"]
 
 
+@pytest.mark.usefixtures("west")
+@pytest.mark.parametrize("members", [[("east", 0), ("west", 1)], [("west", 1)]])
+def test_the_dry_run_of_a_pool_or_label_says_where_new_executions_would_wait(
+    api: FlaskClient, context: Context, members: list[tuple[str, int]]
+) -> None:
+    put_label(api, "near", ["east", "west"])
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    put_attribute(api, "workflow", "execution_cluster_label", {"value": "near"}, workflow="fit")
+    switch(api, "west", "cordon")
+    definition = {"members": [{"id": name, "weight": weight} for name, weight in members]}
+    for noun, name in (("pool", "both"), ("label", "near")):
+        with nothing_stored(context):
+            answer = ok(api.put(f"{API}/{noun}s/{name}?dry_run=true", json={noun: definition}))["new_executions"]
+            plan = plan_of(api, {f"{noun}_definition": {"name": name, **definition}})["new_executions"]
+        assert answer == plan
+        assert (answer["refused"], answer["waiting"], answer["complete"]) == (0, 1, True)
+        [reason] = answer["reasons"]
+        assert (reason["outcome"], reason.get("workflow")) == ("waits", None if noun == "pool" else "fit")
+        assert "'west' is cordoned, event " in reason["message"]
+    ok(api.put(f"{API}/pools/both", json={"pool": definition}))
+    assert created(api, "new").get("cluster") is None
+    both_able = {"members": [{"id": "east", "weight": 1}, {"id": "west", "weight": 1}]}
+    assert "new_executions" not in ok(api.put(f"{API}/pools/both?dry_run=true", json={"pool": both_able}))
+
+
+@pytest.mark.usefixtures("west")
+def test_a_plan_says_where_new_executions_would_wait_by_pools_and_settings_together(api: FlaskClient) -> None:
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    switch(api, "west", "cordon")
+    pool_change = {"pool_definition": {"name": "both", **group(["west"])}}
+    place = {"project": PROJECT, "domain": DOMAIN, "resource_type": "CLUSTER_ASSIGNMENT"}
+    away, to_it = ({**place, "payload": {"cluster_pool_name": name}} for name in ("alone", "both"))
+    assert plan_of(api, pool_change)["new_executions"]["waiting"] == 1
+    assert "new_executions" not in plan_of(api, pool_change, away)
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "alone"})
+    assert "new_executions" not in plan_of(api, pool_change)
+    assert plan_of(api, pool_change, to_it)["new_executions"]["waiting"] == 1
+
+
+@pytest.mark.usefixtures("west")
+def test_the_dry_run_of_a_delete_or_rollback_says_which_label_decides_then(api: FlaskClient) -> None:
+    put_label(api, "near", ["west"])
+    put_attribute(api, "project-domain", "execution_cluster_label", {"value": "near"})
+    at = get(api, "revisions")["head"]
+    put_attribute(api, "project-domain", "cluster_assignment", {"cluster_pool_name": "both"})
+    path = f"{API}/project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type=CLUSTER_ASSIGNMENT&dry_run=true"
+    [route] = ok(api.delete(path))["routes"]
+    assert (route["project"], route["domain"], route["noun"], route["name"]) == (PROJECT, DOMAIN, "label", "near")
+    assert (route["origin"]["level"], route["origin"]["revision"]) == ("project-domain", at)
+    assert route["message"].startswith(
+        f"New executions at project-domain {PROJECT}/{DOMAIN} would go by label 'near', set at "
+    )
+    assert f"(revision {at}, anonymous, " in route["message"]
+    assert ok(api.post(f"{API}/rollbacks?dry_run=true", json={"revision": at + 1}))["routes"] == [route]
+    place = {"project": PROJECT, "domain": DOMAIN, "resource_type": "CLUSTER_ASSIGNMENT"}
+    assert "routes" not in plan_of(api, {**place, "payload": {"cluster_pool_name": "alone"}})
+    label_path = path.replace("CLUSTER_ASSIGNMENT", "EXECUTION_CLUSTER_LABEL")
+    assert "routes" not in ok(api.delete(label_path))  # the pool decides before and after
+    put_attribute(api, "domain", "cluster_assignment", {"cluster_pool_name": "alone"})
+    ok(api.delete(label_path.replace("&dry_run=true", "")))
+    assert [(route["noun"], route["name"]) for route in ok(api.delete(path))["routes"]] == [("pool", "alone")]
+    ok(api.delete(path.replace("&dry_run=true", "")))
+    assert created(api, "new")["cluster"] == "east"
+
+
 def plan_of(api: FlaskClient, *changes: Any, force: bool = False) -> Any:
     query = f"?dry_run=true{'&force=true' if force else ''}"
     return ok(api.post(f"{API}/attribute_changes{query}", json={"changes": list(changes)}))

@@ -259,11 +259,19 @@ def test_a_limit_is_compared_with_the_version_that_a_launch_plan_runs(
     assert [entry["message"] for entry in limits_warned_of(shared, place)] == [newest["message"]]
     ok(shared.put(f"{API}/launch_plans/{where}/old/v1", json={"state": "ACTIVE"}))
     assert [entry["message"] for entry in limits_warned_of(shared, place)] == [newest["message"], message]
-    # A launch plan that runs the newest version is refused with its workflow, and is not named again.
+    # A launch plan that runs the newest version is refused with its workflow, and named with it.
     grown = {"name": "grown", "version": "v2"}
-    ok(register_plan(shared, "modest", "grown", version="v2", workflow_id=grown, **place))
+    ok(register_plan(shared, "grand", "grown", workflow_id=grown, **place))
     at_project = [entry for entry in limits_warned_of(shared, place) if not entry.get("launch_plan")]
-    assert [entry["message"] for entry in at_project] == [newest["message"], message]
+    with_plan = (
+        f"limits.cpu of 4 refuses runs of the newest version of 1 registered workflow: {where}/grown version v2 "
+        f"(requests.cpu 8); and by 1 launch plan, 2 scopes in all: {where}/grand. Raise it, or register versions that "
+        "ask for less."
+    )
+    assert [entry["message"] for entry in at_project] == [with_plan, message]
+    tried, _ = put("project-domain", {"limits": {"cpu": "3"}}, "?dry_run=true")
+    assert f"; and by 1 launch plan, 2 scopes in all: {where}/grand. " in tried["message"]
+    refused(create(shared, **launch("grand"), **place), 400, "above_limit")
 
 
 def test_a_limit_is_compared_with_the_newest_version_of_a_launch_plan_without_an_active_one(

@@ -240,6 +240,61 @@ def test_a_value_is_shown_with_the_revision_that_set_it_and_not_the_last_one_of_
     assert str(cpu["revision"]) in used(pooled, "resource_type=TASK_RESOURCE&field=limits.cpu&value=5")["revisions"]
 
 
+def test_a_value_inside_a_map_or_a_list_is_found(pooled: FlaskClient) -> None:
+    config = "workflow_execution_config"
+    put_attribute(pooled, "project-domain", config, {"envs": {"values": {"MODE": "night"}}})
+    put_attribute(pooled, "workflow", config, {"security_context": {"run_as": {"iam_role": "batch"}}}, workflow="fit")
+    overrides = [{"task_type": "python", "plugin_id": ["a", "night"]}]
+    put_attribute(pooled, "project", "plugin_overrides", {"overrides": overrides})
+    created(pooled, "waits")
+    kind = "resource_type=WORKFLOW_EXECUTION_CONFIG"
+    answer = used(pooled, f"{kind}&field=envs.values.MODE&value=night&reach=true")
+    assert [(use["level"], use["fields"]) for use in answer["uses"]] == [
+        ("project-domain", {"envs.values.MODE": {"value": "night"}})
+    ]
+    assert places(answer["scopes"])[0] == P
+    assert answer["executions"]["phases"] == {"QUEUED": 1}
+    other = used(pooled, f"{kind}&field=envs.values.MODE&value=day")
+    assert (other["uses"], other["executions"]["phases"]) == ([], {})
+    role = used(pooled, f"{kind}&field=security_context.run_as&value=batch")
+    assert [use["fields"] for use in role["uses"]] == [{"security_context.run_as": {"iam_role": "batch"}}]
+    plugin = used(pooled, "resource_type=PLUGIN_OVERRIDE&field=overrides.python&value=night")
+    assert [use["level"] for use in plugin["uses"]] == ["project"]
+
+
+def test_of_a_key_that_nothing_sets_the_nearest_ones_are_named(pooled: FlaskClient) -> None:
+    put_attribute(pooled, "domain", "workflow_execution_config", {"envs": {"values": {"LOG_LEVEL": "debug"}}})
+    kind = "resource_type=WORKFLOW_EXECUTION_CONFIG"
+    answer = used(pooled, f"{kind}&field=envs.values.LOG_LEVL&value=debug")
+    assert (answer["known"], answer["uses"], answer["closest"]) == (True, [], ["envs.values.LOG_LEVEL"])
+    assert "closest" not in used(pooled, f"{kind}&field=envs.values.LOG_LEVEL&value=info")
+    assert "closest" not in used(pooled, f"{kind}&field=max_parallelism")
+
+
+def test_executions_whose_jobs_say_it_themselves_are_not_counted(pooled: FlaskClient) -> None:
+    resources = {"defaults": {"memory": "300Mi"}, "limits": {"memory": "1Gi"}}
+    put_attribute(pooled, "project-domain", "task_resource_attributes", resources)
+    put_attribute(pooled, "project-domain", "workflow_execution_config", {"envs": {"values": {"MODE": "night"}}})
+    own = {"command": ["true"], "resources": {"requests": {"memory": "50Mi"}}, "environment": {"MODE": "day"}}
+    ok(register_workflow(pooled, "own", job=own))
+    ok(register_plan(pooled, "of-own", "own"))
+    night = {"values": [{"key": "MODE", "value": "night"}]}
+    ok(register_plan(pooled, "over-own", "own", envs=night))
+    created(pooled, "follows")
+    created(pooled, "asks", job=own)
+    created(pooled, "registered", launch_plan={"name": "of-own"})
+    created(pooled, "launched", launch_plan={"name": "over-own"})
+    expected = {
+        "TASK_RESOURCE&field=defaults.memory&value=300Mi": {"follows"},
+        "TASK_RESOURCE&field=limits.memory": {"follows", "asks", "registered", "launched"},
+        "WORKFLOW_EXECUTION_CONFIG&field=envs.values.MODE&value=night": {"follows", "launched"},
+    }
+    for query, names in expected.items():
+        executions = used(pooled, f"resource_type={query}")["executions"]
+        assert {entry["id"]["name"] for entry in executions["executions"]} == names
+        assert executions["phases"] == {"QUEUED": len(names)}
+
+
 def test_a_key_of_the_configuration_says_it_too(pooled: FlaskClient) -> None:
     platform = [use for use in used(pooled, "resource_type=TASK_RESOURCE")["uses"] if use["level"] == "platform"]
     assert platform

@@ -165,3 +165,116 @@ def test_the_dry_run_of_a_setting_says_where_new_executions_would_be_refused_and
         rainbowctl("delete cluster-pool-attribute -d production --force")
         refused = rainbowctl(f"create execution x-1 {here} -- true", status=2)
         assert "No label is called 'nite'" in refused
+
+
+def test_the_dry_run_of_a_pool_says_where_new_executions_would_wait_and_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out if line.endswith("-o json") else " ".join(f"{printed.out} {printed.err}".split())
+
+    pool = tmp_path / "pool.yaml"
+    pool.write_text("kind: pool\nname: std\nmembers: {elm: 2}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for line in (
+            "create cluster oak",
+            "create cluster elm",
+            "create pool std --member oak --member elm",
+            "cordon elm",
+            "update cluster-pool-attribute -p flytesnacks -d production --clusterPoolName std",
+        ):
+            rainbowctl(line)
+        kept = "With this, new executions wait at 1 scope: project flytesnacks, domain production: No cluster of pool"
+        for line in ("--addMember oak=0", "--removeMember oak"):
+            shown = rainbowctl(f"update pool std {line} --dryRun")
+            assert kept in shown
+            assert "'elm' is cordoned, event " in shown
+            answer = json.loads(rainbowctl(f"update pool std {line} --dryRun -o json"))["new_executions"]
+            assert (answer["refused"], answer["waiting"]) == (0, 1)
+        for line in (f"plan -f {pool}", f"apply -f {pool} --dryRun"):
+            assert kept in rainbowctl(line)
+            assert json.loads(rainbowctl(f"{line} -o json"))["new_executions"] == answer
+        assert "new executions" not in rainbowctl("update pool std --removeMember elm --dryRun")
+
+
+def test_the_dry_run_of_a_delete_says_which_label_decides_then(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out if line.endswith("-o json") else " ".join(f"{printed.out} {printed.err}".split())
+
+    here = "-p flytesnacks -d production"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("LOGNAME", "eve")
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for line in (
+            "create cluster oak",
+            "create pool std --member oak",
+            f"update execution-cluster-label {here} --value oak",
+            f"update cluster-pool-attribute {here} --clusterPoolName std",
+        ):
+            rainbowctl(line)
+        told = "New executions at project-domain flytesnacks/production would go by label 'oak', set at project-domain "
+        by = "flytesnacks/production (revision 3, anonymous (says eve), "
+        for line in (f"delete cluster-pool-attribute {here} --dryRun", "rollback 4 --dryRun"):
+            shown = rainbowctl(line)
+            assert f"{told}{by}" in shown
+            assert "Nothing would apply" not in shown
+            [route] = json.loads(rainbowctl(f"{line} -o json"))["routes"]
+            assert (route["noun"], route["name"], route["origin"]["revision"]) == ("label", "oak", 3)
+        shown = rainbowctl(f"delete execution-cluster-label {here} --dryRun")
+        assert "would go by" not in shown
+        outranks = "Executions do not go by it: pool 'std', set at project-domain flytesnacks/production (revision 4, "
+        for line in (f"get execution-cluster-label {here}", f"get execution-cluster-label {here} --exact"):
+            assert outranks in rainbowctl(line)
+            assert outranks in json.loads(rainbowctl(f"{line} -o json"))["consequence"]["message"]
+        shown = rainbowctl(f"compare {here} --otherDomain staging")
+        assert "first: pool 'std' outranks it" in shown
+
+
+def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        "kind: workflow-execution-config\nproject: flytesnacks\ndomain: development\n"
+        "envs: {values: {LOG_LEVEL: debug}}\nsecurity_context: {run_as: {iam_role: batch}}\n"
+    )
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        rainbowctl(f"apply -f {settings}")
+        for name, field in (
+            ("envs.values.LOG_LEVEL=debug", "envs.values.LOG_LEVEL=debug"),
+            ("envs.values.LOG_LEVEL", "envs.values.LOG_LEVEL=debug"),
+            ("security_context.run_as=batch", "security_context.run_as.iam_role=batch"),
+        ):
+            shown = rainbowctl(f"where-used workflow-execution-config {name}")
+            assert f"workflow-execution-config {name} is set 1 time;" in shown
+            assert f"  {field}\n" in shown
+        answer = json.loads(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug -o json"))
+        assert [use["fields"] for use in answer["uses"]] == [{"envs.values.LOG_LEVEL": {"value": "debug"}}]
+        shown = " ".join(rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVL=1").split())
+        assert shown.startswith("Nothing uses workflow-execution-config 'envs.values.LOG_LEVL=1': no setting, ")
+        assert shown.endswith(". Did you mean envs.values.LOG_LEVEL?")
+        rainbowctl("create execution follows -p flytesnacks -d development -- true")
+        rainbowctl("create execution asks -p flytesnacks -d development --env LOG_LEVEL=info -- true")
+        shown = rainbowctl("where-used workflow-execution-config envs.values.LOG_LEVEL=debug")
+        assert "Executions that have not ended: 1 QUEUED.\n" in shown
+        assert "flytesnacks/development/follows" in shown
+        shown = rainbowctl("compare -p flytesnacks -d development --otherDomain staging")
+        assert "  envs.values.LOG_LEVEL  " in shown

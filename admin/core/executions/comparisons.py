@@ -12,12 +12,20 @@ from admin.core.times import show_duration
 #: What facts are about, in the order of answers.
 RUN, PLACEMENT, OUTCOME = PARTS = ("run", "placement", "outcome")
 
+#: What begins the fields that tell how a cluster stood at a decision.
+CANDIDATES = "candidates"
+
 
 class Fact(NamedTuple):
     """What a fact is called."""
 
     part: str
     field: str
+
+    @property
+    def words(self) -> str:
+        """The field in words; a path, such as that of a variable of the environment, is left as it is."""
+        return self.field if "." in self.field else self.field.removesuffix("_seconds").replace("_", " ")
 
 
 #: What is known of an execution; what it does not have is None.
@@ -81,7 +89,8 @@ def describe_comparison(
 
 def _differing(pairs: Sequence[FactPair]) -> Iterator[str]:
     for part in PARTS:
-        fields = [pair.fact.field for pair in pairs if pair.fact.part == part and not pair.is_equal]
-        words = [field.removesuffix("_seconds").replace("_", " ") for field in fields]
+        facts = [pair.fact for pair in pairs if pair.fact.part == part and not pair.is_equal]
+        # How each cluster stood is left to the facts themselves.
+        words = dict.fromkeys(CANDIDATES if fact.field.startswith(f"{CANDIDATES}.") else fact.words for fact in facts)
         if words:
             yield f"{part} ({', '.join(words)})"

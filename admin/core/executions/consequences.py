@@ -28,6 +28,9 @@ _ROUTE_KINDS = {
 }
 #: The kinds that name a pool or label.
 ROUTE_KINDS = tuple(_ROUTE_KINDS)
+#: The field of each that does.
+ROUTE_FIELDS = {kind: field for kind, (_, field) in _ROUTE_KINDS.items()}
+KIND_OF_ROUTE = {route_kind: kind for kind, (route_kind, _) in _ROUTE_KINDS.items()}
 #: The kinds whose values may have such a consequence.
 KINDS = frozenset({*_ROUTE_KINDS, kinds.EXECUTION_QUEUE.name})
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from admin.core.executions.consequences import ROUTE_KINDS
+from admin.core.executions.consequences import ROUTE_KINDS, ConsequenceCode
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.spec import target_of
 from admin.core.jobs.job import task_type
@@ -45,7 +45,7 @@ class FieldEffect:
     """What happens with one field of an effective value that executions do not simply follow."""
 
     field: str
-    outcome: WarningCode
+    outcome: WarningCode | ConsequenceCode
     effect: str  #: what wins, in a few words
     message: str  #: the same in a sentence, about all fields of one reason
     value: Any = None  #: what executions get instead, where that is one value

@@ -16,7 +16,7 @@ _MAPS = {"environment": "envs", "labels": "labels", "annotations": "annotations"
 OVERRIDABLE = (TASK_RESOURCE.name, WORKFLOW_EXECUTION_CONFIG.name)
 _RUN_AS = "security_context.run_as"
 #: What goes over every row.
-_LAYERS = (DEFINITION, REQUEST)
+LAYERS = (DEFINITION, REQUEST)
 
 
 class AmountSource(NamedTuple):
@@ -131,8 +131,8 @@ def _identity(job: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> 
 def _given(effective: Mapping[str, Any], setting: str) -> JsonObject:
     """Where a setting comes from, and that it is over a row or the configuration, where those say it too."""
     origin = effective["origins"][setting]
-    if origin["level"] not in _LAYERS:
+    if origin["level"] not in LAYERS:
         return {"origin": origin}
-    below = (step for step in effective["trail"] if step["level"] not in _LAYERS)
+    below = (step for step in effective["trail"] if step["level"] not in LAYERS)
     is_over = any(setting in step.get(part, ()) for step in below for part in ("used", "overridden"))
     return {"origin": origin} | ({"overrides": setting} if is_over else {})

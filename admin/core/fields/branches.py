@@ -61,6 +61,10 @@ class Branch(Field):
         """The path that a dotted text names; Invalid with the closest known words where there is none."""
         return (*path, text)  # of a free key, which may hold dots, so all that remains is the key
 
+    def has_free_key(self, path: Path) -> bool:
+        """Whether the last word of a leaf's path is a key that rows choose."""
+        return True
+
 
 @dataclass(frozen=True, kw_only=True)
 class Section(Branch):
@@ -146,6 +150,10 @@ class Section(Branch):
         if rest:
             raise invalid(dotted((*path, name)), f"is a single value and has no field '{shorten(rest)}'.")
         return (*path, name)
+
+    def has_free_key(self, path: Path) -> bool:
+        field = self.fields.get(path[0])
+        return isinstance(field, Branch) and field.has_free_key(path[1:])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,8 +43,7 @@ class Sought:
     def _has(self, path: Path, value: Any) -> bool:
         if self.values is None:
             return True
-        items = value if isinstance(value, list) else [value]
-        if not self.values.isdisjoint(map(leaf_text, items)):
+        if not self.values.isdisjoint(_texts(value)):
             return True
         return bool(self.worths) and self.kind.worth(path, value) in self.worths
 
@@ -52,6 +51,16 @@ class Sought:
         """Where a scope has it from, from the rows of the kind that apply there; nothing where it has it not."""
         effective = effective_value(self.kind, scope, rows, platform)
         return {effective.origins[path] for path in self.find(effective.value)}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of all values that a leaf holds: of each entry of a list or record, however deep."""
+    entries = value if isinstance(value, list) else value.values() if isinstance(value, Mapping) else None
+    if entries is None:
+        yield leaf_text(value)
+    else:
+        for entry in entries:
+            yield from _texts(entry)
 
 
 def leaf_text(value: Any) -> str:

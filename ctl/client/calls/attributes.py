@@ -173,7 +173,7 @@ class AttributeCalls(KindCalls):
         With `provenance`, each has the revisions that set its levels.
         """
         document = self.effective_document(scope, kind, at=at, provenance=provenance)
-        beside = document.get("revisions"), document.get("deleted_by")
+        beside = document.get("revisions"), document.get("deleted_by"), document.get("consequences")
         return [Effective.from_document(value, *beside) for value in document["values"]]
 
     def effective_document(

@@ -96,6 +96,8 @@ def _show_afterwards(session: Session, kind: Kind, scope: Scope, answer: Documen
         return
     [value] = document["values"]
     effective = Effective.from_document(value, document.get("revisions"))
+    if effective.is_empty and answer.get("routes"):
+        return  # these say what decides then
     if effective.is_empty:
         session.printer.report(f"Nothing {applies}: no level above sets it.")
         return

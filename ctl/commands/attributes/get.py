@@ -119,6 +119,7 @@ def show_value(session: Session, kind: Kind, scope: Scope, value: Attribute | Ef
         origins = {path: value.origins.get(path, here) for path in leaves}
         printer.note(_opening(kind, scope, origins))
         leaf_table(session, scope, leaves, origins, value.revisions or _stamps(value))
+        _show_consequence(session, value.consequence)
 
 
 def _read(
@@ -157,6 +158,13 @@ def _show_effective(session: Session, kind: Kind, scope: Scope, effective: Effec
         revisions = _row_stamps(session, kind, scope, versions[0])
     session.printer.note(f"{_opening(kind, scope, origins)}{_deleted(session.printer, effective.deleted_by)}")
     leaf_table(session, scope, leaves, origins, revisions)
+    _show_consequence(session, effective.consequence)
+
+
+def _show_consequence(session: Session, consequence: Document | None) -> None:
+    """What happens with a value that executions do not follow; an older admin does not say."""
+    if consequence:
+        session.printer.note(session.printer.in_words(consequence["message"]))
 
 
 def _opening(kind: Kind, scope: Scope, origins: Mapping[str, Document]) -> str:

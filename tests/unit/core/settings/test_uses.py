@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from admin.core.settings.builtin_kinds import (
     EXECUTION_CLUSTER_LABEL,
     EXECUTION_QUEUE,
+    PLUGIN_OVERRIDE,
     TASK_RESOURCE,
     WORKFLOW_EXECUTION_CONFIG,
 )
@@ -22,6 +23,7 @@ from admin.core.settings.uses import Sought
 
 PLAN = Scope(project="p", domain="d", workflow="w", launch_plan="l")
 CHAIN = PLAN.chain()
+MODE, RUN_AS, PLUGINS = ("envs", "values", "MODE"), ("security_context", "run_as"), ("overrides", "t")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,10 @@ CHAIN = PLAN.chain()
         (TASK_RESOURCE, ("limits", "cpu"), {"2"}, {"limits": {"cpu": "2", "gpu": "2"}}, [("limits", "cpu")]),
         (WORKFLOW_EXECUTION_CONFIG, ("max_parallelism",), {"5"}, {"max_parallelism": 5}, [("max_parallelism",)]),
         (WORKFLOW_EXECUTION_CONFIG, ("interruptible",), {"true"}, {"interruptible": True}, [("interruptible",)]),
+        (WORKFLOW_EXECUTION_CONFIG, MODE, {"a"}, {"envs": {"values": {"MODE": "a"}}}, [MODE]),
+        (WORKFLOW_EXECUTION_CONFIG, MODE, {"b"}, {"envs": {"values": {"MODE": "a"}}}, []),
+        (WORKFLOW_EXECUTION_CONFIG, RUN_AS, {"b"}, {"security_context": {"run_as": {"iam_role": "b"}}}, [RUN_AS]),
+        (PLUGIN_OVERRIDE, None, {"b"}, {"overrides": [{"task_type": "t", "plugin_id": ["a", "b"]}]}, [PLUGINS]),
     ],
 )
 def test_values_are_found_by_their_text(kind: Kind, path: Any, values: Any, payload: Any, expected: Any) -> None:

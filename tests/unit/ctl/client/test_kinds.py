@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ctl.client.kinds import built_in, by_word
-from ctl.client.schemas import fields, leaf_values, parts_of, show, summary
+from ctl.client.schemas import fields, leaf_parts, leaf_values, parts_of, show, summary
 from tests.unit.ctl.kinds import PRIORITY, kind
 
 
@@ -101,6 +101,14 @@ def test_a_value_is_shown_without_json(value: object, shown: str) -> None:
 )
 def test_a_value_is_taken_apart_field_by_field(value: object, parts: dict[str, str]) -> None:
     assert parts_of(value) == parts
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [("a", {"": "a"}), ({"value": "a"}, {"": "a"}), ({"plugin_id": ["a", "b"]}, {"plugin_id": "a, b"})],
+)
+def test_a_leaf_is_taken_apart_without_the_word_for_its_value(value: object, parts: dict[str, str]) -> None:
+    assert leaf_parts(value) == parts
 
 
 def test_parts_of_an_object_that_is_one_leaf_belong_to_that_leaf() -> None:
