@@ -21,6 +21,7 @@ from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
+from admin.services.silences import NotedSilence
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
 
@@ -138,6 +139,9 @@ class ListedAnswer(Answer):
     ] = None
     phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
     silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
+    silence_outlook: Annotated[
+        str | None, Meta(description="What becomes of it if its cluster stays silent, and when.")
+    ] = None
     unconfirmed: Annotated[
         bool | None, Meta(description="True where it has ended, and nobody has confirmed that its job has.")
     ] = None
@@ -167,7 +171,7 @@ class ListedAnswer(Answer):
         execution: Execution | ListedExecution,
         terms: RunTerms | None,
         origin: Json | None = None,
-        silence: str | None = None,
+        silence: NotedSilence | None = None,
         abort_requested_at: datetime | None = None,
         previous_cluster: str | None = None,
     ) -> ListedAnswer:
@@ -195,7 +199,8 @@ class ListedAnswer(Answer):
             attempt=execution.attempt,
             attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
-            silence=silence,
+            silence=silence and silence.note,
+            silence_outlook=silence and silence.outlook,
             unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=last.native_id,
@@ -232,7 +237,7 @@ class ExecutionAnswer(ListedAnswer):
         *,
         changed: bool | None = None,
         status: Status | None = None,
-        silence: str | None = None,
+        silence: NotedSilence | None = None,
         abort_requested_at: datetime | None = None,
         previous_cluster: str | None = None,
     ) -> ExecutionAnswer:

@@ -28,7 +28,7 @@ from admin.services.context import Context
 from admin.services.retention import not_counted
 from admin.services.run_requests import CreationRequest, check_name, run_request_of
 from admin.services.scopes import check_readable
-from admin.services.silences import note_silences
+from admin.services.silences import NotedSilence, note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.waiting import Wait
 from admin.store import (
@@ -112,7 +112,7 @@ class ListedPage:
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
-    silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
+    silences: Mapping[int, NotedSilence]  #: of those whose clusters are silent, by their row ids
     terms: Mapping[int, RunTerms]  #: by their row ids
     abort_requests: Mapping[int, datetime]  #: when it was requested to end those that somebody ended, by their row ids
     previous_clusters: Mapping[int, str | None]  #: that the decisions before the last ones chose, by their row ids
@@ -163,7 +163,7 @@ def list_executions(
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
-        silences = note_silences(connection, page.executions)
+        silences = note_silences(context, connection, page.executions)
         terms = execution_lists.run_terms(connection, [execution.id for execution in page.executions])
         is_empty = not page.executions and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []

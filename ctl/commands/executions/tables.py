@@ -165,10 +165,17 @@ _ABORT: Columns = {
     "ABORT REQUESTED": Time(_abort_requested_at),
     "ABORT CAUSE": Sentence(_abort_cause),
 }
+
+
+def _silence(execution: Execution) -> str:
+    """Since when its cluster is silent, and what becomes of it."""
+    return " ".join(filter(None, (execution.document.get(key) for key in ("silence", "silence_outlook"))))
+
+
 _DECISIONS: Columns = {"DECISIONS": _field("decisions"), "MOVED": _moved, "MESSAGE": Sentence(attrgetter("message"))}
 #: The columns that a list has if it is selected by these fields, since each answers more than the field asks.
 _SELECTED: Mapping[str, Columns] = {
-    "silent": {"SILENCE": Sentence(_field("silence"))},
+    "silent": {"SILENCE": Sentence(_silence)},
     "abort_principal": _ABORT,
     "unconfirmed": _ABORT,
     "decisions": _DECISIONS,

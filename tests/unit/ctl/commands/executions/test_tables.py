@@ -52,7 +52,8 @@ def test_a_list_that_was_selected_by_a_field_shows_what_it_is_about(capsys: pyte
     document = {
         "id": {"project": "p", "domain": "d", "name": "e"},
         "closure": {"phase": "RUNNING", "created_at": "2026-03-01T12:00:00Z"},
-        "silence": "Cluster 'oak' is silent; it is given up tomorrow.",
+        "silence": "Cluster 'oak' is silent.",
+        "silence_outlook": "It is given up tomorrow.",
         "decisions": 3,
     }
     execution = Execution.from_document(document)
@@ -61,7 +62,7 @@ def test_a_list_that_was_selected_by_a_field_shows_what_it_is_about(capsys: pyte
     assert "given up tomorrow" not in capsys.readouterr().out
     show_executions(session, [execution], with_place=False, selected_by=["silent", "phase"])
     shown = capsys.readouterr().out
-    assert ("  SILENCE" in shown, "Cluster 'oak' is silent; it is given up tomorrow." in shown) == (True, True)
+    assert ("  SILENCE" in shown, "Cluster 'oak' is silent. It is given up tomorrow." in shown) == (True, True)
     show_executions(session, [execution], with_place=False, selected_by=["decisions"])
     header, row = capsys.readouterr().out.splitlines()
     assert row[header.index("DECISIONS") :].startswith("3 ")
