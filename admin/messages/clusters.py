@@ -10,7 +10,7 @@ from msgspec import Meta
 from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health, eta_of
-from admin.core.fleet.summaries import off_because
+from admin.core.fleet.summaries import off_because, taken_up
 from admin.core.resources import format_amounts
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
@@ -95,6 +95,9 @@ class ClusterAnswer(Answer):
     takes_none_because: Annotated[
         list[str] | None, Meta(description="What keeps work away: `draining`, `lost`, `expected` and the like.")
     ] = None
+    full: Annotated[
+        list[str] | None, Meta(description="The resources of which nothing is free, where it takes work.")
+    ] = None
     endpoint: str | None = None
     auth: Json | None = None
     enabled: bool
@@ -160,6 +163,7 @@ class ClusterAnswer(Answer):
             name=cluster.name,
             takes_work=not reasons,
             takes_none_because=reasons or None,
+            full=(taken_up(cluster.capacity, view.free) or None) if not reasons else None,
             enabled=cluster.enabled,
             unreachable_since=state.last_sync_at if cluster.is_silent else None,
             unreachable_reason=view.silence,

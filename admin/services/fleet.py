@@ -109,7 +109,15 @@ def _group_views(context: Context, connection: Connection, current: Fleet, group
             group=group,
             fleet=current,
             capacity=capacity,
-            summary=describe_group(group, clusters, capacity.total, capacity.free, switched_off, context.clock()),
+            summary=describe_group(
+                group,
+                clusters,
+                capacity.total,
+                capacity.free,
+                switched_off,
+                context.clock(),
+                full=capacity.full,
+            ),
             provenance=defined.get(group.definition.version or 0),
             switched_off=switched_off,
         )

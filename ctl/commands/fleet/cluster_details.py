@@ -10,7 +10,7 @@ from ctl.client.answers import Document
 from ctl.client.executions import ExecutionId
 from ctl.client.times import format_duration
 from ctl.commands.executions.tables import back_off_of
-from ctl.files.fleet import show_amounts
+from ctl.files.fleet import show_able, show_amounts
 
 #: Nodes are shared: one that is not free may have room for more.
 _SHOWN = {"nodes": "nodes (free: idle)"}
@@ -114,7 +114,7 @@ def _recent_wait(wait: Document | None) -> str:
 
 _POOL_COLUMNS: Columns = {
     "POOL": lambda pool: pool[0],
-    "ABLE": lambda pool: f"{pool[1].get('able')} of {pool[1].get('members')}",
+    "ABLE": lambda pool: show_able(pool[1]),
     "TOTAL": lambda pool: show_amounts(pool[1].get("capacity")),
     "FREE": lambda pool: show_amounts(pool[1].get("free")),
 }
