@@ -159,6 +159,7 @@ class ListedAnswer(Answer):
         str | None, Meta(description=f"What becomes of it if its cluster is lost: {', '.join(ON_LOST)}.")
     ] = None
     time_limit_seconds: Annotated[float | None, Meta(description="The longest that an attempt may run.")] = None
+    queue: Annotated[str | None, Meta(description="The queue that it was given.")] = None
     gpu: Annotated[int | None, Meta(description="How many GPUs its tasks request together.")] = None
     decisions: int
     events: int
@@ -210,6 +211,7 @@ class ListedAnswer(Answer):
             lease_expires_at=execution.lease_expires_at,
             on_lost=terms and terms.on_lost,
             time_limit_seconds=terms and terms.time_limit_seconds,
+            queue=terms and terms.queue,
             gpu=execution.demand_gpu or None,
             decisions=execution.decisions,
             events=execution.events,
@@ -223,7 +225,6 @@ class ExecutionAnswer(ListedAnswer):
     inputs: Json
     job: Json
     config: Json
-    queue: str | None = None
     quality_of_service: Json | None = None
     plugins: Json | None = None
     attributes: Json
@@ -257,7 +258,7 @@ class ExecutionAnswer(ListedAnswer):
             ),
             spec=execution.request["spec"],
             quality_of_service=quality_of_service or None,
-            **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},
+            **{name: content[name] for name in ("inputs", "job", "config", "plugins", "attributes")},
             changed=changed,
             status=None if status is None else ExecutionStatusAnswer.from_status(status),
         )

@@ -97,12 +97,13 @@ def add_up(attempts: Iterable[Spent], total: timedelta) -> Times:
 
 
 class RunTerms(NamedTuple):
-    """What lists show of an execution's job and retry policy."""
+    """What lists show of an execution's job, retry policy and settings."""
 
     on_lost: str
     time_limit_seconds: float | None  #: None for as long as it takes
+    queue: str | None = None
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> RunTerms:
         """The terms of an execution with this content."""
-        return cls(Retries.of(content.get("retry")).on_lost, time_limit_seconds(content))
+        return cls(Retries.of(content.get("retry")).on_lost, time_limit_seconds(content), content.get("queue"))

@@ -140,6 +140,7 @@ _WIDE: Columns = {
     "NEXT ATTEMPT": Time(_field("not_before"), is_due=True),
     "TIME LIMIT": _time_limit,
     "ON LOST": _field("on_lost"),
+    "QUEUE": _field("queue"),
     "GPU": _field("gpu"),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
