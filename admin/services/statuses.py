@@ -29,15 +29,17 @@ from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
+from admin.core.registrations import Identifier
 from admin.core.times import show_duration
 from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
-from admin.store import statuses
+from admin.store import registrations, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 from admin.store.given_jobs import given_jobs
+from admin.store.registration_tables import workflows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ def view_status(
     is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
     backs_off = is_waiting and is_backing_off(execution.not_before, now)
     retries = Retries.of(execution.content.get("retry"))
-    limits = _limits(connection, execution, settings_trail, provenance)
+    limits = _limits(connection, execution, settings_trail, provenance, now)
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not backs_off and (obstacle is None or obstacle.filter == ROOM.name)
@@ -144,12 +146,22 @@ def _ended_by(attempts: AttemptList) -> str:
 
 
 def _limits(
-    connection: Connection, execution: Execution, settings_trail: JsonObject, provenance: Mapping[int, Provenance]
+    connection: Connection,
+    execution: Execution,
+    settings_trail: JsonObject,
+    provenance: Mapping[int, Provenance],
+    now: datetime,
 ) -> Limits:
+    job, workflow = execution.content["job"], execution.launched.get("workflow")
+    resources = job.get("resources", {})
+    registered = None
+    if workflow is not None and (resources.get("duration") or resources.get("limits")):
+        registered = registrations.get(connection, workflows, Identifier(**workflow))
     return Limits(
-        job=execution.content["job"],
+        job=job,
         given_job=given_jobs(connection, [execution]).get(execution.id),
-        workflow=execution.launched.get("workflow"),
+        workflow=workflow,
+        registered="" if registered is None else registered.registered_by.describe(now),
         quality=execution.content["quality_of_service"],
         settings=settings_trail["settings"],
         provenance=provenance,
