@@ -44,7 +44,7 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
         status=view.status,
         silence=None if view.silence is None else NotedSilence(view.silence.note, view.silence.outlook),
         abort_requested_at=view.abort_requested_at,
-        previous_cluster=view.previous_cluster,
+        previous=view.previous,
     )
 
 
@@ -71,7 +71,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
                 listed.abort_requests.get(execution.id),
-                listed.previous_clusters.get(execution.id),
+                listed.previous.get(execution.id),
             )
             for execution in listed.page.executions
         ],

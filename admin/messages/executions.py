@@ -21,6 +21,7 @@ from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
+from admin.services.executions import Previous
 from admin.services.silences import NotedSilence
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
@@ -128,6 +129,9 @@ class ListedAnswer(Answer):
         str | None,
         Meta(description="That the decision before the last chose; absent where that chose none, or there is one."),
     ] = None
+    previous_none: Annotated[
+        bool | None, Meta(description="True where the decision before the last chose no cluster.")
+    ] = None
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
@@ -174,7 +178,7 @@ class ListedAnswer(Answer):
         origin: Json | None = None,
         silence: NotedSilence | None = None,
         abort_requested_at: datetime | None = None,
-        previous_cluster: str | None = None,
+        previous: Previous | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -191,7 +195,8 @@ class ListedAnswer(Answer):
             workflow=None if workflow is None else IdentifierAnswer(**workflow),
             launch_plan=None if launch_plan is None else IdentifierAnswer(**launch_plan),
             cluster=execution.cluster,
-            previous_cluster=previous_cluster,
+            previous_cluster=previous and previous.cluster,
+            previous_none=(previous is not None and previous.cluster is None) or None,
             pool=execution.pool,
             label=execution.label,
             origin=origin,
@@ -240,7 +245,7 @@ class ExecutionAnswer(ListedAnswer):
         status: Status | None = None,
         silence: NotedSilence | None = None,
         abort_requested_at: datetime | None = None,
-        previous_cluster: str | None = None,
+        previous: Previous | None = None,
     ) -> ExecutionAnswer:
         content = execution.content
         quality_of_service = dict(content["quality_of_service"])
@@ -253,7 +258,7 @@ class ExecutionAnswer(ListedAnswer):
                     RunTerms.of(content),
                     silence=silence,
                     abort_requested_at=abort_requested_at,
-                    previous_cluster=previous_cluster,
+                    previous=previous,
                 )
             ),
             spec=execution.request["spec"],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -106,6 +107,12 @@ def _retention(context: Context, connection: Connection) -> str:
     return f" Executions that ended before {show_time(cutoff)} were pruned{configured}."
 
 
+class Previous(NamedTuple):
+    """What the decision before the last chose."""
+
+    cluster: str | None  #: None where it chose none
+
+
 @dataclass(frozen=True, kw_only=True)
 class ListedPage:
     """A page of executions, and by their row ids the rungs that decided where they went, if that was asked."""
@@ -115,7 +122,7 @@ class ListedPage:
     silences: Mapping[int, NotedSilence]  #: of those whose clusters are silent, by their row ids
     terms: Mapping[int, RunTerms]  #: by their row ids
     abort_requests: Mapping[int, datetime]  #: when it was requested to end those that somebody ended, by their row ids
-    previous_clusters: Mapping[int, str | None]  #: that the decisions before the last ones chose, by their row ids
+    previous: Mapping[int, Previous]  #: what the decisions before the last ones chose, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
 
@@ -169,24 +176,22 @@ def list_executions(
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
         aborted = [execution.id for execution in page.executions if execution.abort_cause is not None]
         abort_requests = execution_events.abort_requests(connection, aborted)
-        previous_clusters = find_previous_clusters(connection, page.executions)
+        previous = find_previous(connection, page.executions)
     return ListedPage(
         page=page,
         origins=origins,
         silences=silences,
         terms=terms,
         abort_requests=abort_requests,
-        previous_clusters=previous_clusters,
+        previous=previous,
         unknown=unknown,
     )
 
 
-def find_previous_clusters(
-    connection: Connection, listed: Iterable[Execution | ListedExecution]
-) -> dict[int, str | None]:
-    """The clusters that were chosen before the last decisions, by the row ids of those that were decided again."""
+def find_previous(connection: Connection, listed: Iterable[Execution | ListedExecution]) -> dict[int, Previous]:
+    """What was chosen before the last decisions, by the row ids of those that were decided again."""
     keys = [(execution.id, execution.decisions - 1) for execution in listed if execution.decisions > 1]
-    return decisions.clusters(connection, keys)
+    return {id: Previous(cluster) for id, cluster in decisions.clusters(connection, keys).items()}
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:
