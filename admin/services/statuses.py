@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import zip_longest
 
 from sqlalchemy import Connection
 
@@ -211,8 +212,25 @@ def times_of(execution: Execution, attempts: AttemptList, silence: SilenceView |
     if attempts.unrecorded:
         return None
     silent_since = silence.since if silence is not None and may_have_started(execution) else None
-    total = max(timedelta(0), _over_at(execution, attempts, now) - execution.created_at)
-    return add_up((_spent(execution, attempt, silent_since, now) for attempt in attempts.attempts), total)
+    over_at = _over_at(execution, attempts, now)
+    total = max(timedelta(0), over_at - execution.created_at)
+    spent = (_spent(execution, attempt, silent_since, now) for attempt in attempts.attempts)
+    return add_up(spent, total, _backing_off(execution, attempts, over_at))
+
+
+def _backing_off(execution: Execution, attempts: AttemptList, over_at: datetime) -> timedelta:
+    """How long an execution has waited for its next attempts to be due."""
+    retries = Retries.of(execution.content.get("retry"))
+    in_all = timedelta(0)
+    for attempt, following in zip_longest(attempts.attempts, attempts.attempts[1:]):
+        number, record = attempt.record.shown_number, attempt.record
+        if number is None or attempt.reported_at is None:
+            continue
+        outcome = CLUSTER_LOST if record.reason in (CLUSTER_LOST, DRAINED) else record.outcome
+        seconds = retries.seconds_until_next(number, outcome) or 0.0
+        until = over_at if following is None else following.started_at or following.reported_at or over_at
+        in_all += max(timedelta(0), min(timedelta(seconds=seconds), until - attempt.reported_at))
+    return in_all
 
 
 def _over_at(execution: Execution, attempts: AttemptList, now: datetime) -> datetime:
