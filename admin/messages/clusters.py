@@ -16,7 +16,7 @@ from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, VersionPruned, one_of
-from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView
+from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, Outlook
 from admin.store.executions import ListedExecution
 
 #: What the state of a cluster is, before what operators have decided about it.
@@ -65,9 +65,13 @@ class ClusterExecutionAnswer(Answer):
     started_at: Time | None = None
     lease_expires_at: Time | None = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
+    ends_by: Annotated[
+        Time | None, Meta(description="When its time limit or a drain ends it at the latest, where it runs.")
+    ] = None
+    outlook: Annotated[str | None, Meta(description="What becomes of it, where it runs.")] = None
 
     @classmethod
-    def from_execution(cls, execution: ListedExecution) -> ClusterExecutionAnswer:
+    def from_execution(cls, execution: ListedExecution, outlook: Outlook | None = None) -> ClusterExecutionAnswer:
         reason = ReasonAnswer(code=execution.reason, message=execution.reason_message)
         return cls.from_attributes(
             execution,
@@ -76,6 +80,8 @@ class ClusterExecutionAnswer(Answer):
             attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
+            ends_by=outlook and outlook.ends_by,
+            outlook=outlook and outlook.message,
         )
 
 
@@ -214,7 +220,10 @@ class ClusterDetailsAnswer(ClusterAnswer):
         wait = details.recent_wait
         return cls.from_view(
             details,
-            leased_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.leased],
+            leased_executions=[
+                ClusterExecutionAnswer.from_execution(execution, details.outlooks.get(execution.id))
+                for execution in details.leased
+            ],
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),

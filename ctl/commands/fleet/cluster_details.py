@@ -38,6 +38,9 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
     executions = [*(cluster.get("leased_executions") or []), *(cluster.get("next_executions") or [])]
     if executions:
         printer.line()
+        for execution in executions if _tells_outlook(cluster) else ():
+            if execution.get("outlook"):
+                printer.folded().sentence(f"{execution['id']['name']}: {execution['outlook']}", indent="  ")
         printer.rows(
             executions,
             {
@@ -50,8 +53,14 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
                 ),
                 "ATTEMPT": lambda execution: execution.get("attempt_number") or execution.get("attempt"),
                 "LEASE UNTIL": Time("lease_expires_at", is_ahead=True),
+                "ENDS BY": Time("ends_by", is_ahead=True),
             },
         )
+
+
+def _tells_outlook(cluster: Document) -> bool:
+    """Whether what runs at a cluster may end otherwise than by itself or its limit."""
+    return bool(cluster.get("draining") or cluster.get("unreachable_since"))
 
 
 def _phase(execution: Document) -> str:
