@@ -23,6 +23,7 @@ from admin.services import abandonments, executions, redecisions, terminations
 from admin.services.comparisons import compare_execution, compare_executions
 from admin.services.explanations import explain, view_execution
 from admin.services.logs import LogRequest, read_log, read_output, read_outputs
+from admin.services.silences import NotedSilence
 
 operations = creations.operations  # of the same noun
 
@@ -39,13 +40,12 @@ def get_execution(query: Fields, **key: str) -> ExecutionAnswer:
         query["wait_seconds"],
         with_status=query["with_status"],
     )
-    note = None if view.silence is None else view.silence.note
     return ExecutionAnswer.from_execution(
         view.execution,
         status=view.status,
-        silence=note,
+        silence=None if view.silence is None else NotedSilence(view.silence.note, view.silence.outlook),
         abort_requested_at=view.abort_requested_at,
-        previous_cluster=view.previous_cluster,
+        previous=view.previous,
     )
 
 
@@ -74,7 +74,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
                 listed.origins.get(execution.id),
                 listed.silences.get(execution.id),
                 listed.abort_requests.get(execution.id),
-                listed.previous_clusters.get(execution.id),
+                listed.previous.get(execution.id),
             )
             for execution in listed.page.executions
         ],

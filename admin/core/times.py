@@ -22,7 +22,12 @@ def show_due(time: datetime, now: datetime) -> str:
     """When something is to happen: `at 2026-03-01T12:00:05Z`, or any moment, and since when it is overdue."""
     if time > now + _IMMINENT:
         return f"at {show_time(time)}"
-    return f"any moment now, overdue since {show_time(time)}" if time < now - _IMMINENT else "any moment now"
+    return f"any moment now, overdue since {show_time(time)}" if is_past(time, now) else "any moment now"
+
+
+def is_past(time: datetime, now: datetime) -> bool:
+    """Whether something that was to happen at a time is late."""
+    return time < now - _IMMINENT
 
 
 def show_duration(seconds: float) -> str:

@@ -16,7 +16,6 @@ from admin.services.context import Context
 from admin.store import loop_leases
 
 _log = logging.getLogger("rainbow.loops")
-_NAME = "background"
 
 
 class Leader:
@@ -57,7 +56,10 @@ class Leader:
         try:
             with self._context.database.writing() as connection:
                 seconds = self._context.settings.loop_lease_seconds
-                has_lease = loop_leases.take(connection, _NAME, self._holder, self._context.clock(), seconds)
+                now = self._context.clock()
+                has_lease = loop_leases.take(connection, loop_leases.BACKGROUND, self._holder, now, seconds)
+                if has_lease and not leads:
+                    loop_leases.note_start(connection, loop_leases.BACKGROUND, self._holder, now)
         except SQLAlchemyError as error:
             _log.warning("background work pauses: the database does not answer", extra={"reason": str(error)[:200]})
             return False
@@ -77,6 +79,6 @@ class Leader:
     def _release(self) -> None:
         try:
             with self._context.database.writing() as connection:
-                loop_leases.release(connection, _NAME, self._holder, self._context.clock())
+                loop_leases.release(connection, loop_leases.BACKGROUND, self._holder, self._context.clock())
         except SQLAlchemyError:
             _log.debug("the lease could not be released; it will expire")

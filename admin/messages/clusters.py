@@ -10,13 +10,13 @@ from msgspec import Meta
 from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health, eta_of
-from admin.core.fleet.summaries import off_because
+from admin.core.fleet.summaries import off_because, taken_up
 from admin.core.resources import format_amounts
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, VersionPruned, one_of
-from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView
+from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, Outlook
 from admin.store.executions import ListedExecution
 
 #: What the state of a cluster is, before what operators have decided about it.
@@ -65,9 +65,13 @@ class ClusterExecutionAnswer(Answer):
     started_at: Time | None = None
     lease_expires_at: Time | None = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
+    ends_by: Annotated[
+        Time | None, Meta(description="When its time limit or a drain ends it at the latest, where it runs.")
+    ] = None
+    outlook: Annotated[str | None, Meta(description="What becomes of it, where it runs.")] = None
 
     @classmethod
-    def from_execution(cls, execution: ListedExecution) -> ClusterExecutionAnswer:
+    def from_execution(cls, execution: ListedExecution, outlook: Outlook | None = None) -> ClusterExecutionAnswer:
         reason = ReasonAnswer(code=execution.reason, message=execution.reason_message)
         return cls.from_attributes(
             execution,
@@ -76,6 +80,8 @@ class ClusterExecutionAnswer(Answer):
             attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
+            ends_by=outlook and outlook.ends_by,
+            outlook=outlook and outlook.message,
         )
 
 
@@ -94,6 +100,9 @@ class ClusterAnswer(Answer):
     takes_work: Annotated[bool, Meta(description="Whether it may get new work, and has been seen.")]
     takes_none_because: Annotated[
         list[str] | None, Meta(description="What keeps work away: `draining`, `lost`, `expected` and the like.")
+    ] = None
+    full: Annotated[
+        list[str] | None, Meta(description="The resources of which nothing is free, where it takes work.")
     ] = None
     endpoint: str | None = None
     auth: Json | None = None
@@ -160,6 +169,7 @@ class ClusterAnswer(Answer):
             name=cluster.name,
             takes_work=not reasons,
             takes_none_because=reasons or None,
+            full=(taken_up(cluster.capacity, view.free) or None) if not reasons else None,
             enabled=cluster.enabled,
             unreachable_since=state.last_sync_at if cluster.is_silent else None,
             unreachable_reason=view.silence,
@@ -210,7 +220,10 @@ class ClusterDetailsAnswer(ClusterAnswer):
         wait = details.recent_wait
         return cls.from_view(
             details,
-            leased_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.leased],
+            leased_executions=[
+                ClusterExecutionAnswer.from_execution(execution, details.outlooks.get(execution.id))
+                for execution in details.leased
+            ],
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),

@@ -20,6 +20,8 @@ from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
 from admin.messages.shared import Answer, Json, Time, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, FailureAnswer
+from admin.services.executions import Previous
+from admin.services.silences import NotedSilence
 from admin.store.executions import Execution, ExecutionId, ListedExecution
 from admin.store.leases import LeasedExecution
 
@@ -128,6 +130,9 @@ class ListedAnswer(Answer):
         str | None,
         Meta(description="That the decision before the last chose; absent where that chose none, or there is one."),
     ] = None
+    previous_none: Annotated[
+        bool | None, Meta(description="True where the decision before the last chose no cluster.")
+    ] = None
     pool: str | None = None
     label: str | None = None
     origin: Annotated[Json | None, Meta(description="The rung that decided where it went, if asked for.")] = None
@@ -139,6 +144,9 @@ class ListedAnswer(Answer):
     ] = None
     phase_since: Annotated[Time | None, Meta(description="When it came to its phase.")] = None
     silence: Annotated[str | None, Meta(description="What is known of it while its cluster is silent.")] = None
+    silence_outlook: Annotated[
+        str | None, Meta(description="What becomes of it if its cluster stays silent, and when.")
+    ] = None
     unconfirmed: Annotated[
         bool | None, Meta(description="True where it has ended, and nobody has confirmed that its job has.")
     ] = None
@@ -156,6 +164,7 @@ class ListedAnswer(Answer):
         str | None, Meta(description=f"What becomes of it if its cluster is lost: {', '.join(ON_LOST)}.")
     ] = None
     time_limit_seconds: Annotated[float | None, Meta(description="The longest that an attempt may run.")] = None
+    queue: Annotated[str | None, Meta(description="The queue that it was given.")] = None
     gpu: Annotated[int | None, Meta(description="How many GPUs its tasks request together.")] = None
     decisions: int
     events: int
@@ -168,9 +177,9 @@ class ListedAnswer(Answer):
         execution: Execution | ListedExecution,
         terms: RunTerms | None,
         origin: Json | None = None,
-        silence: str | None = None,
+        silence: NotedSilence | None = None,
         abort_requested_at: datetime | None = None,
-        previous_cluster: str | None = None,
+        previous: Previous | None = None,
     ) -> ListedAnswer:
         launched, reference = execution.launched, execution.reference
         workflow, launch_plan = launched.get("workflow"), launched.get("launch_plan")
@@ -188,7 +197,8 @@ class ListedAnswer(Answer):
             workflow=None if workflow is None else IdentifierAnswer(**workflow),
             launch_plan=None if launch_plan is None else IdentifierAnswer(**launch_plan),
             cluster=execution.cluster,
-            previous_cluster=previous_cluster,
+            previous_cluster=previous and previous.cluster,
+            previous_none=(previous is not None and previous.cluster is None) or None,
             pool=execution.pool,
             label=execution.label,
             origin=origin,
@@ -197,7 +207,8 @@ class ListedAnswer(Answer):
             attempt=execution.attempt,
             attempt_number=attempts_begun(execution),
             phase_since=phase_began_at(execution),
-            silence=silence,
+            silence=silence and silence.note,
+            silence_outlook=silence and silence.outlook,
             unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
             native_id=last.native_id,
@@ -207,6 +218,7 @@ class ListedAnswer(Answer):
             lease_expires_at=execution.lease_expires_at,
             on_lost=terms and terms.on_lost,
             time_limit_seconds=terms and terms.time_limit_seconds,
+            queue=terms and terms.queue,
             gpu=execution.demand_gpu or None,
             decisions=execution.decisions,
             events=execution.events,
@@ -220,7 +232,6 @@ class ExecutionAnswer(ListedAnswer):
     inputs: Json
     job: Json
     config: Json
-    queue: str | None = None
     quality_of_service: Json | None = None
     plugins: Json | None = None
     attributes: Json
@@ -234,9 +245,9 @@ class ExecutionAnswer(ListedAnswer):
         *,
         changed: bool | None = None,
         status: Status | None = None,
-        silence: str | None = None,
+        silence: NotedSilence | None = None,
         abort_requested_at: datetime | None = None,
-        previous_cluster: str | None = None,
+        previous: Previous | None = None,
     ) -> ExecutionAnswer:
         content = execution.content
         quality_of_service = dict(content["quality_of_service"])
@@ -249,12 +260,12 @@ class ExecutionAnswer(ListedAnswer):
                     RunTerms.of(content),
                     silence=silence,
                     abort_requested_at=abort_requested_at,
-                    previous_cluster=previous_cluster,
+                    previous=previous,
                 )
             ),
             spec=execution.request["spec"],
             quality_of_service=quality_of_service or None,
-            **{name: content[name] for name in ("inputs", "job", "config", "queue", "plugins", "attributes")},
+            **{name: content[name] for name in ("inputs", "job", "config", "plugins", "attributes")},
             changed=changed,
             status=None if status is None else ExecutionStatusAnswer.from_status(status),
         )

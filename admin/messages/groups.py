@@ -33,11 +33,20 @@ class GroupCapacityAnswer(Answer):
     ]
     able: Annotated[int, Meta(description="How many members may get work and have been seen.")]
     members: int
+    full: Annotated[
+        list[str] | None, Meta(description="Those of the able members that have nothing free of some resource.")
+    ] = None
 
     @classmethod
     def from_capacity(cls, capacity: GroupCapacity) -> GroupCapacityAnswer:
         total, free = format_amounts(capacity.total), format_amounts(capacity.free)
-        return cls(capacity=total, free=free, able=capacity.able, members=capacity.members)
+        return cls(
+            capacity=total,
+            free=free,
+            able=capacity.able,
+            members=capacity.members,
+            full=list(capacity.full) or None,
+        )
 
 
 class GroupAnswer(Answer):

@@ -97,6 +97,7 @@ class SelectorFields(RequestSchema):
     )
     backoff = fields.String(metadata={"description": "true: its next attempt waits for its time."})
     on_lost = fields.String(metadata={"description": "What becomes of it if its cluster is lost: wait, fail, retry."})
+    queue = fields.String(validate=NAME, metadata={"description": "The queue that it was given."})
     time_limit = fields.String(
         metadata={"description": "The longest that it may run: 1h, or none; filters take ranges."}
     )

@@ -43,6 +43,9 @@ class TimesAnswer(Answer):
     """How the time since an execution was created was spent."""
 
     waiting_seconds: Annotated[float, Meta(description="In the queue, in back-off and until its cluster started it.")]
+    backoff_seconds: Annotated[
+        float | None, Meta(description="Of the time that it waited: until its next attempt was due.")
+    ] = None
     run_seconds: Annotated[float, Meta(description="Of all its attempts, as far as agents were heard.")]
     unreported_seconds: Annotated[
         float | None, Meta(description="After a job had ended, until its agent was heard again, if that was silent.")
@@ -58,6 +61,7 @@ class TimesAnswer(Answer):
     def from_times(cls, times: Times) -> TimesAnswer:
         return cls(
             waiting_seconds=times.waiting,
+            backoff_seconds=times.backing_off or None,
             run_seconds=times.running,
             unreported_seconds=times.unreported or None,
             unknown_seconds=times.unknown or None,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -28,7 +29,7 @@ from admin.services.context import Context
 from admin.services.retention import not_counted
 from admin.services.run_requests import CreationRequest, check_name, run_request_of
 from admin.services.scopes import check_readable
-from admin.services.silences import note_silences
+from admin.services.silences import NotedSilence, note_silences
 from admin.services.unknown_names import UnknownName, find_unknown
 from admin.services.visibility import seen_executions
 from admin.services.waiting import Wait
@@ -107,16 +108,22 @@ def _retention(context: Context, connection: Connection) -> str:
     return f" Executions that ended before {show_time(cutoff)} were pruned{configured}."
 
 
+class Previous(NamedTuple):
+    """What the decision before the last chose."""
+
+    cluster: str | None  #: None where it chose none
+
+
 @dataclass(frozen=True, kw_only=True)
 class ListedPage:
     """A page of executions, and by their row ids the rungs that decided where they went, if that was asked."""
 
     page: Page[ListedExecution]
     origins: Mapping[int, JsonObject]
-    silences: Mapping[int, str]  #: of those whose clusters are silent, by their row ids
+    silences: Mapping[int, NotedSilence]  #: of those whose clusters are silent, by their row ids
     terms: Mapping[int, RunTerms]  #: by their row ids
     abort_requests: Mapping[int, datetime]  #: when it was requested to end those that somebody ended, by their row ids
-    previous_clusters: Mapping[int, str | None]  #: that the decisions before the last ones chose, by their row ids
+    previous: Mapping[int, Previous]  #: what the decisions before the last ones chose, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
 
 
@@ -164,30 +171,28 @@ def list_executions(
             )
             raise Invalid(Problem(field="sort_by.key", reason=reason)) from None
         origins = _origins(connection, page.executions) if with_origin else {}
-        silences = note_silences(connection, page.executions)
+        silences = note_silences(context, connection, page.executions)
         terms = execution_lists.run_terms(connection, [execution.id for execution in page.executions])
         is_empty = not page.executions and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
         aborted = [execution.id for execution in page.executions if execution.abort_cause is not None]
         abort_requests = execution_events.abort_requests(connection, aborted)
-        previous_clusters = find_previous_clusters(connection, page.executions)
+        previous = find_previous(connection, page.executions)
     return ListedPage(
         page=page,
         origins=origins,
         silences=silences,
         terms=terms,
         abort_requests=abort_requests,
-        previous_clusters=previous_clusters,
+        previous=previous,
         unknown=unknown,
     )
 
 
-def find_previous_clusters(
-    connection: Connection, listed: Iterable[Execution | ListedExecution]
-) -> dict[int, str | None]:
-    """The clusters that were chosen before the last decisions, by the row ids of those that were decided again."""
+def find_previous(connection: Connection, listed: Iterable[Execution | ListedExecution]) -> dict[int, Previous]:
+    """What was chosen before the last decisions, by the row ids of those that were decided again."""
     keys = [(execution.id, execution.decisions - 1) for execution in listed if execution.decisions > 1]
-    return decisions.clusters(connection, keys)
+    return {id: Previous(cluster) for id, cluster in decisions.clusters(connection, keys).items()}
 
 
 def _origins(connection: Connection, listed: Iterable[ListedExecution]) -> dict[int, JsonObject]:

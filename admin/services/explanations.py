@@ -20,7 +20,7 @@ from admin.core.provenance import Provenance
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.services.executions import beyond_last, find_execution, find_previous_clusters, reading_execution
+from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
@@ -78,7 +78,7 @@ class ExecutionView:
     status: Status | None  #: where it stands, if that was asked
     silence: SilenceView | None  #: of its cluster, while it waits or runs there
     abort_requested_at: datetime | None  #: of one that somebody ended, if its event is kept
-    previous_cluster: str | None  #: that the decision before the last chose, if there was one
+    previous: Previous | None  #: what the decision before the last chose, if there was one
 
 
 def view_execution(
@@ -97,13 +97,13 @@ def view_execution(
         status = _stand(context, connection, execution, silence) if with_status else None
         aborted = [execution.id] if execution.abort_cause is not None else []
         requested_at = execution_events.abort_requests(connection, aborted).get(execution.id)
-        previous_cluster = find_previous_clusters(connection, [execution]).get(execution.id)
+        previous = find_previous(connection, [execution]).get(execution.id)
     return ExecutionView(
         execution=execution,
         status=status,
         silence=silence,
         abort_requested_at=requested_at,
-        previous_cluster=previous_cluster,
+        previous=previous,
     )
 
 

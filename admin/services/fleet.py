@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.switch_outcomes import of_running
 from admin.core.fleet.clusters import REPORTED, Cluster, read_report, why_unreachable
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, Group
@@ -26,6 +29,7 @@ from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenanc
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, fleet_of
 from admin.services.named_rows import create_row, row_not_found
+from admin.services.silences import note_silences
 from admin.store import cluster_events, execution_queue, executions, fleet
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
@@ -63,11 +67,19 @@ class RecentWait(NamedTuple):
     examined: int
 
 
+class Outlook(NamedTuple):
+    """What becomes of an execution that a cluster runs."""
+
+    message: str
+    ends_by: datetime | None  #: when its time limit or a drain ends it; None where nothing does, or it is not heard
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterDetails(ClusterView):
     """A cluster with its first executions, and with what the pools have that it is in."""
 
     leased: Sequence[ListedExecution]
+    outlooks: Mapping[int, Outlook]  #: of those that run, by their row ids
     queue: Sequence[ListedExecution]  #: what its agent does not have yet, the first to be leased first
     by_pool: Mapping[str, GroupCapacity]
     recent_wait: RecentWait | None  #: None where none of the newest executions has started there first
@@ -111,7 +123,15 @@ def _group_views(context: Context, connection: Connection, current: Fleet, group
             group=group,
             fleet=current,
             capacity=capacity,
-            summary=describe_group(group, clusters, capacity.total, capacity.free, switched_off, context.clock()),
+            summary=describe_group(
+                group,
+                clusters,
+                capacity.total,
+                capacity.free,
+                switched_off,
+                context.clock(),
+                full=capacity.full,
+            ),
             provenance=defined.get(group.definition.version or 0),
             switched_off=switched_off,
         )
@@ -185,6 +205,8 @@ def view_clusters(context: Context, clusters: Iterable[Cluster]) -> list[Cluster
 
 #: Executions that the answer about one cluster shows of those that its agent has, and of those that wait there.
 MOST_EXECUTIONS = 10
+#: The phases in which an agent runs an execution.
+_RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: Executions whose waits it averages.
 _MOST_WAITS = 100
 
@@ -195,9 +217,11 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
         current = current_fleet(context, connection)
         [view] = _views(context, connection, current, [find_cluster(context, connection, name)])
         pools = [current.pools[pool] for pool in view.pools]
+        leased = _seen(context, executions.leases_at(connection, name, MOST_EXECUTIONS))
         return ClusterDetails(
             **vars(view),
-            leased=_seen(context, executions.leases_at(connection, name, MOST_EXECUTIONS)),
+            leased=leased,
+            outlooks=_outlooks(context, connection, view.cluster, leased),
             queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
             by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
@@ -211,6 +235,22 @@ def _seen(context: Context, listed: Iterable[ListedExecution]) -> list[ListedExe
         return context.access.allows("executions.read", Scope(project=execution.project, domain=execution.domain))
 
     return list(filter(is_seen, listed))
+
+
+def _outlooks(
+    context: Context, connection: Connection, cluster: Cluster, leased: Sequence[ListedExecution]
+) -> dict[int, Outlook]:
+    """What becomes of the executions that a cluster runs, by their row ids: by its limit, a drain or a silence."""
+    deadline = cluster.state.drain_deadline if cluster.state.draining else None
+    silences = note_silences(context, connection, leased)
+    running = [execution.id for execution in leased if execution.phase in _RUNNING]
+    outlooks: dict[int, Outlook] = {}
+    for execution in executions.get_many(connection, running) if running else ():
+        outcome = of_running(execution, deadline)
+        silence = silences.get(execution.id)
+        message = outcome.message if silence is None else silence.outlook
+        outlooks[execution.id] = Outlook(message, None if silence is not None else outcome.at)
+    return outlooks
 
 
 def _recent_wait(connection: Connection, name: str) -> RecentWait | None:

@@ -36,6 +36,7 @@ from admin.services.definitions import definitions_after, fleet_after, latest_fl
 from admin.services.new_executions import NewExecutions, find_new_obstacles
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
+from admin.services.silences import foresee_cluster_loss
 from admin.services.simulators import KeyedRequest, Simulator
 from admin.services.use_reach import scopes_of
 from admin.store import execution_queue, executions
@@ -101,9 +102,8 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     fleet_then = fleet_now.with_states(new_states)
     draining = {state.name: state.drain_deadline for state in states if state.draining}
     silent = [cluster for state in states if (cluster := fleet_now.clusters[state.name]).is_silent]
-    agents = {
-        name: replace(agent, drained_at=draining.get(name)) for name, agent in _missing_agents(context, silent).items()
-    }
+    missing = _missing_agents(context, connection, silent)
+    agents = {name: replace(agent, drained_at=draining.get(name)) for name, agent in missing.items()}
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False)
     leased = executions.leased_at(connection, draining, most + 1)
     described = _with_switches(context, connection, fleet_now, new_states)
@@ -253,7 +253,7 @@ def _preview_definitions(
     by_id |= {execution.id: execution for execution in executions.leased_at(connection, undefined, most + 1)}
     leased = [by_id[id] for id in sorted(by_id)]
     silent = [fleet_now.clusters[name] for name in undefined if fleet_now.clusters[name].is_silent]
-    agents = _missing_agents(context, gone_clusters, are_removed=True)
+    agents = _missing_agents(context, connection, gone_clusters, are_removed=True)
     preview = _preview(
         connection,
         fleet_now,
@@ -305,7 +305,7 @@ def _count_beyond(
 
 
 def _missing_agents(
-    context: Context, clusters: Sequence[Cluster], *, are_removed: bool = False
+    context: Context, connection: Connection, clusters: Sequence[Cluster], *, are_removed: bool = False
 ) -> dict[str, MissingAgent]:
     """The agents of silent or removed clusters, and when what they have is judged if they are not heard again."""
     limits, now = context.settings.agents, context.clock()
@@ -314,7 +314,7 @@ def _missing_agents(
         heard = cluster.state.last_sync_at or now
         agents[cluster.name] = MissingAgent(
             why="its agent can no longer report it" if are_removed else f"its agent is {silent_since(heard)}",
-            lost_at=now if are_removed else max(now, heard + timedelta(seconds=limits.lost_seconds)),
+            lost_at=now if are_removed else max(now, foresee_cluster_loss(context, connection, heard).at),
             given_up_at=max(now, heard + timedelta(seconds=limits.give_up_seconds)),
             now=now,
         )

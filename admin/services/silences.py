@@ -14,10 +14,19 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import CLUSTER_LOST, DRAINED, Retries
 from admin.core.executions.silences import Drain, Silence, describe_silence
 from admin.core.fleet.clusters import SILENT, Health
+from admin.core.fleet.silence import Loss, foresee_loss
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.deletions import deleted_cluster
-from admin.store import clock_checks, cluster_events, execution_events, fleet, reconciliations
+from admin.store import (
+    clock_checks,
+    cluster_events,
+    execution_events,
+    executions,
+    fleet,
+    loop_leases,
+    reconciliations,
+)
 from admin.store.executions import Execution, ListedExecution
 from admin.store.fleet import HeardCluster
 from admin.store.leases import LeasedExecution
@@ -33,6 +42,7 @@ class SilenceView:
     next_at: datetime
     next: str  #: what decides about it next
     note: str  #: what is known, as lists have it
+    outlook: str  #: what becomes of it and when, as lists have it
     message: str  #: the same, what happens next, and what an operator can do
 
 
@@ -68,14 +78,35 @@ def note_silence(execution: Execution | ListedExecution, heard: HeardCluster | N
     return describe_silence(execution.cluster, last.since, is_taken_over=last.is_taken_over, is_aborting=is_aborting)
 
 
-def note_silences(connection: Connection, executions: Iterable[Execution | ListedExecution]) -> dict[int, str]:
-    """The same of several, by their row ids; the others are left out."""
-    unfinished = [execution for execution in executions if execution.cluster and execution.finished_at is None]
+class NotedSilence(NamedTuple):
+    """A silence as lists have it."""
+
+    note: str
+    outlook: str
+
+
+def note_silences(
+    context: Context, connection: Connection, listed: Iterable[Execution | ListedExecution]
+) -> dict[int, NotedSilence]:
+    """The silences of several executions, by their row ids; the others are left out."""
+    unfinished = [execution for execution in listed if execution.cluster and execution.finished_at is None]
     if not unfinished:
         return {}
     heard = fleet.heard(connection, {execution.cluster or "" for execution in unfinished})
-    notes = ((execution.id, note_silence(execution, heard.get(execution.cluster or ""))) for execution in unfinished)
-    return {id: note for id, note in notes if note is not None}
+    last_heard = {execution.id: heard_last(execution, heard.get(execution.cluster or "")) for execution in unfinished}
+    silent = [id for id, last in last_heard.items() if last is not None]
+    clusters: dict[str, _SilentCluster] = {}
+    now = context.clock()
+    noted: dict[int, NotedSilence] = {}
+    for execution in executions.get_many(connection, silent) if silent else ():
+        last, cluster = last_heard[execution.id], execution.cluster or ""
+        if last is None:
+            continue
+        if cluster not in clusters:
+            clusters[cluster] = _silent_cluster(context, connection, cluster)
+        silence = _silence(context, execution, last, clusters[cluster])
+        noted[execution.id] = NotedSilence(silence.note, silence.outlook(now))
+    return noted
 
 
 def view_silence(
@@ -86,7 +117,7 @@ def view_silence(
     if last is None:
         return None
     now = context.clock()
-    silence = _silence(context, connection, execution, last)
+    silence = _silence(context, execution, last, _silent_cluster(context, connection, execution.cluster or ""))
     return SilenceView(
         since=silence.since,
         on_lost=silence.on_lost,
@@ -94,6 +125,7 @@ def view_silence(
         next_at=silence.next_at,
         next=silence.next_step(now),
         note=silence.note,
+        outlook=silence.outlook(now),
         message=" ".join([silence.describe(now), *_suspensions(connection, now)]),
     )
 
@@ -129,18 +161,32 @@ def give_up_command(execution: Execution) -> str:
 
 def find_drain(context: Context, connection: Connection, execution: Execution) -> Drain | None:
     """The drain of the cluster whose agent has an execution."""
-    name = execution.cluster
-    if name is None or execution.lease_expires_at is None:
+    if execution.cluster is None or execution.lease_expires_at is None:
         return None
+    return _drain_of(execution, _find_cluster_drain(context, connection, execution.cluster))
+
+
+class _ClusterDrain(NamedTuple):
+    deadline: datetime | None
+    by: str  #: its event, by whom, when and why
+
+
+def _find_cluster_drain(context: Context, connection: Connection, name: str) -> _ClusterDrain | None:
     state = fleet.states(connection, [name]).get(name)
     if state is None or not state.draining:
         return None
     now = context.clock()
     event = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+    return _ClusterDrain(state.drain_deadline, "its event is not kept" if event is None else event.describe(now))
+
+
+def _drain_of(execution: Execution, drain: _ClusterDrain | None) -> Drain | None:
+    if drain is None or execution.cluster is None or execution.lease_expires_at is None:
+        return None
     return Drain(
-        cluster=name,
-        deadline=state.drain_deadline,
-        by="its event is not kept" if event is None else event.describe(now),
+        cluster=execution.cluster,
+        deadline=drain.deadline,
+        by=drain.by,
         is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None,
     )
 
@@ -153,21 +199,54 @@ def _suspensions(connection: Connection, now: datetime) -> Iterator[str]:
         yield "Nothing is given up while the clock is not trusted: `rainbowctl get clock`."
 
 
-def _silence(context: Context, connection: Connection, execution: Execution, last: HeardLast) -> Silence:
+def foresee_cluster_loss(context: Context, connection: Connection, last_sync_at: datetime) -> Loss:
+    """When a silent cluster counts as lost if it is not heard before."""
+    seconds, now = context.settings.agents.lost_seconds, context.clock()
+    holder = loop_leases.find_holder(connection, loop_leases.BACKGROUND, now)
+    if holder is None:  # nobody has done background work yet: whoever begins is about to
+        return foresee_loss(last_sync_at, seconds, now, listened_since=last_sync_at)
+    return foresee_loss(last_sync_at, seconds, now, listened_since=holder.since, is_listened=holder.is_present)
+
+
+class _SilentCluster(NamedTuple):
+    """What is to be known of a silent cluster for what may run there."""
+
+    is_gone: bool
+    deleted: str  #: by which revision
+    drain: _ClusterDrain | None
+    loss: Loss | None  #: None of one whose agent never synced
+
+
+def _silent_cluster(context: Context, connection: Connection, name: str) -> _SilentCluster:
+    is_gone = not current_fleet(context, connection).has_cluster(name)
+    deleted = deleted_cluster(connection, name) if is_gone else None
+    heard = fleet.heard(connection, [name]).get(name)
+    last_sync_at = None if heard is None else heard.last_sync_at
+    return _SilentCluster(
+        is_gone=is_gone,
+        deleted="" if deleted is None else deleted.describe(context.clock()),
+        drain=_find_cluster_drain(context, connection, name),
+        loss=None if last_sync_at is None else foresee_cluster_loss(context, connection, last_sync_at),
+    )
+
+
+def _silence(context: Context, execution: Execution, last: HeardLast, cluster: _SilentCluster) -> Silence:
     agents = context.settings.agents
     retries = Retries.of(execution.content.get("retry"))
     is_aborting = execution.phase == Phase.ABORTING.value
     may_follow = not is_aborting or execution.reason == DRAINED
-    cluster = execution.cluster or ""
-    is_gone = not current_fleet(context, connection).has_cluster(cluster)
-    deleted = deleted_cluster(connection, cluster) if is_gone else None
-    lost_at = last.since + timedelta(seconds=agents.lost_seconds)
+    loss = cluster.loss
+    if loss is None or last.is_taken_over or last.is_lost:  # by the last sync of its own agent
+        now = context.clock()
+        loss = foresee_loss(last.since, agents.lost_seconds, now, listened_since=last.since)
+    if cluster.is_gone:  # a deleted one counts as lost at once
+        loss = loss._replace(at=min(loss.at, context.clock()))
     return Silence(
-        cluster=cluster,
+        cluster=execution.cluster or "",
         since=last.since,
         on_lost=retries.on_lost,
         lease_expires_at=execution.lease_expires_at,
-        lost_at=min(lost_at, context.clock()) if is_gone else lost_at,  # a deleted one counts as lost at once
+        loss=loss,
         given_up_at=last.since + timedelta(seconds=agents.give_up_seconds),
         has_started=may_have_started(execution),
         is_aborting=is_aborting,
@@ -175,7 +254,7 @@ def _silence(context: Context, connection: Connection, execution: Execution, las
         is_retried=seconds_until_retry(execution, CLUSTER_LOST) is not None and may_follow,
         is_taken_over=last.is_taken_over,
         is_lost=last.is_lost,
-        drain=find_drain(context, connection, execution),
-        deleted="" if deleted is None else deleted.describe(context.clock()),
+        drain=_drain_of(execution, cluster.drain),
+        deleted=cluster.deleted,
         command=give_up_command(execution),
     )

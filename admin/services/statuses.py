@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 
 from sqlalchemy import Connection
 
@@ -29,6 +30,7 @@ from admin.core.json_text import JsonObject
 from admin.core.placement.filters import ROOM
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
+from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope
 from admin.core.times import show_duration
 from admin.services.access import Access
@@ -36,10 +38,11 @@ from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
-from admin.store import statuses
+from admin.store import registrations, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 from admin.store.given_jobs import given_jobs
+from admin.store.registration_tables import workflows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +88,7 @@ def view_status(
     is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
     backs_off = is_waiting and is_backing_off(execution.not_before, now)
     retries = Retries.of(execution.content.get("retry"))
-    limits = _limits(connection, execution, settings_trail, provenance)
+    limits = _limits(connection, execution, settings_trail, provenance, now)
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not backs_off and (obstacle is None or obstacle.filter == ROOM.name)
@@ -148,12 +151,22 @@ def _ended_by(attempts: AttemptList) -> str:
 
 
 def _limits(
-    connection: Connection, execution: Execution, settings_trail: JsonObject, provenance: Mapping[int, Provenance]
+    connection: Connection,
+    execution: Execution,
+    settings_trail: JsonObject,
+    provenance: Mapping[int, Provenance],
+    now: datetime,
 ) -> Limits:
+    job, workflow = execution.content["job"], execution.launched.get("workflow")
+    resources = job.get("resources", {})
+    registered = None
+    if workflow is not None and (resources.get("duration") or resources.get("limits")):
+        registered = registrations.get(connection, workflows, Identifier(**workflow))
     return Limits(
-        job=execution.content["job"],
+        job=job,
         given_job=given_jobs(connection, [execution]).get(execution.id),
-        workflow=execution.launched.get("workflow"),
+        workflow=workflow,
+        registered="" if registered is None else registered.registered_by.describe(now),
         quality=execution.content["quality_of_service"],
         settings=settings_trail["settings"],
         provenance=provenance,
@@ -210,8 +223,25 @@ def times_of(execution: Execution, attempts: AttemptList, silence: SilenceView |
     if attempts.unrecorded:
         return None
     silent_since = silence.since if silence is not None and may_have_started(execution) else None
-    total = max(timedelta(0), _over_at(execution, attempts, now) - execution.created_at)
-    return add_up((_spent(execution, attempt, silent_since, now) for attempt in attempts.attempts), total)
+    over_at = _over_at(execution, attempts, now)
+    total = max(timedelta(0), over_at - execution.created_at)
+    spent = (_spent(execution, attempt, silent_since, now) for attempt in attempts.attempts)
+    return add_up(spent, total, _backing_off(execution, attempts, over_at))
+
+
+def _backing_off(execution: Execution, attempts: AttemptList, over_at: datetime) -> timedelta:
+    """How long an execution has waited for its next attempts to be due."""
+    retries = Retries.of(execution.content.get("retry"))
+    in_all = timedelta(0)
+    for attempt, following in zip_longest(attempts.attempts, attempts.attempts[1:]):
+        number, record = attempt.record.shown_number, attempt.record
+        if number is None or attempt.reported_at is None:
+            continue
+        outcome = CLUSTER_LOST if record.reason in (CLUSTER_LOST, DRAINED) else record.outcome
+        seconds = retries.seconds_until_next(number, outcome) or 0.0
+        until = over_at if following is None else following.started_at or following.reported_at or over_at
+        in_all += max(timedelta(0), min(timedelta(seconds=seconds), until - attempt.reported_at))
+    return in_all
 
 
 def _over_at(execution: Execution, attempts: AttemptList, now: datetime) -> datetime:

@@ -59,7 +59,10 @@ def switch_clusters(
         changed = _new_states(switch, request, clusters, held)
         also_ended = _also_ended(context, connection, switch, [held[name] for name in changed])
         if dry_run:
-            preview = preview_switches(context, connection, list(changed.values())) if changed else ExecutionPreview()
+            # Of a drain that goes on it is shown what it still waits for.
+            draining = [state for name, state in held.items() if word == "drain" and name not in changed]
+            states = [*changed.values(), *draining]
+            preview = preview_switches(context, connection, states) if states else ExecutionPreview()
         else:
             event = ClusterEvent(at=context.clock(), type=switch.event, reason=reason).by(by)
             event = replace(event, deadline=deadline if switch is BY_WORD["drain"] else None)

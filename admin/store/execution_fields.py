@@ -59,6 +59,7 @@ _COLUMNS = {
     "not_before": ("not_before", "phase"),
     "on_lost": ("content",),
     PLACE: ("project", "domain"),
+    "queue": ("content",),
     "requested_cluster": ("route_kind", "route_name"),
     "silent": ("silent_since", "finished_at", "cluster"),
 }
@@ -109,6 +110,8 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
         return case((table.c.phase == Phase.QUEUED.value, table.c.not_before))  # it stays stored once it has passed
     if field == "on_lost":
         return on_lost_of(table)
+    if field == "queue":
+        return queue_of(table)
     if field == "decided_at":
         return decisions.of_last(table, decisions.decisions.c.decided_at)
     if field == "requested_cluster":  # only a request names a cluster
@@ -126,6 +129,12 @@ def value_of(table: FromClause, field: str) -> AnyColumn:
 def on_lost_of(table: FromClause) -> AnyColumn:
     """What becomes of an execution if its cluster is lost, by its own policy or by default."""
     return func.coalesce(table.c.content["retry", "on_lost"].as_string(), Retries().on_lost)
+
+
+def queue_of(table: FromClause) -> AnyColumn:
+    """The queue that an execution was given; NULL where it has none."""
+    queue: AnyColumn = table.c.content["queue"].as_string()
+    return queue
 
 
 def time_limit_of(table: FromClause) -> AnyColumn:

@@ -40,6 +40,7 @@ from admin.store.execution_fields import (
     COMPARISONS,
     fits,
     on_lost_of,
+    queue_of,
     seconds_taken,
     seconds_taken_by,
     stored_columns,
@@ -206,9 +207,13 @@ def _items(connection: Connection, rows: Sequence[AnyRow], item_type: type[Item]
 
 def run_terms(connection: Connection, ids: Sequence[int]) -> dict[int, RunTerms]:
     """The terms of some executions, by their row ids."""
-    query = select(_columns.id, on_lost_of(executions), time_limit_of(executions)).where(_columns.id.in_(ids))
+    terms = (on_lost_of(executions), time_limit_of(executions), queue_of(executions))
+    query = select(_columns.id, *terms).where(_columns.id.in_(ids))
     rows = connection.execute(query) if ids else ()
-    return {id: RunTerms(on_lost, float(parse_duration(limit)) if limit else None) for id, on_lost, limit in rows}
+    return {
+        id: RunTerms(on_lost, float(parse_duration(limit)) if limit else None, queue)
+        for id, on_lost, limit, queue in rows
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from sqlalchemy import Column, Connection, Table, Text, or_, update
+from sqlalchemy import Column, Connection, Table, Text, or_, select, update
 
 from admin.store.database import UtcDateTime, insert_new, metadata
 
@@ -15,6 +16,9 @@ loop_leases = Table(
     Column("holder", Text, nullable=False),
     Column("expires_at", UtcDateTime, nullable=False),
 )
+
+#: The lease of the background work.
+BACKGROUND = "background"
 
 #: Admins may be configured with leases of different lengths, but hardly by more than this factor.
 _LONGEST_LEASES = 100
@@ -41,3 +45,33 @@ def release(connection: Connection, name: str, holder: str, now: datetime) -> No
     """Release a lease, so that another holder can take it at once."""
     is_own = (loop_leases.c.name == name, loop_leases.c.holder == holder)
     connection.execute(update(loop_leases).where(*is_own).values(expires_at=now))
+
+
+class Holder(NamedTuple):
+    """Who holds a lease, or held it last."""
+
+    since: datetime | None  #: when it began; None where an admin that does not note it holds the lease
+    is_present: bool  #: whether the lease is not over
+
+
+def note_start(connection: Connection, name: str, holder: str, now: datetime) -> None:
+    """Note that a holder begins, in a row of its own: other processes tell by it since when it listens."""
+    row = {"name": _start_of(name), "holder": holder, "expires_at": now}
+    is_start = loop_leases.c.name == row["name"]
+    if not connection.execute(update(loop_leases).where(is_start).values(row)).rowcount:
+        insert_new(connection, loop_leases, [row])
+
+
+def find_holder(connection: Connection, name: str, now: datetime) -> Holder | None:
+    """The holder of a lease; None where nobody ever had it."""
+    names = [name, _start_of(name)]
+    rows = {row.name: row for row in connection.execute(select(loop_leases).where(loop_leases.c.name.in_(names)))}
+    lease, start = rows.get(name), rows.get(_start_of(name))
+    if lease is None:
+        return None
+    is_noted = start is not None and start.holder == lease.holder
+    return Holder(start.expires_at if start is not None and is_noted else None, is_present=lease.expires_at > now)
+
+
+def _start_of(name: str) -> str:
+    return f"{name}-start"

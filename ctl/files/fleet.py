@@ -35,7 +35,7 @@ _DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` le
 _STATE_KEYS = (
     *("state", "reported_free", "assigned", "free", "waiting", "running", "pools", "by_pool", "labels"),
     *("engine", "engine_version", "plugins", "eta", "leased_executions", "next_executions"),
-    *("takes_work", "takes_none_because"),
+    *("takes_work", "takes_none_because", "full"),
 )
 _AGENT_KEYS = (
     *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
@@ -150,6 +150,12 @@ def parse_cost(text: str, flag: str) -> float:
 def show_amounts(amounts: Mapping[str, Any] | None) -> str:
     """Amounts in one table cell, as a flag takes them."""
     return ",".join(f"{name}={amount}" for name, amount in (amounts or {}).items())
+
+
+def show_able(total: Mapping[str, Any]) -> str:
+    """How many members of a pool or label may get work, and how many of these are full: `2 of 3, 1 full`."""
+    full = total.get("full")
+    return f"{total.get('able')} of {total.get('members')}{f', {len(full)} full' if full else ''}"
 
 
 def show_members(members: Sequence[Document] | None) -> str:

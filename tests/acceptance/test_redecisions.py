@@ -90,13 +90,13 @@ def test_uncordoning_a_cluster_places_what_waits(tmp_path: Path, workers: int) -
 
 def sqlite_holder(directory: Path) -> str:
     with closing(sqlite3.connect(directory / "rainbow.db")) as connection:
-        return str(connection.execute("SELECT holder FROM loop_leases WHERE name <> 'write-probe'").fetchone()[0])
+        return str(connection.execute("SELECT holder FROM loop_leases WHERE name = 'background'").fetchone()[0])
 
 
 def postgresql_holder(url: str) -> str:
     engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
     with engine.connect() as connection:
-        query = "SELECT holder FROM loop_leases WHERE name <> 'write-probe'"
+        query = "SELECT holder FROM loop_leases WHERE name = 'background'"
         return str(connection.exec_driver_sql(query).scalar_one())
 
 

@@ -373,13 +373,16 @@ def test_each_attempt_has_its_nodes_and_the_status_how_the_time_was_spent(agent:
     agent.report("spread", "RUNNING", nodes=["n1", "n2"])
     clock.advance(4)
     agent.finish(["spread"], "FAILED")
-    clock.advance(10)
+    clock.advance(6)
+    assert explained(agent, "spread")["status"]["times"]["backoff_seconds"] == 6.0
+    clock.advance(4)
     agent.take()
     agent.report("spread", "RUNNING", nodes=["n3"])
     clock.advance(5)
     assert attempts(agent, "spread", "attempt_number", "nodes") == [(1, ["n1", "n2"]), (2, ["n3"])]
     assert explained(agent, "spread")["status"]["times"] == {
         "waiting_seconds": 13.0,
+        "backoff_seconds": 10.0,
         "run_seconds": 9.0,
         "total_seconds": 22.0,
     }

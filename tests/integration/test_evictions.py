@@ -491,6 +491,14 @@ def test_at_the_deadline_of_a_drain_work_is_ended_or_moved_by_its_policy(
     ok(agent.client.delete(f"{API}/executions/{agent.project}/{DOMAIN}/late", json={"cause": "mine"}))
     assert agent.offered() == {"ended": 1}
     switch(agent.client, agent.cluster, "drain", deadline="10m", reason="disks", claimed_by="ana")
+    rows = {row["id"]["name"]: row for row in get(agent.client, f"clusters/{agent.cluster}")["leased_executions"]}
+    running = {name: row for name, row in rows.items() if row["phase"] == "RUNNING"}
+    deadline = get(agent.client, f"clusters/{agent.cluster}")["drain_deadline"]
+    assert {row["ends_by"] for row in running.values()} == {deadline}
+    ended = f"Is ended at {deadline[:19]}Z, unless it has ended by then"
+    assert all(row["outlook"].startswith(ended) for row in running.values())
+    again = ok(agent.client.post(f"{API}/clusters/{agent.cluster}/drain?dry_run=true", json={}))
+    assert (again["changed"], {effect["id"]["name"] for effect in again["effects"]} >= set(running)) == (False, True)
     number = get(agent.client, f"clusters/{agent.cluster}/events?limit=1")["events"][0]["number"]
     at = clock().isoformat(timespec="seconds").replace("+00:00", "Z")
     drained = f"Its cluster was drained (event {number}, anonymous (says ana), at {at}, 'disks')."

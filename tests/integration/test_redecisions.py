@@ -486,3 +486,9 @@ def test_lists_and_single_executions_say_from_where_the_last_decision_took_them(
         rows = {row["id"]["name"]: row for row in get(api, "executions")["executions"]}
         for row in (rows["moves"], execution(api, "moves")):
             assert (row.get("previous_cluster"), row.get("cluster")) == (cluster, expected)
+            assert "previous_none" not in row
+    switch(api, second, "uncordon")
+    decide_waiting(context)
+    [listed] = get(api, "executions")["executions"]
+    for row in (listed, execution(api, "moves")):
+        assert (row.get("previous_cluster"), row["previous_none"], row["cluster"]) == (None, True, second)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from flask import Flask
@@ -16,7 +17,7 @@ from admin.services.context import Context
 from admin.services.evictions import end_drained, evict_from_lost, judge_health
 from admin.services.reconciliations import end_reconciliations
 from admin.services.redecisions import decide_undecided
-from admin.store import reconciliations
+from admin.store import loop_leases, reconciliations
 from tests.support.agents import (
     Clock,
     PlayedAgent,
@@ -532,6 +533,51 @@ def test_an_explanation_says_what_the_silence_of_a_cluster_means(
     assert silence_of(agent, "fails") is None  # it has ended
     agent.sync()
     assert silence_of(agent, "waits") is None
+
+
+def test_another_leader_counts_the_silence_anew_and_answers_say_so(
+    agent: PlayedAgent, context: Context, clock: WatchedClock
+) -> None:
+    add(agent, "waits")
+    agent.start()
+    add(agent, "queued")
+
+    def lead(holder: str, seconds: float) -> None:
+        with context.database.writing() as connection:
+            assert loop_leases.take(connection, loop_leases.BACKGROUND, holder, context.clock(), seconds)
+            loop_leases.note_start(connection, loop_leases.BACKGROUND, holder, context.clock())
+
+    def told() -> str:
+        """When it is decided again, as every answer about it says."""
+        explained = explanation(agent.client, "queued", project=agent.project)
+        outlook = shown(agent, "queued")["silence_outlook"]
+        selector = {"project": agent.project, "filters": "eq(silent,true)"}
+        listed = get(agent.client, f"executions?{urlencode(selector)}")["executions"]
+        assert [row["silence_outlook"] for row in listed if row["id"]["name"] == "queued"] == [outlook]
+        assert outlook in explained["silence"]["message"]
+        start, end = "It had not started there, and is decided again ", f", when {agent.cluster} counts as lost."
+        return str(outlook.removeprefix(start).removesuffix(end))
+
+    since = context.clock()
+    lead("first", UNREACHABLE + 5)
+    pass_time(context, clock, UNREACHABLE + 1)
+    assert told() == f"at {show_time(since + timedelta(seconds=LOST))}"
+    clock.advance(10)  # the leader is gone, and no other has begun
+    assert told() == f"at the earliest at {show_time(context.clock() + timedelta(seconds=LOST))}"
+    lead("second", 10 * LOST)
+    began = context.clock()
+    clock.advance(15)  # more than the limit since the last sync, not since the second one listens
+    assert told() == f"at {show_time(began + timedelta(seconds=LOST))}"
+    clock.advance(LOST)
+    assert told() == f"within {LOST} s"
+    outlook = shown(agent, "waits")["silence_outlook"]
+    assert outlook.startswith("Its job may still run, and its result counts when the agent returns (on_lost: wait); ")
+    with context.database.writing() as connection:  # as an older admin leads
+        loop_leases.release(connection, loop_leases.BACKGROUND, "second", context.clock())
+        assert loop_leases.take(connection, loop_leases.BACKGROUND, "older", context.clock(), 1)
+    assert told() == f"within {LOST} s"
+    with context.database.writing() as connection:
+        connection.execute(loop_leases.loop_leases.delete())
 
 
 def test_an_explanation_says_why_nothing_is_judged(agent: PlayedAgent, context: Context, clock: WatchedClock) -> None:

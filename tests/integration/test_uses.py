@@ -212,6 +212,24 @@ def test_queues_and_their_tags(make_app: MakeApp) -> None:
     assert used(api, "queue=usul")["closest"] == ["usual"]
 
 
+def test_executions_are_selected_and_counted_by_the_queue_that_they_were_given(make_app: MakeApp) -> None:
+    api = make_app(queues={"executionQueues": [{"dynamic": "urgent", "attributes": ["critical"]}]}).test_client()
+    created(api, "before")
+    put_attribute(api, "project-domain", "execution_queue_attributes", {"tags": ["critical"]})
+    created(api, "after")
+
+    def listed(query: str) -> list[tuple[str, str | None]]:
+        rows = get(api, f"executions?{query}")["executions"]
+        return [(row["id"]["name"], row.get("queue")) for row in rows]
+
+    assert listed("queue=urgent") == listed("filters=eq(queue,urgent)") == [("after", "urgent")]
+    assert listed("filters=contains(queue,rg)") == [("after", "urgent")]
+    assert listed("filters=ne(queue,urgent)") == listed("filters=eq(queue,)") == [("before", None)]
+    counts = get(api, "execution_counts?by=queue")["counts"]
+    assert {group["value"]: group["count"] for group in counts} == {"urgent": 1, "": 1}
+    assert get(api, f"executions/{PROJECT}/{DOMAIN}/after")["queue"] == "urgent"
+
+
 def test_a_kind_a_field_and_a_value(pooled: FlaskClient) -> None:
     put_attribute(pooled, "domain", "task_resource_attributes", {"limits": {"cpu": "5", "memory": "1Gi"}})
     put_attribute(pooled, "project", "task_resource_attributes", {"limits": {"cpu": "3"}})

@@ -53,6 +53,7 @@ class Limits:
     job: Mapping[str, Any]  #: as it runs
     given_job: Mapping[str, Any] | None  #: as its request or workflow gave it; None where that is not known
     workflow: Mapping[str, Any] | None = None  #: the id of the one that gave it
+    registered: str = ""  #: by whom that workflow was registered, when and why
     quality: Mapping[str, Any]  #: of service: tier and queueing budget
     settings: Sequence[Mapping[str, Any]]  #: the effective values that it was decided by
     provenance: Mapping[int, Provenance]  #: of their revisions
@@ -98,7 +99,8 @@ class Limits:
     @property
     def _set_by(self) -> str:
         if self.workflow is not None:
-            return f"set by workflow '{self.workflow['name']}', version {self.workflow['version']}"
+            registered = f" (registered by {self.registered})" if self.registered else ""
+            return f"set by workflow '{self.workflow['name']}', version {self.workflow['version']}{registered}"
         return "set by the job itself"
 
     def queueing_budget(self, now: datetime) -> str:

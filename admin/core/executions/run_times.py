@@ -48,6 +48,7 @@ class Times:
     running: float  #: of all its attempts
     unreported: float  #: after a job had ended, until its agent was heard again
     unknown: float  #: while an agent was silent, and nobody knows whether the job ran
+    backing_off: float = 0.0  #: of what it waited, until its next attempt was due
     total: float  #: until it ended, and its job too where that was confirmed later; or until now
 
 
@@ -81,14 +82,16 @@ def late_by(attempt: TimedAttempt) -> timedelta | None:
     return max(_NONE, attempt.reported_at - ended_at)
 
 
-def add_up(attempts: Iterable[Spent], total: timedelta) -> Times:
-    """How the time of an execution was spent: what its attempts did not spend, it waited."""
+def add_up(attempts: Iterable[Spent], total: timedelta, backing_off: timedelta = _NONE) -> Times:
+    """How the time of an execution was spent: what its attempts did not spend, it waited, some of it in back-off."""
     spent = list(attempts)
     unreported = min(total, sum((attempt.unreported for attempt in spent), _NONE))
     unknown = min(total - unreported, sum((attempt.unknown for attempt in spent), _NONE))
     running = min(total - unreported - unknown, sum((attempt.running for attempt in spent), _NONE))
+    waiting = total - running - unreported - unknown
     return Times(
-        waiting=(total - running - unreported - unknown).total_seconds(),
+        waiting=waiting.total_seconds(),
+        backing_off=min(waiting, backing_off).total_seconds(),
         running=running.total_seconds(),
         unreported=unreported.total_seconds(),
         unknown=unknown.total_seconds(),
@@ -97,12 +100,13 @@ def add_up(attempts: Iterable[Spent], total: timedelta) -> Times:
 
 
 class RunTerms(NamedTuple):
-    """What lists show of an execution's job and retry policy."""
+    """What lists show of an execution's job, retry policy and settings."""
 
     on_lost: str
     time_limit_seconds: float | None  #: None for as long as it takes
+    queue: str | None = None
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> RunTerms:
         """The terms of an execution with this content."""
-        return cls(Retries.of(content.get("retry")).on_lost, time_limit_seconds(content))
+        return cls(Retries.of(content.get("retry")).on_lost, time_limit_seconds(content), content.get("queue"))

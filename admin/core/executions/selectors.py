@@ -59,6 +59,7 @@ FIELDS = {
             "unconfirmed",
             "backoff",
             "on_lost",
+            "queue",  # that it was given when its settings were resolved
             "native_id",
             "node",  # any of those that it runs on, or ran on last
         ),
@@ -133,6 +134,7 @@ GROUPS = {
     "origin": "origin",
     "origin_scope": "origin_scope",
     "limit_scope": "limit_scope",
+    "queue": "queue",
     DAY: DAY,
 }
 

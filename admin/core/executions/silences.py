@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from admin.core.fleet.silence import silent_since
+from admin.core.fleet.silence import Loss, show_loss, silent_since
 from admin.core.times import show_due, show_duration, show_time
 
 #: What is said of an execution that was ended, or is to be ended, while its agent is silent.
@@ -35,7 +35,7 @@ class Silence:
     since: datetime  #: the last sync of the agent
     on_lost: str
     lease_expires_at: datetime | None
-    lost_at: datetime  #: when the cluster counts as lost
+    loss: Loss  #: when the cluster counts as lost
     given_up_at: datetime  #: when the cluster is given up
     has_started: bool  #: or may have
     is_aborting: bool
@@ -64,9 +64,19 @@ class Silence:
     @property
     def _judged_at(self) -> datetime:
         """When the silence is judged."""
-        is_waited_for = self.has_started and self.on_lost == "wait"
-        limit = self.given_up_at if is_waited_for else self.lost_at
+        limit = max(self.given_up_at, self.loss.at) if self._is_waited_for else self.loss.at
         return max(limit, self.lease_expires_at or limit)
+
+    @property
+    def _is_waited_for(self) -> bool:
+        return self.has_started and self.on_lost == "wait"
+
+    def _when_judged(self, now: datetime) -> str:
+        """The same in words; a cluster that is deleted or lost is not listened to for any longer."""
+        is_given_up = self._is_waited_for and self.given_up_at >= self.loss.at
+        if self.is_lost or self.deleted or is_given_up:
+            return show_due(self._judged_at, now)
+        return show_loss(self._judged_at, self.loss, now)
 
     @property
     def note(self) -> str:
@@ -75,15 +85,20 @@ class Silence:
             self.cluster, self.since, is_taken_over=self.is_taken_over, is_aborting=self.is_aborting
         )
 
+    def outlook(self, now: datetime) -> str:
+        """What becomes of it, and when."""
+        if not self.has_started:
+            return f"It had not started there, and is decided again{self._redecided(now)}."
+        return self._prospect(now)
+
     def describe(self, now: datetime) -> str:
         """What is known, what happens next and when, and what an operator can do."""
         start = self.note
         if self.deleted:
             again = "can no longer report until the cluster is defined and registered again"
             start = f"{start} It was deleted by {self.deleted}: its agent {again}."
-        if not self.has_started:
-            return f"{start} It had not started there, and is decided again{self._redecided(now)}."
-        return f"{start} {self._prospect(now)} {self._remedy(now)}"
+        rest = [self._remedy(now)] if self.has_started else []
+        return " ".join([start, self.outlook(now), *rest])
 
     def next_step(self, now: datetime) -> str:
         """What decides about it next, and when."""
@@ -93,7 +108,7 @@ class Silence:
         if drain is not None:
             then = "another attempt follows after that" if self.is_retried else "it ends ABORTED after that"
             return f"It is ABORTING when {drain.describe_end(now)}; {then}, unless it has succeeded."
-        return f"Whether it is lost is decided {show_due(self.next_at, now)} if the agent that has it stays away."
+        return f"Whether it is lost is decided {self._when_judged(now)} if the agent that has it stays away."
 
     def _redecided(self, now: datetime) -> str:
         """When it is decided again, which had not started.
@@ -104,10 +119,10 @@ class Silence:
             return f" when {self._drain_before.describe_end(now)}"
         if self.is_lost:
             return _when(self.lease_expires_at, now)
-        return f" {show_due(self.next_at, now)}, when {self.cluster} counts as lost"
+        return f" {self._when_judged(now)}, when {self.cluster} counts as lost"
 
     def _prospect(self, now: datetime) -> str:
-        end = f"{self._end}{_when(self._judged_at, now)}"
+        end = f"{self._end} {self._when_judged(now)}"
         drain = self._drain_before
         if drain is not None:
             return self._drained_prospect(drain, end, now)

@@ -135,6 +135,18 @@ def of_drain(attempt: LeasedAttempt, deadline: datetime | None, decision: Decisi
     return SwitchOutcome(outcome=Outcome.RUNS_ON, message=message, cluster=attempt.cluster, at=ends_at)
 
 
+def of_running(attempt: LeasedAttempt, deadline: datetime | None) -> SwitchOutcome:
+    """What becomes of an execution that runs, by the deadline of a drain, wherever another attempt would go."""
+    outcome = of_drain(attempt, deadline, None)
+    if deadline is None or outcome.outcome is not Outcome.ENDS or seconds_until_retry(attempt, CLUSTER_LOST) is None:
+        return outcome
+    return replace(outcome, message=f"{_ended_at(deadline)}, and another attempt follows.")
+
+
+def _ended_at(deadline: datetime) -> str:
+    return f"Is ended at {show_time(deadline)}, unless it has ended by then"
+
+
 def _then(attempt: LeasedAttempt) -> str:
     """That another attempt follows one that is being ended for a drain, by its policy."""
     is_repeated = attempt.reason == DRAINED and seconds_until_retry(attempt, CLUSTER_LOST) is not None
@@ -142,8 +154,7 @@ def _then(attempt: LeasedAttempt) -> str:
 
 
 def _at_deadline(attempt: LeasedAttempt, deadline: datetime, decision: Decision | None) -> SwitchOutcome:
-    ended = f"Is ended at {show_time(deadline)}, unless it has ended by then"
-    return _ended(attempt, deadline, decision, ended, is_drained=True)
+    return _ended(attempt, deadline, decision, _ended_at(deadline), is_drained=True)
 
 
 @dataclass(frozen=True, kw_only=True)

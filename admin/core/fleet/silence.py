@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from admin.core.fleet.clusters import Health
-from admin.core.times import show_duration, show_time
+from admin.core.times import is_past, show_due, show_duration, show_time
 
 #: The clock has jumped if it differs so much from the monotonic one between two looks.
 JUMP_SECONDS = 5.0
@@ -69,6 +70,41 @@ class Watch:
     def silent(self, seconds: float) -> set[str]:
         """The clusters that have been silent for longer than some seconds."""
         return {name for name, silence in self._silent.items() if silence > seconds}
+
+
+class Loss(NamedTuple):
+    """When a silent cluster counts as lost if it is not heard before."""
+
+    at: datetime
+    is_earliest: bool  #: it may be later
+    seconds: float  #: of silence, as the process counts them that does the background work
+
+
+def foresee_loss(
+    last_sync_at: datetime, seconds: float, now: datetime, *, listened_since: datetime | None, is_listened: bool = True
+) -> Loss:
+    """When a cluster counts as lost that has been silent since its last sync.
+
+    A process counts the silence from when it began to do the background work, `listened_since`; None where that is not
+    known. Where no process does it, not `is_listened`, the next one has yet to begin.
+    """
+    limit = timedelta(seconds=seconds)
+    if not is_listened:
+        return Loss(max(last_sync_at, now) + limit, is_earliest=True, seconds=seconds)
+    if listened_since is None:
+        return Loss(last_sync_at + limit, is_earliest=True, seconds=seconds)
+    return Loss(max(last_sync_at, listened_since) + limit, is_earliest=False, seconds=seconds)
+
+
+def show_loss(time: datetime, loss: Loss, now: datetime) -> str:
+    """When something happens that waits for the loss of a cluster: `at T`, `at the earliest at T` or `within 5 min`.
+
+    What is late by the clock is so because silence is counted anew, and never for longer than the limit.
+    """
+    if is_past(time, now):
+        return f"within {show_duration(loss.seconds)}"
+    is_earliest = loss.is_earliest and time < now + timedelta(seconds=loss.seconds + 1)
+    return f"at the earliest {show_due(time, now)}" if is_earliest else show_due(time, now)
 
 
 def silent_since(last_sync_at: datetime | None) -> str:

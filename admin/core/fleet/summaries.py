@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
 from admin.core.fleet.clusters import Cluster
@@ -85,13 +85,19 @@ def _reason(cluster: Cluster, word: str, provenance: Mapping[str, Provenance], n
     return f"{reason}{until}{f' ({made_by.describe(now)})' if made_by else ''}"
 
 
+def taken_up(total: Amounts | None, free: Amounts | None) -> list[str]:
+    """The resources of a cluster of which nothing is free, by which it is full; nodes are shared."""
+    if free is None:
+        return []
+    return [name for name, amount in (total or {}).items() if name != "nodes" and amount > 0 and free.get(name) == 0]
+
+
 def _describe_room(total: Amounts | None, free: Amounts | None, waiting: int) -> str:
     """`is full (2 of 2 executions taken), 9 wait; free are 900m of 2 cpu`, or that it takes work."""
     wait = f"{waiting} {'waits' if waiting == 1 else 'wait'}" if waiting else ""
     full = [
-        f"{format_amount(name, amount)} of {format_amount(name, amount)} {name}"
-        for name, amount in (total or {}).items()
-        if name != "nodes" and amount > 0 and free is not None and free.get(name) == 0
+        f"{format_amount(name, (total or {})[name])} of {format_amount(name, (total or {})[name])} {name}"
+        for name in taken_up(total, free)
     ]
     if not full:
         return f"takes work{describe_free(total, free)}{f'; {wait}' if wait else ''}"
@@ -122,10 +128,12 @@ def describe_group(
     free: Amounts,
     provenance: Mapping[str, Mapping[str, Provenance]],
     now: datetime,
+    *,
+    full: Collection[str] = (),
 ) -> str:
     """Which members of a pool or label take work, what is free there, and why the others do not, and by whom.
 
-    `provenance` has by cluster what set its states.
+    `provenance` has by cluster what set its states; `full` are the members that would take work and are full.
     """
     kind = group.definition.kind
     strategy = f" ({group.strategy})" if kind is FleetKind.POOL else ""
@@ -140,11 +148,21 @@ def describe_group(
     members = "its one member" if number == 1 else f"{able or 'none'} of {number} members"
     if not off:
         members = members if number == 1 else f"all {number} members"
-        return f"{start} {members} {'takes' if number == 1 else 'take'} work{describe_free(total, free)}."
+        return f"{start} {members} {_take_work(number, full)}{describe_free(total, free)}."
     not_able = "; ".join(_not_able(off, made_by, now))
     if not able:
         return f"{start} no member takes work now, so that what is placed by it waits: {not_able}."
-    return f"{start} {members} {'takes' if able == 1 else 'take'} work{describe_free(total, free)}; {not_able}."
+    return f"{start} {members} {_take_work(able, full)}{describe_free(total, free)}; {not_able}."
+
+
+def _take_work(able: int, full: Collection[str]) -> str:
+    """What is said of so many members: `take work, of which east is full`."""
+    if full and len(full) == able:
+        return f"{'is' if able == 1 else 'are'} full"
+    work = f"{'takes' if able == 1 else 'take'} work"
+    if not full:
+        return work
+    return f"{work}, of which {list_first(sorted(full), _MOST_NAMED)} {'is' if len(full) == 1 else 'are'} full"
 
 
 def _not_able(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Group
+from admin.core.fleet.summaries import taken_up
 from admin.core.placement.candidates import free_amounts
 from admin.core.resources import Amounts, add
 
@@ -25,6 +26,7 @@ class GroupCapacity(NamedTuple):
     free: Amounts  #: on the members that may get work
     able: int  #: how many members those are
     members: int
+    full: tuple[str, ...] = ()  #: the members that may get work and have nothing free of some resource
 
 
 def group_capacity(group: Group, clusters: Mapping[str, Cluster], waiting: Mapping[str, Amounts]) -> GroupCapacity:
@@ -32,10 +34,14 @@ def group_capacity(group: Group, clusters: Mapping[str, Cluster], waiting: Mappi
     total: Amounts = {}
     free: Amounts = {}
     able = 0
+    full = []
     for name, weight in group.members:
         cluster = clusters[name]
         total = add(total, cluster.capacity or {})
         if weight > 0 and cluster.is_able and not cluster.is_expected:
             able += 1
-            free = add(free, usable_amounts(cluster, waiting) or {})
-    return GroupCapacity(total, free, able, len(group.members))
+            usable = usable_amounts(cluster, waiting)
+            free = add(free, usable or {})
+            if taken_up(cluster.capacity, usable):
+                full.append(name)
+    return GroupCapacity(total, free, able, len(group.members), tuple(full))

@@ -235,9 +235,10 @@ def _times(explanation: Document) -> list[str]:
         return []
     names = ("run_seconds", "unreported_seconds", "unknown_seconds", "total_seconds")
     run, late, unknown, total = (int(times.get(name) or 0) for name in names)
+    back_off = int(times.get("backoff_seconds") or 0)
     waiting = total - run - late - unknown  # of whole seconds, so that what is shown adds up
     parts = [
-        f"waited {format_duration(waiting)}",
+        f"waited {format_duration(waiting)}{f' ({format_duration(back_off)} of it in back-off)' if back_off else ''}",
         f"ran {format_duration(run)}",
         f"end reported {format_duration(late)} late" if late else "",
         f"{format_duration(unknown)} not known" if unknown else "",

@@ -108,8 +108,15 @@ def _time_limit(execution: Execution) -> str:
 def _moved(execution: Execution) -> str:
     """From where to where the last decision took an execution: `east -> west`; "" where it stayed, or was the first."""
     before, after = execution.document.get("previous_cluster"), execution.cluster
+    if execution.document.get("previous_none"):
+        return f"none -> {after}" if after else ""
     is_undecided = not after and execution.reason == "UNDECIDED"
     return f"{before} -> {after or 'none'}" if before and before != after and not is_undecided else ""
+
+
+def _next_attempt(document: Document) -> str | None:
+    """When the next attempt may start, of what is still in back-off."""
+    return document.get("not_before") if back_off_of(document) else None
 
 
 _PLACE: Columns = {"PROJECT": attrgetter("id.project"), "DOMAIN": attrgetter("id.domain")}
@@ -137,9 +144,10 @@ _WIDE: Columns = {
     "ABORT REQUESTED": Time(_abort_requested_at),
     "MOVED": _moved,
     "ATTEMPT": attrgetter("attempt_number"),
-    "NEXT ATTEMPT": Time(_field("not_before"), is_due=True),
+    "NEXT ATTEMPT": Time(lambda execution: _next_attempt(execution.document), is_due=True),
     "TIME LIMIT": _time_limit,
     "ON LOST": _field("on_lost"),
+    "QUEUE": _field("queue"),
     "GPU": _field("gpu"),
     "NATIVE ID": _field("native_id"),
     "NODES": _nodes,
@@ -165,10 +173,17 @@ _ABORT: Columns = {
     "ABORT REQUESTED": Time(_abort_requested_at),
     "ABORT CAUSE": Sentence(_abort_cause),
 }
+
+
+def _silence(execution: Execution) -> str:
+    """Since when its cluster is silent, and what becomes of it."""
+    return " ".join(filter(None, (execution.document.get(key) for key in ("silence", "silence_outlook"))))
+
+
 _DECISIONS: Columns = {"DECISIONS": _field("decisions"), "MOVED": _moved, "MESSAGE": Sentence(attrgetter("message"))}
 #: The columns that a list has if it is selected by these fields, since each answers more than the field asks.
 _SELECTED: Mapping[str, Columns] = {
-    "silent": {"SILENCE": Sentence(_field("silence"))},
+    "silent": {"SILENCE": Sentence(_silence)},
     "abort_principal": _ABORT,
     "unconfirmed": _ABORT,
     "decisions": _DECISIONS,
@@ -254,7 +269,7 @@ def show_counts(session: Session, answer: Document) -> None:
         by if by.startswith("labels.") else by.upper().replace("_", " "): lambda group: group["value"] or "(none)",
         "COUNT": "count",
         **(_REQUESTED if any("requested" in group for group in answer["counts"]) else {}),
-        "NEXT ATTEMPT": Time("not_before", is_due=True),
+        "NEXT ATTEMPT": Time(_next_attempt, is_due=True),
     }
     names = (f"{by}/{group['value']}" for group in answer["counts"])
     if answer["counts"] and printer.is_table:

@@ -10,7 +10,7 @@ from ctl.client.answers import Document
 from ctl.client.executions import ExecutionId
 from ctl.client.times import format_duration
 from ctl.commands.executions.tables import back_off_of
-from ctl.files.fleet import show_amounts
+from ctl.files.fleet import show_able, show_amounts
 
 #: Nodes are shared: one that is not free may have room for more.
 _SHOWN = {"nodes": "nodes (free: idle)"}
@@ -38,6 +38,9 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
     executions = [*(cluster.get("leased_executions") or []), *(cluster.get("next_executions") or [])]
     if executions:
         printer.line()
+        for execution in executions if _tells_outlook(cluster) else ():
+            if execution.get("outlook"):
+                printer.folded().sentence(f"{execution['id']['name']}: {execution['outlook']}", indent="  ")
         printer.rows(
             executions,
             {
@@ -50,8 +53,14 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
                 ),
                 "ATTEMPT": lambda execution: execution.get("attempt_number") or execution.get("attempt"),
                 "LEASE UNTIL": Time("lease_expires_at", is_ahead=True),
+                "ENDS BY": Time("ends_by", is_ahead=True),
             },
         )
+
+
+def _tells_outlook(cluster: Document) -> bool:
+    """Whether what runs at a cluster may end otherwise than by itself or its limit."""
+    return bool(cluster.get("draining") or cluster.get("unreachable_since"))
 
 
 def _phase(execution: Document) -> str:
@@ -114,7 +123,7 @@ def _recent_wait(wait: Document | None) -> str:
 
 _POOL_COLUMNS: Columns = {
     "POOL": lambda pool: pool[0],
-    "ABLE": lambda pool: f"{pool[1].get('able')} of {pool[1].get('members')}",
+    "ABLE": lambda pool: show_able(pool[1]),
     "TOTAL": lambda pool: show_amounts(pool[1].get("capacity")),
     "FREE": lambda pool: show_amounts(pool[1].get("free")),
 }

@@ -165,6 +165,12 @@ def summary(clusters: Sequence[Document]) -> str:
     ]
     able = len(clusters) - len(off)
     parts = [f"{able} of {count(len(clusters), 'cluster')} {'takes' if 1 in (able, len(clusters)) else 'take'} work"]
+    full = [
+        f"{cluster['name']}{f' ({waiting} waiting)' if (waiting := cluster.get('waiting')) else ''}"
+        for cluster in clusters
+        if cluster.get("full")
+    ]
+    parts += [f"{_first(full)} {'is' if len(full) == 1 else 'are'} full"] if full else []
     parts += [f"{_first(named)} {'does' if len(named) == 1 else 'do'} not"] if named else []
     parts += [f"{_first(expected)} (expected: no agent has been seen)"] if expected else []
     return f"{'; '.join(parts)}."

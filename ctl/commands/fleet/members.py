@@ -107,8 +107,10 @@ def _members(group: Document) -> str:
 
 def _able(group: Document) -> str:
     """How many members may get work, of how many."""
+    from ctl.files.fleet import show_able
+
     total = group.get("total")
-    return f"{total['able']} of {total['members']}" if total else ""
+    return show_able(total) if total else ""
 
 
 def _amounts(group: Document, key: str) -> str:

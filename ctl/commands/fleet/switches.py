@@ -135,6 +135,9 @@ def _present_state(session: Session, switch: _Switch, cluster: Document) -> str:
 def _show_preview(session: Session, verb: str, names: Sequence[str], answer: Document) -> None:
     """Each execution that would be affected, with what would become of it, and how many there are of each."""
     if not names:
+        if answer.get("effects"):  # what a drain that goes on still waits for
+            session.printer.note(f"It goes on: {summary(session, answer)}")
+            show_effects(session, answer)
         return
     noun = "cluster" if len(names) == 1 else "clusters"
     effects = summary(session, answer)

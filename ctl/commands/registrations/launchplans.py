@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctl.cli.diffs import show_difference
 from ctl.cli.groups import command
 from ctl.cli.options import MESSAGE, Argument, Option, domain_option, dry_run_option, force_option, project_option
-from ctl.cli.output import Columns, Sentence, Time, id_part
+from ctl.cli.output import Columns, Printer, Sentence, Time, id_part
 from ctl.cli.prompts import asks, confirm_write
-from ctl.cli.provenance import show_author
+from ctl.cli.provenance import describe_provenance, describe_registration, show_author
 from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session, reasons
 from ctl.client.answers import Document
@@ -85,6 +85,20 @@ def _state_set_by(launch_plan: Document) -> Document:
     return launch_plan.get("state_set_by") or {}
 
 
+def summary(printer: Printer, versions: Sequence[Document]) -> str:
+    """Which version is active, and who made it so, when and why."""
+    active = next((version for version in versions if version.get("state") == "ACTIVE"), None)
+    if active is None:
+        last = max(map(_state_set_by, versions), key=lambda set_by: str(set_by.get("at") or ""), default={})
+        by = f": the last one was deactivated by {describe_provenance(printer, last)}" if last else ""
+        return f"No version is active{by}."
+    set_by = _state_set_by(active)
+    registered = {**active, "at": active.get("created_at")}
+    activated = f"activated by {describe_provenance(printer, set_by)}" if set_by else ""
+    by = activated or describe_registration(printer, registered)
+    return f"Version {active['id']['version']} is active ({by})."
+
+
 _STATE_SET: Columns = {
     "STATE SET": Time(lambda launch_plan: _state_set_by(launch_plan).get("at")),
     "STATE SET BY": lambda launch_plan: show_author(_state_set_by(launch_plan)),
@@ -111,6 +125,7 @@ _READING = Reading(
     listing=_LISTING,
     wide_columns={"INPUTS": _inputs, "CREATED BY": REGISTERED["CREATED BY"], "WHY": REGISTERED["WHY"], **_STATE_SET},
     counted_by="state",
+    summary=summary,
 )
 
 

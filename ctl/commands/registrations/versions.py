@@ -11,7 +11,7 @@ import click
 
 from ctl.cli.lists import Listing, choose_rows, refuse_choice, typed_choice
 from ctl.cli.options import Argument, Option, domain_option, force_option, option, project_option
-from ctl.cli.output import Columns, Field, Sentence, Time, id_part
+from ctl.cli.output import Columns, Field, Printer, Sentence, Time, id_part
 from ctl.cli.provenance import show_author
 from ctl.cli.scopes import project_domain
 from ctl.cli.session import Session
@@ -39,6 +39,7 @@ class Reading:
     listing: Listing
     wide_columns: Columns | None = None  #: of the list of names, with `-o wide`
     counted_by: Field | None = None  #: by what the sentence before a list counts
+    summary: Callable[[Printer, Sequence[Document]], str] | None = None  #: a sentence about all versions of one name
 
     def run(self, session: Session, name: str | None, flags: Flags, **filters: str | None) -> None:
         """Show the names, the versions of one name, or one version; or write a file to run it."""
@@ -60,6 +61,8 @@ class Reading:
         if version is None and not flags["exec_file"]:
             versions = self._versions(session, project, domain, name)
             where = f"of {self.title} {name}"
+            if self.summary is not None and session.printer.is_table:
+                session.printer.note(self.summary(session.printer, versions))
             documents = choose_rows(session, versions, flags, self.listing, "version", where=where, by=self.counted_by)
             self._show(session, documents, documents, self.version_columns, empty="No version matches.")
             return

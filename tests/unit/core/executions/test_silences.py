@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from admin.core.executions.silences import UNCONFIRMED, Drain, Silence, confirmed, foresee_silence, unconfirmed
+from admin.core.fleet.silence import Loss
 
 SINCE = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 LEASE, LOST, GIVE_UP = (SINCE + timedelta(seconds=seconds) for seconds in (60, 300, 86400))
@@ -17,13 +18,19 @@ WAITS = Silence(
     since=SINCE,
     on_lost="wait",
     lease_expires_at=LEASE,
-    lost_at=LOST,
+    loss=Loss(LOST, is_earliest=False, seconds=300),
     given_up_at=GIVE_UP,
     has_started=True,
     is_aborting=False,
     is_retried=False,
     command="give e up",
 )
+
+
+def lost_at(time: datetime, *, is_earliest: bool = False) -> Loss:
+    return Loss(time, is_earliest, 300)
+
+
 START = "Cluster 'a' has been silent since 2026-03-01T12:00:00Z."
 REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
 
@@ -51,7 +58,7 @@ REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
             f"(CLUSTER_LOST) at 2026-03-01T12:05:00Z, when the cluster is lost. {REMEDY}, and records who asked.",
         ),
         (
-            replace(WAITS, on_lost="retry", is_retried=True, lost_at=NOW),
+            replace(WAITS, on_lost="retry", is_retried=True, loss=lost_at(NOW)),
             NOW,
             "Its lease was over at 2026-03-01T12:01:00Z: its node has ended its job, if its engine guards leases "
             "(on_lost: retry); another "
@@ -75,19 +82,19 @@ REMEDY = "Wait, or give it up: `give e up` ends it without the agent"
             "It had not started there, and is decided again at 2026-03-01T12:05:00Z, when a counts as lost.",
         ),
         (
-            replace(WAITS, has_started=False, lease_expires_at=None, lost_at=NOW),
+            replace(WAITS, has_started=False, lease_expires_at=None, loss=lost_at(NOW)),
             NOW,
             "It had not started there, and is decided again any moment now, when a counts as lost.",
         ),
         (
-            replace(WAITS, on_lost="retry", is_retried=True, lost_at=NOW - timedelta(seconds=9)),
+            replace(WAITS, on_lost="retry", is_retried=True, loss=lost_at(NOW - timedelta(seconds=9))),
             NOW - timedelta(seconds=9),
             "Its lease was over at 2026-03-01T12:01:00Z: its node has ended its job, if its engine guards leases "
-            "(on_lost: retry); another attempt follows any moment now, overdue since 2026-03-01T12:01:31Z, when the "
-            f"cluster is lost. {REMEDY}, and records who asked.",
+            "(on_lost: retry); another attempt follows within 5 min, when the cluster is lost. "
+            f"{REMEDY}, and records who asked.",
         ),
         (
-            replace(WAITS, has_started=False, lease_expires_at=None, lost_at=NOW, is_lost=True),
+            replace(WAITS, has_started=False, lease_expires_at=None, loss=lost_at(NOW), is_lost=True),
             NOW,
             "It had not started there, and is decided again any moment now.",
         ),
@@ -98,6 +105,17 @@ def test_what_silence_means_goes_by_the_policy(silence: Silence, next_at: dateti
     unconfirmed = f"{UNCONFIRMED} " if silence.is_aborting else ""
     assert silence.note == f"{unconfirmed}{START}"
     assert silence.describe(NOW) == f"{unconfirmed}{START} {message}"
+
+
+def test_a_loss_that_may_come_later_is_told_at_the_earliest() -> None:
+    waiting = replace(WAITS, has_started=False, loss=lost_at(NOW + timedelta(seconds=50), is_earliest=True))
+    assert waiting.next_step(NOW) == (
+        "It is decided again at the earliest at 2026-03-01T12:02:30Z, when a counts as lost."
+    )
+    late = replace(waiting, loss=lost_at(NOW - timedelta(seconds=50), is_earliest=True))
+    assert late.next_step(NOW) == "It is decided again within 5 min, when a counts as lost."
+    assert "at 2026-03-02T12:00:00Z" in replace(WAITS, loss=waiting.loss).next_step(NOW)
+    assert "earliest" not in replace(WAITS, loss=waiting.loss).next_step(NOW)
 
 
 def test_what_decides_next_is_said_as_a_sentence_of_its_own() -> None:

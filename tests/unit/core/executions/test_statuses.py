@@ -294,6 +294,8 @@ def test_a_time_limit_says_who_set_it() -> None:
     assert timed.describe("TIME_LIMIT", NOW) == "Its time limit is 90s, set by workflow 'fit', version v1."
     message = "It ran longer than its limit of 90 s."
     assert timed.describe("TIME_LIMIT", NOW, message) == "That limit is set by workflow 'fit', version v1."
+    known = replace(timed, registered="eve, 3 d ago, 'first release'")
+    assert known.time_limit == "90s, set by workflow 'fit', version v1 (registered by eve, 3 d ago, 'first release')"
     assert replace(timed, workflow=None).time_limit == "90s, set by the job itself"
 
 

@@ -100,20 +100,23 @@ def test_nothing_is_free_on_a_cluster_that_takes_no_work(state: dict[str, Any]) 
 
 
 def test_a_pool_says_which_members_take_work_and_why_others_do_not() -> None:
-    clusters = {name: {"capacity": {"cpu": "2"}} for name in ("a", "b", "c", "d")}
+    clusters = {name: {"capacity": {"cpu": "2"}} for name in ("a", "b", "c", "d", "e")}
     states: dict[str, dict[str, Any]] = {
         "a": {**READY, "report": {"free": {"cpu": "1"}}},
+        "e": {**READY, "report": {"free": {"cpu": "0"}}},
         "b": {**READY, "cordoned": True},
         "c": {**READY, "health": "lost"},
     }
     pools = {"gpu": group({"a": 1, "b": 1, "c": 1, "d": 0}), "one": group(["a"]), "none": group(["b", "c"])}
     pools["some"] = group(["a", "b", "d"])
+    pools |= {"full": group(["e"]), "half": group(["a", "e"]), "part": group(["e", "b"])}
     fleet = small_fleet(clusters=clusters, pools=pools, labels={"l": group(["a"])}, states=states)
 
     def summary(name: str, *, is_label: bool = False) -> str:
         chosen = fleet.labels[name] if is_label else fleet.pools[name]
         capacity = group_capacity(chosen, fleet.clusters, {})
-        return describe_group(chosen, fleet.clusters, capacity.total, capacity.free, {"b": {"cordoned": BY_OTTO}}, NOW)
+        made_by = {"b": {"cordoned": BY_OTTO}}
+        return describe_group(chosen, fleet.clusters, capacity.total, capacity.free, made_by, NOW, full=capacity.full)
 
     assert summary("gpu") == (
         "Pool 'gpu' (weighted): 1 of 4 members takes work; free are 1 of 8 cpu; b (cordoned: event 7, "
@@ -122,6 +125,9 @@ def test_a_pool_says_which_members_take_work_and_why_others_do_not() -> None:
     assert summary("some").endswith(" 'new disks') does not; d (expected: no agent has been seen).")
     assert summary("one") == "Pool 'one' (weighted): its one member takes work; free are 1 of 2 cpu."
     assert summary("none").startswith("Pool 'none' (weighted): no member takes work now, so that what is placed by it")
+    assert summary("full") == "Pool 'full' (weighted): its one member is full; free are 0 of 2 cpu."
+    assert summary("half").endswith("all 2 members take work, of which e is full; free are 1 of 4 cpu.")
+    assert "1 of 2 members is full; free are 0 of 4 cpu; b (cordoned: " in summary("part")
     assert summary("l", is_label=True).startswith("Label 'l': its one member takes work")
 
 

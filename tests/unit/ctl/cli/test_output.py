@@ -91,6 +91,13 @@ def test_columns_for_which_a_line_has_no_room_are_written_below_their_row() -> N
     assert stacked_table(["NAME", "STATE"], [["x" * 50, "able"]], 30) == f"NAME\n{'x' * 50}\n  STATE: able\n"
 
 
+def test_a_name_stays_in_its_row_while_it_has_room() -> None:
+    header, row = ["PROJECT", "NAME", "MODE", "PLAN"], ["shop", "n" * 20, "MANUAL", "nightly"]
+    assert stacked_table(header, [row], 32) == (
+        f"PROJECT  NAME\nshop     {'n' * 20}\n  MODE: MANUAL\n  PLAN: nightly\n"
+    )
+
+
 def test_a_first_column_that_is_too_wide_alone_is_folded() -> None:
     scope = "definition of project search, domain development, workflow index.build, launch plan hourly"
     table = stacked_table(["SET BY", "KIND"], [[scope, "execution-cluster-label"], ["revision 4", ""]], 60)

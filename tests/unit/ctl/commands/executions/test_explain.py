@@ -170,6 +170,9 @@ def test_what_is_in_line_says_when_it_starts_and_what_is_ahead(capsys: pytest.Ca
 def test_the_times_that_are_shown_add_up() -> None:
     times = {"waiting_seconds": 2.8, "run_seconds": 13.7, "total_seconds": 16.5}
     assert _times({"status": {"times": times}}) == ["times     waited 3 s, ran 13 s, 16 s in all"]
+    assert _times({"status": {"times": {**times, "backoff_seconds": 2.0}}}) == [
+        "times     waited 3 s (2 s of it in back-off), ran 13 s, 16 s in all"
+    ]
     assert _times({"status": {}}) == []
     late = {"waiting_seconds": 2.9, "run_seconds": 600.2, "unreported_seconds": 3000.4, "total_seconds": 3603.5}
     assert _times({"status": {"times": late}}) == [

@@ -52,7 +52,8 @@ def test_a_list_that_was_selected_by_a_field_shows_what_it_is_about(capsys: pyte
     document = {
         "id": {"project": "p", "domain": "d", "name": "e"},
         "closure": {"phase": "RUNNING", "created_at": "2026-03-01T12:00:00Z"},
-        "silence": "Cluster 'oak' is silent; it is given up tomorrow.",
+        "silence": "Cluster 'oak' is silent.",
+        "silence_outlook": "It is given up tomorrow.",
         "decisions": 3,
     }
     execution = Execution.from_document(document)
@@ -61,7 +62,7 @@ def test_a_list_that_was_selected_by_a_field_shows_what_it_is_about(capsys: pyte
     assert "given up tomorrow" not in capsys.readouterr().out
     show_executions(session, [execution], with_place=False, selected_by=["silent", "phase"])
     shown = capsys.readouterr().out
-    assert ("  SILENCE" in shown, "Cluster 'oak' is silent; it is given up tomorrow." in shown) == (True, True)
+    assert ("  SILENCE" in shown, "Cluster 'oak' is silent. It is given up tomorrow." in shown) == (True, True)
     show_executions(session, [execution], with_place=False, selected_by=["decisions"])
     header, row = capsys.readouterr().out.splitlines()
     assert row[header.index("DECISIONS") :].startswith("3 ")
@@ -93,6 +94,8 @@ def test_the_memory_of_a_group_is_shown_exactly(memory: int, expected: str, caps
         ({"previous_cluster": "oak"}, "oak -> none"),
         ({"previous_cluster": "oak", "cluster": "oak"}, "-"),
         ({"cluster": "elm"}, "-"),
+        ({"previous_none": True, "cluster": "elm"}, "none -> elm"),
+        ({"previous_none": True}, "-"),
         ({"previous_cluster": "oak", "closure": {"phase": "QUEUED", "reason": {"code": "UNDECIDED"}}}, "-"),
     ],
 )
@@ -106,3 +109,15 @@ def test_a_list_selected_by_decisions_says_from_where_to_where_each_went(
     header, row = capsys.readouterr().out.splitlines()
     start = header.index("MOVED")
     assert row[start : header.index("MESSAGE")].strip() == expected
+
+
+@pytest.mark.parametrize(("hours", "is_shown"), [(1, True), (-1, False)])
+def test_the_time_of_the_next_attempt_is_left_out_where_it_has_passed(
+    hours: int, is_shown: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id = {"project": "p", "domain": "d", "name": "e"}
+    not_before = (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+    execution = Execution.from_document({"id": id, "not_before": not_before})
+    session: Any = SimpleNamespace(printer=Printer(format="wide"))
+    show_executions(session, [execution], with_place=False)
+    assert (not_before[:16].replace("T", " ") in capsys.readouterr().out.replace("T", " ")) is is_shown

@@ -84,6 +84,10 @@ def listed(name: str, *because: str) -> dict[str, Any]:
             "1 of 4 clusters takes work; b (lost) and d (disabled, expected) do not; c (expected: no agent has been "
             "seen).",
         ),
+        (
+            [listed("a") | {"full": ["executions"], "waiting": 2}, listed("b") | {"waiting": 1}],
+            "2 of 2 clusters take work; a (2 waiting) is full.",
+        ),
         ([{"name": "of an older admin"}], ""),
     ],
 )
