@@ -166,7 +166,7 @@ def test_the_agent_of_a_cluster_and_what_its_silence_means_are_shown(shell: Shel
     silence = json.loads(shell.ok(f"rainbowctl explain execution e {HERE} -o json"))["silence"]
     assert silence["on_lost"] == "wait"
     message = re.sub(r"(?<=\d)T(?=\d\d:)", " ", silence["message"])
-    assert re.fullmatch(rf"RUNNING on local for \d+ s: {re.escape(message)}", sentence)
+    assert re.fullmatch(rf"RUNNING on local for \d+ s \(since 20[0-9 :-]+Z\): {re.escape(message)}", sentence)
     planned = shell.run("rainbowctl drain local --deadline 1h --dryRun -o wide")
     assert "Would drain cluster local: 1 would be ended." in planned.err
     assert ", but its agent is silent since " in planned.out

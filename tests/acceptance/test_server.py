@@ -149,6 +149,7 @@ def test_a_token_guards_every_route_of_the_api(tmp_path: Path) -> None:
             "/metrics",
             "/api/v1/version",
             "/api/v1/openapi.json",
+            "/api/v1/openid",
             "/api/v1/clusters/{name}/register",  # which asks for a secret of its own
         }
         assert refused == set(document["paths"]) - open_paths

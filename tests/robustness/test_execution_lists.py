@@ -54,8 +54,8 @@ VALUES: dict[str, list[Any]] = {
 }
 #: Fields that conditions are about.
 FIELDS = ["cause", *sorted(VALUES.keys() - {"claimed_by", "abort_author"})]
-#: By what else than columns executions can be counted: decisions, which these rows do not have.
-UNDECIDED = {"origin", "origin_scope"}
+#: By what else than columns executions can be counted: decisions and settings, which these rows do not have.
+UNDECIDED = {"origin", "origin_scope", "queue"}
 COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
