@@ -29,6 +29,7 @@ def test_lists_read_every_field_that_they_select_and_sort_by() -> None:
     computed |= {"backoff"}  # from the time of its next attempt
     computed |= {"gpu", "on_lost", "time_limit", "queue"}  # from what is stored of its job and settings
     computed |= {"requested_cluster"}  # from its route
-    shown = computed - {"on_lost", "queue", "requested_cluster"}  # by which lists select first, and then read what they show
+    # By these lists select first, and then read what they show.
+    shown = computed - {"on_lost", "queue", "requested_cluster"}
     assert {name for field in shown for name in stored_columns(field)} - computed <= set(ListedExecution._fields)
     assert {*FIELDS, *SORT_FIELDS, "phase", "reason"} - computed <= set(ListedExecution._fields)
