@@ -290,8 +290,8 @@ def create_token_command(
             raise CannotStart(f"{path} cannot be written: {error.strerror}. Give the name of a new file.") from error
     if make_first_administrator(context, user, options):
         click.echo(f"no user had the role admin on the platform: {user} has it now", err=True)
-    where = "" if path is None else f" is in {path}"
-    click.echo(f"token {issued.prefix} of {user}{where}; give it to rainbowctl as RAINBOW_TOKEN", err=True)
+    where, variable = ("", "RAINBOW_TOKEN") if path is None else (f" is in {path}", "RAINBOW_TOKEN_FILE")
+    click.echo(f"token {issued.prefix} of {user}{where}; give it to rainbowctl as {variable}", err=True)
 
 
 def _local_user() -> str:

@@ -612,8 +612,11 @@ def test_tokens_are_shown_rotated_with_an_overlap_and_revoked(shell: Shell) -> N
         0,
         f"No changes: token {prefix} of cluster keyed was already expired or revoked.\n",
     )
-    assert agent.post("sync", {"agent": "a", "sequence": 1}).status_code == 401
-    assert "revoked or expired" in shell.refused(4, "rainbowctl --token-file fourth.token rotate token keyed")
+    # The worker that was told knows it at once, the others within a second.
+    wait_until(lambda: agent.post("sync", {"agent": "a", "sequence": 1}).status_code == 401)
+    rotate = "rainbowctl --token-file fourth.token rotate token keyed"
+    refusal = wait_until(lambda: (done := shell.run(rotate)).status == 4 and done.err)
+    assert "revoked or expired" in str(refusal)
     shell.refused(3, "rainbowctl delete token keyed 00000000")
     shell.refused(3, "rainbowctl get token nowhere")
 
