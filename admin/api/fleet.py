@@ -9,7 +9,7 @@ from functools import partial
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, actor, change_options, expectation
-from admin.core.changes import read_named
+from admin.core.changes import read_named, read_named_as
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import invalid
 from admin.messages.cluster_events import ClusterEventAnswer, ClusterEventsAnswer, ClusterEventsQuery
@@ -138,10 +138,7 @@ def _add_writes(kind: FleetKind, written: type[WrittenAnswer]) -> None:
 
     @change("PUT", id=f"put_{noun}", summary=f"Define a {noun}, or define it anew", query=WriteQuery, body=body)
     def put(name: str, query: Fields, body: Fields) -> Answer:
-        definition = body[noun]
-        named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, noun)
-        if named != name:
-            raise invalid(f"{noun}.name", "is not the path's; leave it out.")
+        payload = read_named_as(name, body[noun], noun)
         changed = fleet.put_definition(context(), kind, name, payload, expectation(), change_options(query, body))
         return answer_write(name, changed)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
-from admin.core.changes import read_named
-from admin.core.problems import invalid
+from admin.core.changes import read_named, read_named_as
 from admin.messages.definitions import DefinitionDeleteQuery
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, WriteQuery
@@ -52,10 +51,7 @@ def create_group(query: Fields, body: Fields) -> GroupWritten:
 )
 def put_group(name: str, query: Fields, body: Fields) -> GroupWritten:
     """Define a group of users, or define it anew."""
-    definition = body["group"]
-    named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, "group")
-    if named != name:
-        raise invalid("group.name", "is not the path's; leave it out.")
+    payload = read_named_as(name, body["group"], "group")
     return _written(name, user_groups.put_group(context(), name, payload, expectation(), change_options(query, body)))
 
 

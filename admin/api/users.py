@@ -9,9 +9,8 @@ from flask import Response
 from admin.api.current import caller, context
 from admin.api.operations import Operations, respond
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
-from admin.core.changes import read_named
+from admin.core.changes import read_named, read_named_as
 from admin.core.permissions import SIGNED_IN
-from admin.core.problems import invalid
 from admin.core.users import User
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import AuthorshipFields, Fields, WriteQuery
@@ -78,10 +77,7 @@ def get_user(name: str) -> UserAnswer:
 )
 def put_user(name: str, query: Fields, body: Fields) -> UserWritten:
     """Define a user, or define it anew."""
-    definition = body["user"]
-    named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, "user")
-    if named != name:
-        raise invalid("user.name", "is not the path's; leave it out.")
+    payload = read_named_as(name, body["user"], "user")
     return _written(name, users.put_user(context(), name, payload, expectation(), change_options(query, body)))
 
 

@@ -170,6 +170,23 @@ def rows_after(rows: Iterable[Row], changes: Iterable[RowChange]) -> dict[Scope,
     return after
 
 
+def read_named_as(name: str, definition: object, field: str) -> Payload:
+    """The payload of a definition, which may leave out the name that the path has, but not have another."""
+    given = {"name": name, **definition} if isinstance(definition, dict) else definition
+    named, payload = read_named(given, field)
+    if named != name:
+        raise invalid(f"{field}.name", "is not the path's; leave it out.")
+    return payload
+
+
+def read_deleted(definition: object, field: str) -> str:
+    """The name of what is to be deleted, of a definition that has nothing else."""
+    name, payload = read_named(definition, field)
+    if payload:
+        raise invalid(field, "needs only the name of what is to be deleted.")
+    return name
+
+
 def read_named(definition: object, field: str) -> tuple[str, Payload]:
     """The name and the payload of a definition, which the field holds together."""
     if not isinstance(definition, dict):

@@ -88,9 +88,9 @@ def _trace_together(
             row: row._replace(version=changes[-1].before_version or UNSTORED) if changes else row
             for row, changes in open_rows.items()
         }
-        found = row_changes.changes_by_row(connection, wanted.values())
+        changes_by_row = row_changes.changes_by_row(connection, wanted.values())
         for row, version in wanted.items():
-            kind, changes, change = context.settings.kinds[row.kind], open_rows[row], found.get(version)
+            kind, changes, change = context.settings.kinds[row.kind], open_rows[row], changes_by_row.get(version)
             if change is not None:
                 changes.append(change)
             traced = trace_fields(kind, changes) if changes else untraced(row.version)

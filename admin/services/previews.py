@@ -135,9 +135,9 @@ def _with_switches(context: Context, connection: Connection, present: Fleet, swi
     provenance = cluster_provenance(context, connection, off)
     switched_by = {
         cluster.name: {
-            state: by[found].describe(now)
-            for state, found in (("disabled", "disabled"), ("cordoned", _cordoned_by(cluster)))
-            if found in by
+            state: by[switch].describe(now)
+            for state, switch in (("disabled", "disabled"), ("cordoned", _cordoned_by(cluster)))
+            if switch in by
         }
         for cluster in off
         for by in [provenance[cluster.name]]

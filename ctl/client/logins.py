@@ -117,8 +117,8 @@ def _read_login(entry: dict[str, Any]) -> Login:
     return login
 
 
-def _is_same(one: Login, other: Login) -> bool:
-    return (one.context, one.endpoint) == (other.context, other.endpoint)
+def _is_same(login: Login, other: Login) -> bool:
+    return (login.context, login.endpoint) == (other.context, other.endpoint)
 
 
 def _check_mode(path: Path, mode: int) -> None:

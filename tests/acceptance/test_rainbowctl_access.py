@@ -75,8 +75,8 @@ def test_a_grant_is_given_shown_and_taken(shell: Shell) -> None:
     assert "viewer:user:ada::production" in wide
     assert "'she asked'" in wide
     assert shell.ok("rainbowctl get grant -p flytesnacks -o name") == "grant/editor:group:ml:flytesnacks:development\n"
-    one = json.loads(shell.ok("rainbowctl get grant viewer:user:ada::production -o json"))
-    assert one == shell.rest("GET", "grants/viewer:user:ada::production")
+    grant = json.loads(shell.ok("rainbowctl get grant viewer:user:ada::production -o json"))
+    assert grant == shell.rest("GET", "grants/viewer:user:ada::production")
     assert "Who has the role?" in shell.refused(2, "rainbowctl create grant editor")
     assert "unknown role 'editr'" in shell.refused(2, "rainbowctl create grant editr --user ada")
     assert "No project is called" in shell.refused(2, "rainbowctl create grant viewer --user ada -p nope")

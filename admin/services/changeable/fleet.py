@@ -8,13 +8,12 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
 from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
-from admin.core.problems import Invalid, Problem
 from admin.core.provenance import Actor
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
@@ -57,13 +56,11 @@ class ChangeableFleet(Changeable):
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
         fleet_kind = FleetKind(kind)
         field = f"{fleet_kind.noun}_definition"
+        if document["delete"]:
+            return definition_write(context, fleet_kind, read_deleted(document[field], field), None)
         name, payload = read_named(document[field], field)
-        if not document["delete"]:
-            normal = read_under(field, lambda: read_definition(fleet_kind, name, payload))
-            return definition_write(context, fleet_kind, name, normal)
-        if payload:
-            raise Invalid(Problem(field=field, reason="needs only the name of what is to be deleted."))
-        return definition_write(context, fleet_kind, name, None)
+        normal = read_under(field, lambda: read_definition(fleet_kind, name, payload))
+        return definition_write(context, fleet_kind, name, normal)
 
     @classmethod
     def restore(cls, context: Context, change: RowChange) -> RowWrite:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
 from admin.core.grants import GRANT, Grantee
 from admin.core.grants import GROUP as GROUP_NOUN
 from admin.core.in_use import Use
@@ -42,11 +42,9 @@ class ChangeableGroups(Changeable):
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
-        name, payload = read_named(document[_FIELD], _FIELD)
         if document["delete"]:
-            if payload:
-                raise invalid(_FIELD, "needs only the name of what is to be deleted.")
-            return group_write(name, None)
+            return group_write(read_deleted(document[_FIELD], _FIELD), None)
+        name, payload = read_named(document[_FIELD], _FIELD)
         return group_write(name, read_under(_FIELD, lambda: read_group(name, payload)))
 
     @classmethod

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named
-from admin.core.problems import Invalid, Problem
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.users import USER, read_user
@@ -35,12 +34,10 @@ class ChangeableUsers(Changeable):
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
+        if document["delete"]:
+            return user_write(read_deleted(document[_FIELD], _FIELD), None)
         name, payload = read_named(document[_FIELD], _FIELD)
-        if not document["delete"]:
-            return user_write(name, read_under(_FIELD, lambda: read_user(name, payload)))
-        if payload:
-            raise Invalid(Problem(field=_FIELD, reason="needs only the name of what is to be deleted."))
-        return user_write(name, None)
+        return user_write(name, read_under(_FIELD, lambda: read_user(name, payload)))
 
     @classmethod
     def restore(cls, context: Context, change: RowChange) -> RowWrite:

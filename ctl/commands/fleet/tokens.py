@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +138,17 @@ def deliver_token(session: Session, answer: Document, name: str, file: str | Non
     examples=["rainbowctl delete token a 1f2e3d4c", "rainbowctl delete token a 1f2e3d4c --force"],
 )
 def delete_token(session: Session, cluster: str, prefix: str, force: bool) -> None:
+    revoke = session.client.revoke_token
+    name = f"token/{cluster}/{prefix}"
+    revoke_token(session, lambda: revoke(cluster, prefix), f"token {prefix} of cluster {cluster}", name, force=force)
+
+
+def revoke_token(session: Session, revoke: Callable[[], Document], described: str, name: str, *, force: bool) -> None:
+    """Revoke a token of a cluster or user, after asking on a terminal, and tell whether it was good until now."""
     if is_terminal() and not force:
-        confirm(f"Revoke token {prefix} of cluster {cluster}?", "Not confirmed: nothing was revoked.")
-    answer = session.client.revoke_token(cluster, prefix)
-    session.printer.machine_output([f"token/{cluster}/{prefix}"], answer)
+        confirm(f"Revoke {described}?", "Not confirmed: nothing was revoked.")
+    answer = revoke()
+    session.printer.machine_output([name], answer)
     session.printer.note(
-        f"Revoked token {prefix} of cluster {cluster}."
-        if answer.get("changed")
-        else f"No changes: token {prefix} of cluster {cluster} was already expired or revoked."
+        f"Revoked {described}." if answer.get("changed") else f"No changes: {described} was already expired or revoked."
     )

@@ -10,12 +10,11 @@ from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose_rows, typed_choice
 from ctl.cli.options import Argument, definition_completer, force_option, text_option
 from ctl.cli.output import Time
-from ctl.cli.prompts import confirm, is_terminal
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.nouns import USER
-from ctl.commands.fleet.tokens import check_writable, deliver_token
+from ctl.commands.fleet.tokens import check_writable, deliver_token, revoke_token
 
 _GET_HELP = """Show the tokens of a user, newest first; never their secrets.
 
@@ -108,12 +107,6 @@ def create_user_token(session: Session, user: str, name: str, expires: str | Non
     examples=["rainbowctl delete user-token ada 1f2e3d4c", "rainbowctl delete user-token ada 1f2e3d4c --force"],
 )
 def delete_user_token(session: Session, user: str, prefix: str, force: bool) -> None:
-    if is_terminal() and not force:
-        confirm(f"Revoke token {prefix} of user {user}?", "Not confirmed: nothing was revoked.")
-    answer = session.client.revoke_user_token(user, prefix)
-    session.printer.machine_output([f"user-token/{user}/{prefix}"], answer)
-    session.printer.note(
-        f"Revoked token {prefix} of user {user}."
-        if answer.get("changed")
-        else f"No changes: token {prefix} of user {user} was already expired or revoked."
-    )
+    revoke = session.client.revoke_user_token
+    name = f"user-token/{user}/{prefix}"
+    revoke_token(session, lambda: revoke(user, prefix), f"token {prefix} of user {user}", name, force=force)
