@@ -214,6 +214,14 @@ class GrantNotFound(NotFound, name="grant_not_found"):
     """No such grant. `rainbowctl get grant` lists them."""
 
 
+class ClusterGroupNotFound(NotFound, name="cluster_group_not_found"):
+    """No cluster group of that name. `rainbowctl get cluster-group` lists them."""
+
+
+class UseGrantNotFound(NotFound, name="use_grant_not_found"):
+    """No such use grant. `rainbowctl get use-grant` lists them."""
+
+
 class WorkflowNotFound(NotFound, name="workflow_not_found"):
     """No such workflow. `rainbowctl get workflow` lists them."""
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from admin.core import grants, user_groups, users
+from admin.core import cluster_groups, grants, use_grants, user_groups, users
 from admin.core.executions.attempt_records import NOT_BEGUN
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import OVERRIDABLE
@@ -74,6 +74,8 @@ def facts() -> dict[str, Any]:
             "user": plain(users.DEFINITION.schema()),
             "group": plain(user_groups.DEFINITION.schema()),
             "grant": plain(grants.DEFINITION.schema()),
+            "cluster-group": plain(cluster_groups.DEFINITION.schema()),
+            "use-grant": plain(use_grants.DEFINITION.schema()),
             "cluster_state": plain(REPORT.schema()),
         },
     }

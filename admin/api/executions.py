@@ -175,7 +175,7 @@ def get_execution_output(query: Fields, **key: str) -> OutputPieceAnswer:
 )
 def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     """Why an execution is where it is."""
-    explanation = explain(context(), execution_id(**key), query.get("decision"))
+    explanation = explain(context(), execution_id(**key), query.get("decision"), asker=caller().identity)
     return ExplanationAnswer.from_explanation(explanation)
 
 

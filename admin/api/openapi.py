@@ -61,6 +61,8 @@ _NAME_EXAMPLES = {
     "labels": "spare",
     "users": "ada",
     "groups": "ml",
+    "cluster_groups": "racks",
+    "use_grants": "pool:gpu:user:ada",
     "grants": "viewer:user:ada:flytesnacks:development",
     "executions": "hello",
     "workflows": "core.training.train",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UnsetType
 
 from admin.api.changes import MOST_BYTES
-from admin.api.current import context
+from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.messages.changes import read_changes
 from admin.messages.decisions import ExplanationAnswer
@@ -36,7 +36,9 @@ operations = Operations("placements")
 def place(body: PlacementBody) -> ExplanationAnswer:
     """Where would this run? Perhaps after some changes; nothing is written."""
     proposed = None if isinstance(body.changes, UnsetType) else read_changes(context(), body.changes)
-    return ExplanationAnswer.from_explanation(placements.where_would(context(), body.request(), proposed))
+    return ExplanationAnswer.from_explanation(
+        placements.where_would(context(), body.request(), proposed, asker=caller().identity)
+    )
 
 
 @operations.add(

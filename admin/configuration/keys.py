@@ -228,7 +228,12 @@ CONFIGURATION = _section(
         "clusterPools": _section(
             fields={"clusterPoolAssignments": ListedMap(value=Record(required=("pool",), fields={"pool": ENTITY_NAME}))}
         ),
-        "placement": _section(fields={"requestMayOverride": ByDomain(default=True)}),
+        "placement": _section(
+            fields={
+                "requestMayOverride": ByDomain(default=True),
+                "clusterUse": Choice(words=("open", "closed"), default="open"),
+            }
+        ),
         "agents": _section(
             fields={
                 "leaseSeconds": Integer(minimum=1, maximum=86_400, default=60),

@@ -120,6 +120,7 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
             **_snake_case(agents),
         ),
         roles=all_roles(document.get("roles", {})),
+        is_cluster_use_closed=document["placement"]["clusterUse"] == "closed",
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),

@@ -135,6 +135,7 @@ class Settings:
     fleet: tuple[Definition, ...]  #: the clusters, pools and labels that configuration declares
     agents: Agents
     roles: Mapping[str, Role]  #: the built-in ones, and those that configuration declares
+    is_cluster_use_closed: bool  #: whether clusters are only for those to whom their use is granted
     loop_interval_seconds: float
     loop_lease_seconds: float
     retention: Retention

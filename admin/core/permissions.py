@@ -75,6 +75,8 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("groups.write", "create, change and delete groups", Place.PLATFORM),
             _permission("grants.read", "see who may do what"),
             _permission("grants.write", "give and take roles, within what one may do oneself"),
+            _permission("use_grants.read", "see who may use which clusters", Place.PLATFORM),
+            _permission("use_grants.write", "say who may use which clusters", Place.PLATFORM),
             _permission("audit.read", "read the audit events", Place.PLATFORM),
         )
     }
@@ -135,7 +137,7 @@ _EDITOR = _SUBMITTER | {"attributes.write", "projects.write", "workflows.write"}
 _OPERATOR = _VIEWER | {
     *("executions.end", "executions.write", "fleet.write", "clusters.switch", "clusters.report"),
     *("cluster_tokens.read", "cluster_tokens.write", "reconciliations.read", "reconciliations.write"),
-    *("clock.read", "clock.write", "configuration.read"),
+    *("clock.read", "clock.write", "configuration.read", "use_grants.read", "use_grants.write"),
 }
 
 #: The role that may do everything.

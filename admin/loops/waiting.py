@@ -11,7 +11,7 @@ from admin.services.context import Context
 from admin.services.queueing_budgets import end_overdue
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import decide_waiting, is_room_again
-from admin.store import fleet
+from admin.store import fleet, grants
 
 _log = logging.getLogger("rainbow.loops")
 
@@ -20,7 +20,7 @@ _INTERVAL_SECONDS = 1.0
 
 
 class WaitingLoop:
-    """One round: decide again if the fleet has changed since the last round."""
+    """One round: decide again if the fleet, or what creators may use, has changed since the last round."""
 
     def __init__(
         self,
@@ -34,18 +34,19 @@ class WaitingLoop:
         self._interval = interval
         self._clock = clock
         self._decide_waiting = decide
-        self._fleet_generation = -1
+        self._fleet_generation = self._rights_number = -1
         self._next_look = 0.0
 
     def __call__(self) -> None:
         with self._context.database.autocommit() as connection:
-            generation = fleet.generation(connection)
+            generation, rights = fleet.generation(connection), grants.number(connection)
         is_due = self._clock() >= self._next_look
         if is_due:
             self._next_look = self._clock() + self._interval
-        if generation != self._fleet_generation or (is_due and is_room_again(self._context)):
+        is_changed = (generation, rights) != (self._fleet_generation, self._rights_number)
+        if is_changed or (is_due and is_room_again(self._context)):
             self._decide()
-            self._fleet_generation = generation
+            self._fleet_generation, self._rights_number = generation, rights
         if is_due and may_judge(self._context):
             end_overdue(self._context)
 

@@ -126,7 +126,7 @@ class RowChangeAnswer(ScopeAnswer):
 
 class RowAnswer(RowChangeAnswer):
     index: int | None = None
-    name: Annotated[str | None, Meta(description="Of a cluster, pool, label, user, group or grant.")] = None
+    name: Annotated[str | None, Meta(description="Of what has a name: a cluster, pool, user, grant …")] = None
     action: Annotated[str, one_of("create", "update", "delete", "unchanged")]
     resource_type: str
     level: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from admin.core import grants, user_groups, users
+from admin.core import cluster_groups, grants, use_grants, user_groups, users
 from admin.core.executions.spec import EXECUTION_SPEC
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Schema
@@ -13,8 +13,13 @@ from admin.core.registrations import LAUNCH_PLAN_SPEC, WORKFLOW_SPEC
 
 
 def definition_name(noun: str) -> str:
-    """The name under which the definition of a cluster, pool, label, user, group or grant is described."""
-    return f"{noun.title()}Definition"
+    """The name under which the definition of something with a name is described."""
+    return f"{camel_title(noun)}Definition"
+
+
+def camel_title(noun: str) -> str:
+    """A noun of several words as names of messages have it: `ClusterGroup`."""
+    return noun.title().replace("_", "")
 
 
 def _definition(section: Section, name_from: str = "where the path has it") -> Schema:
@@ -32,4 +37,6 @@ COMPONENTS: dict[str, Schema] = {
     definition_name(users.USER): _definition(users.DEFINITION),
     definition_name("group"): _definition(user_groups.DEFINITION),
     definition_name("grant"): _definition(grants.DEFINITION, "as it follows from the rest"),
+    definition_name("cluster_group"): _definition(cluster_groups.DEFINITION),
+    definition_name("use_grant"): _definition(use_grants.DEFINITION, "as it follows from the rest"),
 }

@@ -193,6 +193,9 @@ class ExplanationAnswer(Answer):
     not_candidates: Annotated[
         list[NonCandidateAnswer] | None, Meta(description="The other clusters of the fleet as it is now.")
     ] = None
+    untold_clusters: Annotated[
+        int | None, Meta(description="How many clusters you may not use, and are not told of here.")
+    ] = None
     settings: list[Annotated[Json, described_as("ValueAnswer")]]
     job: Json
     workflow: Annotated[IdentifierAnswer | None, Meta(description="That it launched.")] = None
@@ -221,6 +224,7 @@ class ExplanationAnswer(Answer):
             },
             lease=explanation.lease and HeldLeaseAnswer.from_attributes(explanation.lease),
             not_candidates=others and [NonCandidateAnswer(**entry) for entry in others],
+            untold_clusters=explanation.untold_clusters or None,
             silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
             revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),

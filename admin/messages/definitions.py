@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self, cast
 from marshmallow import fields
 
 from admin.core.fleet.definitions import FleetKind
-from admin.messages.components import definition_name
+from admin.messages.components import camel_title, definition_name
 from admin.messages.previews import (
     NewExecutionsAnswer,
     NewExecutionsField,
@@ -41,7 +41,7 @@ def definition_body(kind: FleetKind) -> type[RequestSchema]:
 def named_body(noun: str, example: Fields) -> type[RequestSchema]:
     """The body that defines something with a name."""
     shape: dict[str, fields.Field[Any]] = {noun: PayloadField(definition_name(noun), required=True)}
-    body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{noun.title()}Body"))
+    body = cast(type[RequestSchema], AuthorshipFields.from_dict(shape, name=f"{camel_title(noun)}Body"))
     body.example = {noun: example}
     return body
 

@@ -26,9 +26,7 @@ class ErrorDetail(ScopeAnswer):
     """One field that is wrong, or one row that is not as expected."""
 
     index: Annotated[int | None, Meta(description="Position of the change, where there are many.")] = None
-    name: Annotated[
-        str | None, Meta(description="Of what belongs to no scope: a cluster, pool, label, user, group or grant.")
-    ] = None
+    name: Annotated[str | None, Meta(description="Of what belongs to no scope: a cluster, pool, user, grant …")] = None
     resource_type: str | None = None
     expected_version: int | None = None
     changed_by_revision: int | None = None

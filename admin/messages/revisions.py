@@ -29,7 +29,7 @@ from admin.store.revisions import Revision, RevisionFilter
 
 class RevisionsQuery(ScopeQuery, PageQuery):
     resource_type = ResourceType()
-    name = fields.String(validate=NAME, metadata={"description": "Of a cluster, pool, label, user, group or grant."})
+    name = fields.String(validate=NAME, metadata={"description": "Of what has a name: a cluster, pool, user, grant …"})
     author = fields.String(validate=NAME)
     claimed_by = fields.String(validate=NAME)
     after = TimeField(metadata={"type": "string", "description": "Made at this time or later, or so long ago: 7d."})
@@ -126,7 +126,7 @@ class RevisionsAnswer(Answer):
 
 
 class RowDifference(RowChangeAnswer):
-    name: Annotated[str | None, Meta(description="Of a cluster, pool, label, user, group or grant.")] = None
+    name: Annotated[str | None, Meta(description="Of what has a name: a cluster, pool, user, grant …")] = None
     resource_type: str
     level: str
     action: str

@@ -22,6 +22,7 @@ from admin.services.waiting import WaitLimiter
 from admin.store.cache.cluster_wakeups import ClusterWakeups
 from admin.store.cache.index import Index
 from admin.store.cache.known_grants import KnownGrants
+from admin.store.cache.known_rights import KnownRights
 from admin.store.cache.launchables import Launchables
 from admin.store.cache.watchers import SequenceWatcher
 from admin.store.creations import Creation, Outcome
@@ -59,6 +60,8 @@ class Context:
     live_tokens: LiveTokens = field(default_factory=LiveTokens)
     user_presence: UserPresence = field(default_factory=UserPresence)
     known_grants: KnownGrants = field(default_factory=KnownGrants)
+    known_rights: KnownRights = field(default_factory=KnownRights)
+    noted_groups: dict[str, frozenset[str]] = field(default_factory=dict)  #: of users, that their proofs named last
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
     list_limits: ListLimits = LIST_LIMITS

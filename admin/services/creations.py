@@ -10,11 +10,13 @@ import hashlib
 import secrets
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from admin.core.creators import Creator
 from admin.core.identities import Identity
 from admin.core.problems import Invalid
 from admin.core.provenance import ANYBODY, Actor
@@ -22,6 +24,7 @@ from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
 from admin.metrics import count_created
 from admin.services.context import Context
+from admin.services.creator_rights import note_proven_groups, rights_of_creations, usable_at_creation
 from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
 from admin.services.refusals import explain_refusals, is_explainable
 from admin.services.run_requests import CreationRequest, RunRequest
@@ -94,6 +97,7 @@ def create_executions(
     requests = list(requests)
     if not dry_run:
         context.rate_limiter.count_creations(creator.user, (request.run.project for request in requests))
+        note_proven_groups(context, creator)
     named = list(_named(requests, creator, idempotency_key, count() if places is None else places))
     results = _create_from_memory(context, named, _denied(context, named), dry_run=dry_run)
     for position, request in enumerate(named):
@@ -197,7 +201,10 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
                 existing = executions.get(connection, request.id)
                 if existing is not None:
                     return _repeated(existing, request)
-                preparation = prepare(context, StoredView(context, connection, hold=not dry_run), request)
+                rights = rights_of_creations(context, connection)
+                usable = partial(usable_at_creation, rights=rights)
+                view = StoredView(context, connection, hold=not dry_run, usable=usable)
+                preparation = prepare(context, view, request)
                 creation = preparation.creation(request, context.clock())
                 draft = _Draft(request, creation, preparation.warnings(creation.cluster))
                 if dry_run:
@@ -213,11 +220,12 @@ def _named(
     requests: Iterable[CreationRequest], creator: Identity, idempotency_key: str | None, places: Iterable[int]
 ) -> Iterator[CreationRequest]:
     """The requests with their creator, and each with a name."""
+    groups = Creator.of(creator).groups
     for place, request in zip(places, requests, strict=False):
         key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
         name = request.name or generated_name(request.run, key)
         author, claimed_by, proof = Actor.of_identity(creator, request.claimed_by)
-        yield CreationRequest(request.run, name, claimed_by, author, proof)
+        yield CreationRequest(request.run, name, claimed_by, author, proof, groups)
 
 
 def generated_name(run: RunRequest, idempotency_key: str | None = None) -> str:

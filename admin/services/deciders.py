@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from admin.core.creators import CreatorRights
 from admin.core.executions.attempts import is_backing_off
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload, group_of
@@ -15,6 +16,7 @@ from admin.core.placement.obstacles import may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
 from admin.core.resources import Amounts, add, subtract
+from admin.services.creator_rights import usable_by
 from admin.services.decision_views import looks_at_load, workload_of
 from admin.store import execution_queue
 from admin.store.executions import Execution, WaitingExecution
@@ -23,8 +25,9 @@ from admin.store.executions import Execution, WaitingExecution
 class Decider:
     """Decides executions by one fleet; what is the same for executions that are alike is found out once."""
 
-    def __init__(self, fleet_now: Fleet, now: datetime) -> None:
+    def __init__(self, fleet_now: Fleet, now: datetime, rights: CreatorRights) -> None:
         self._fleet = fleet_now
+        self._rights = rights
         self._now = now
         self._stays: dict[tuple[object, ...], bool] = {}
         self._moves: dict[tuple[str, str, bool], bool] = {}
@@ -38,9 +41,10 @@ class Decider:
         cluster = execution.cluster
         if cluster is None:
             return False
-        key = (cluster, *_likeness(execution))
+        key = (cluster, *_likeness(execution), usable_by(execution, self._rights))
         if key not in self._stays:
-            self._stays[key] = may_stay(cluster, route_of(execution), self._fleet, workload_of(execution))
+            workload = workload_of(execution, self._rights)
+            self._stays[key] = may_stay(cluster, route_of(execution), self._fleet, workload)
         return self._stays[key]
 
     def may_move(self, execution: WaitingExecution) -> bool:
@@ -68,7 +72,7 @@ class Decider:
 
         None for one that stays at an expected cluster, since none that has been seen has room for it.
         """
-        workload, before = workload_of(execution), waiting.get(execution.cluster or "")
+        workload, before = workload_of(execution, self._rights), waiting.get(execution.cluster or "")
         stays = self._may_stay(execution)
         if execution.cluster is not None and before is not None:
             waiting[execution.cluster] = subtract(before, self._takes_of(execution.cluster, execution, workload))
@@ -82,7 +86,7 @@ class Decider:
 
     def place(self, execution: Execution, waiting: dict[str, dict[str, int]]) -> Decision:
         """Decide where an execution goes that no longer belongs to a cluster, and add what it takes to `waiting`."""
-        workload = workload_of(execution)
+        workload = workload_of(execution, self._rights)
         decision = self._decide(execution, workload, waiting)
         self._take(decision, execution, workload, waiting)
         return decision
@@ -115,14 +119,14 @@ class Decider:
         route = route_of(execution)
         if needs_room or looks_at_load(route, self._fleet):
             return decide(route, self._fleet, workload, waiting, needs_room=needs_room)
-        key = _likeness(execution)
+        key = (*_likeness(execution), workload.usable)
         if key not in self._evaluations:
             self._evaluations[key] = evaluate(route, self._fleet, workload, {})
         return choose(self._evaluations[key], workload.key)
 
 
 def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
-    """All of an execution that filters and strategies look at, but for what its name draws."""
+    """All of an execution that filters and strategies look at, but for what its name draws and its creator may use."""
     return (
         execution.route_kind,
         execution.route_name,

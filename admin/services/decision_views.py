@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
+from admin.core.creators import CreatorRights
 from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.placements import check_feasible, check_route
@@ -22,9 +24,11 @@ from admin.core.problems import Invalid
 from admin.core.resources import add, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
+from admin.core.use_grants import Usable
 from admin.errors import InvalidRequest, RainbowError
 from admin.services.catalogs import CachedCatalog, StoredCatalog
 from admin.services.context import Context
+from admin.services.creator_rights import current_rights, usable_at_creation, usable_by
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.launches import find_launch
 from admin.services.preparations import Preparation
@@ -44,6 +48,10 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
     check_route(effective, view.fleet)
+    usable = view.usable(request)
+    if usable is not None:
+        workload = replace(run_plan.workload, usable=usable.by(run_plan.route))
+        run_plan = replace(run_plan, workload=workload)
     evaluation = view.evaluate(run_plan)
     check_feasible(evaluation)
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
@@ -69,13 +77,26 @@ class CachedView:
         )
         self.catalog = CachedCatalog(context, self.basis)
         self.now = context.clock()
+        self._rights = self._find_rights() if context.settings.is_cluster_use_closed else None
+
+    def _find_rights(self) -> CreatorRights:
+        """What creators may use; each change of that is a revision, so that it is read once for each."""
+        known, revision = self._cache.rights, self.basis.revision
+        if known is None or known[0] != revision:
+            with self._context.database.reading() as connection:
+                known = self._cache.rights = revision, current_rights(self._context, connection)
+        return known[1]
+
+    def usable(self, request: CreationRequest) -> Usable | None:
+        """What the creator of a request may use; None for everything."""
+        return usable_at_creation(request, self._rights)
 
     def prepare(self, request: CreationRequest) -> Preparation:
         """The preparation of a request, the same for all equal requests at one basis."""
         run = request.run
         if len(run.text) > MAX_CACHED_BYTES:
             return prepare(self._context, self, request)
-        key = (run.project, run.domain, run.text)
+        key = (run.project, run.domain, run.text, self.usable(request))
         return self._cache.preparations.find(key, lambda: prepare(self._context, self, request), self.basis)
 
     def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
@@ -123,8 +144,10 @@ class StoredView:
         proposed: Sequence[RowChange] = (),
         moving: Execution | None = None,
         moved: Sequence[tuple[Execution, str | None]] = (),
+        usable: Callable[[CreationRequest], Usable | None] = lambda request: None,
     ) -> None:
         self._context = context
+        self.usable = usable  #: what the creator of a request may use; None for everything
         self._connection = connection
         self._hold = hold
         self._moved = moved
@@ -196,14 +219,15 @@ def looks_at_load(route: Route, fleet_now: Fleet) -> bool:
     return group is not None and strategy_of(group).looks_at_load
 
 
-def workload_of(execution: Execution | WaitingExecution) -> Workload:
-    """What is to be placed of an execution."""
+def workload_of(execution: Execution | WaitingExecution, rights: CreatorRights | None) -> Workload:
+    """What is to be placed of an execution; by the rights that its creator has now."""
     return Workload(
         key=str(execution.key),
         demand=execution.demand,
         exclusive=execution.exclusive,
         plugins=tuple(execution.required_plugins),
         declined=tuple(execution.avoid),
+        usable=usable_by(execution, rights),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -12,13 +12,16 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import received
 from admin.core.executions.spec import request_warnings
 from admin.core.executions.statuses import Status
+from admin.core.identities import Identity
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.routes import describe_rungs, route_of, winner_of
+from admin.core.placement.routes import Route, describe_rungs, route_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
-from admin.core.provenance import Provenance
+from admin.core.provenance import ANYBODY, Provenance
+from admin.core.use_grants import Usable
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
+from admin.services.creator_rights import told_to
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
@@ -68,6 +71,7 @@ class Explanation:
     refused_reports: list[Event] | None = None  #: the last ones that came too late, or from a cluster without it
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
+    untold_clusters: int = 0  #: that the asker may not use, and is not told of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +120,22 @@ def _stand(context: Context, connection: Connection, execution: Execution, silen
     return view_status(context, connection, execution, settings, provenance, silence, attempts)
 
 
-def explain(context: Context, key: ExecutionId, number: int | None = None) -> Explanation:
-    """Why an execution is where it is; or was, by an earlier decision."""
+def without_untold(explanation: Explanation, told: Usable, route: Route) -> Explanation:
+    """An explanation without the clusters that its asker may not use, which are counted.
+
+    The cluster that an execution is at is told to everyone who may read it.
+    """
+    names = told.clusters | {explanation.cluster}
+    are_all_told = told.by(route) is None
+    candidates = [entry for entry in explanation.candidates if are_all_told or entry["cluster"] in names]
+    all_others = explanation.not_candidates or []
+    others = [entry for entry in all_others if entry["cluster"] in names]
+    untold = len(explanation.candidates) - len(candidates) + len(all_others) - len(others)
+    return replace(explanation, candidates=candidates, not_candidates=others, untold_clusters=untold)
+
+
+def explain(context: Context, key: ExecutionId, number: int | None = None, *, asker: Identity = ANYBODY) -> Explanation:
+    """Why an execution is where it is; or was, by an earlier decision; as far as the asker may be told."""
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
         history = decisions.of(connection, execution.id)
@@ -142,13 +160,14 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
             lease = view_lease(execution, heard, is_deleted=not fleet_now.has_cluster(execution.cluster or ""))
             status = view_status(context, connection, execution, settings, provenance, silence, attempts)
             refused = execution_events.refused_reports(connection, execution.id, _MOST_REFUSED)
+        told = told_to(context, connection, asker, execution.project)
     message = decision.reason_message
     is_chosen = decision.reason in CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
     has_left = decision is not history[-1] or not is_waiting_there or execution.not_before is not None
     if decision.cluster and is_chosen and has_left:
         message = describe_choice(decision.cluster, decision.reason, is_past=True)
-    return Explanation(
+    explanation = Explanation(
         id=execution.key,
         cluster=decision.cluster,
         reason=decision.reason,
@@ -192,3 +211,4 @@ def explain(context: Context, key: ExecutionId, number: int | None = None) -> Ex
         lease=lease,
         not_candidates=others,
     )
+    return explanation if told is None else without_untold(explanation, told, route_of(winner))

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from admin.core.executions.attempts import hear, is_over_for, may_have_started, requeue, wait_for_other, waits_for_other
+from admin.core.executions.attempts import (
+    hear,
+    is_over_for,
+    may_have_started,
+    requeue,
+    wait_for_other,
+    waits_for_other,
+    withhold,
+)
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.reports import is_same, may_disown
+from admin.services.creator_rights import creator_of, current_rights, usable_by
 from admin.services.exchanges import Exchange
 from admin.store import leases
 from admin.store.leases import LeasedExecution
 
+#: Executions that are looked at together where some creators may not use the cluster.
+_BATCH = 500
 #: Of how many attempts that an agent is to end it is remembered that it was told so.
 _MOST_ENDING = 1000
 #: A lease is renewed only after this part of its duration: agents end their work much before it expires.
@@ -21,14 +33,52 @@ _RENEW_AFTER = 1 / 60
 
 
 def offer(exchange: Exchange, connection: Connection, now: datetime) -> None:
-    """Offer new work to a cluster that takes some and wants more."""
+    """Offer new work to a cluster that takes some and wants more, of creators who may use it now."""
     answer = exchange.answer
     expires_at = now + timedelta(seconds=exchange.context.settings.agents.lease_seconds)
+    if answer.leases:  # whose offers never arrived
+        leases.add_creators(connection, answer.leases)
+        for lease, reason in _forbidden(exchange, connection, answer.leases).items():
+            lease.apply(requeue(lease, reason, stays=False), now)
+            answer.leases.remove(lease)
     room = exchange.request.want - len(answer.leases)
     if answer.takes_work and room > 0 and not exchange.restoration.is_waiting:
-        answer.leases += leases.offered(connection, exchange.request.cluster, now, room)
+        answer.leases += _find_permitted(exchange, connection, now, room)
     for lease in answer.leases:
         lease.set(lease_expires_at=expires_at)
+
+
+def _find_permitted(exchange: Exchange, connection: Connection, now: datetime, room: int) -> list[LeasedExecution]:
+    """What a cluster may have next; what its creator may not use any more is kept from it and decided again."""
+    limit = room
+    while True:
+        offered = leases.offered(connection, exchange.request.cluster, now, limit)
+        forbidden = _forbidden(exchange, connection, offered)
+        for lease, reason in forbidden.items():
+            lease.apply(withhold(reason), now)
+        leases.save(connection, forbidden)
+        permitted = [lease for lease in offered if lease not in forbidden]
+        if not forbidden or len(permitted) >= room:
+            return permitted[:room]
+        limit = max(room, _BATCH)  # there may be many such, one after the other
+
+
+def _forbidden(
+    exchange: Exchange, connection: Connection, offered: Sequence[LeasedExecution]
+) -> dict[LeasedExecution, str]:
+    """Those of some executions whose creators may not use the cluster any more, and why."""
+    context, cluster = exchange.context, exchange.request.cluster
+    is_closed = context.settings.is_cluster_use_closed
+    asked = [lease for lease in offered if creator_of(lease).has_rights_of_its_own(is_closed=is_closed)]
+    if not asked:
+        return {}
+    rights = current_rights(context, connection)
+    usable = {lease: usable_by(lease, rights) for lease in asked}
+    return {
+        lease: f"Cluster '{cluster}' {clusters.reason}."
+        for lease, clusters in usable.items()
+        if clusters is not None and cluster not in clusters.clusters
+    }
 
 
 def find_unanswered(exchange: Exchange, now: datetime) -> list[LeasedExecution]:

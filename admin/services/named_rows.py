@@ -32,7 +32,7 @@ def create_row(
         by = "".join(f" ({Provenance.from_json(entry).describe(context.clock())})" for entry in made_by.values())
         raise AlreadyExists(
             f"A {noun} called '{write.key.name}' exists already{by}. {remedy}",
-            details=[{"field": f"{noun}.name", "reason": "is taken.", **made_by}],
+            details=[{"field": f"{noun.replace('-', '_')}.name", "reason": "is taken.", **made_by}],
         ) from conflict
 
 
@@ -43,7 +43,7 @@ def row_not_found(
 
     Without a connection nothing is said of deletions, for those who may not see them all.
     """
-    noun = kind.lower()
+    noun = kind.lower().replace("_", "-")
     is_looked_up = connection is not None and "\0" not in name
     deleted_by = row_changes.deleted_by(connection, kind, [name]).get(name) if connection and is_looked_up else None
     if deleted_by is not None:

@@ -8,12 +8,13 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import build_cluster
 from admin.core.fleet.definitions import FleetKind
-from admin.core.placement.candidates import group_of
+from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.filters import Verdict
 from admin.core.placement.obstacles import describe_gone, may_find_room, obstacle_at
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
 from admin.services.context import Context
+from admin.services.creator_rights import current_rights
 from admin.services.decision_views import loaded_clusters, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.deletions import deleted_cluster
@@ -60,7 +61,9 @@ def find_obstacles(
         return Obstacles(message, f"when {route} is defined again")
     loaded = loaded_clusters(route, fleet_now) if needs_room else {}
     waiting = execution_queue.taken_by_waiting(connection, loaded, now) if loaded else None
-    return explain_unable(context, connection, route, fleet_now, workload_of(execution), waiting, declines)
+    return explain_unable(
+        context, connection, route, fleet_now, _workload(context, connection, execution), waiting, declines
+    )
 
 
 def find_obstacle(context: Context, connection: Connection, execution: Execution) -> Verdict | None:
@@ -74,11 +77,16 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
     # Its last report may be newer than the fleet: one of load alone is no new generation.
     state = fleet.states(connection, [name]).get(name, cluster.state)
     current = build_cluster(cluster.definition, state)
-    obstacle = obstacle_at(current, workload_of(execution))
+    obstacle = obstacle_at(current, _workload(context, connection, execution))
     return None if obstacle is None else with_provenance(context, connection, current, obstacle)
 
 
 def may_leave(context: Context, connection: Connection, execution: Execution) -> bool:
     """Whether an execution leaves the expected cluster that it waits at as soon as one that was seen has room."""
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
-    return may_find_room(execution.cluster or "", route, current_fleet(context, connection), workload_of(execution))
+    fleet_now = current_fleet(context, connection)
+    return may_find_room(execution.cluster or "", route, fleet_now, _workload(context, connection, execution))
+
+
+def _workload(context: Context, connection: Connection, execution: Execution) -> Workload:
+    return workload_of(execution, current_rights(context, connection))

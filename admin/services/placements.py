@@ -7,22 +7,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from itertools import islice
 
 from admin.core.changes import RowWrite
+from admin.core.creators import Creator
 from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.fleet import Fleet
+from admin.core.identities import Identity
 from admin.core.placement.routes import describe_rungs
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.problems import Invalid
+from admin.core.provenance import ANYBODY
 from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
+from admin.services.creator_rights import rights_of_creations, told_to, usable_at_creation
 from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
-from admin.services.explanations import Explanation
+from admin.services.explanations import Explanation, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.refusals import explain_refusals
@@ -38,14 +43,22 @@ from admin.store.executions import Execution
 _PAGE = 500
 
 
-def where_would(context: Context, request: CreationRequest, proposed: Sequence[RowWrite] | None = None) -> Explanation:
-    """Where a request would run now, or after a proposed change. Nothing is written."""
+def where_would(
+    context: Context,
+    request: CreationRequest,
+    proposed: Sequence[RowWrite] | None = None,
+    *,
+    asker: Identity = ANYBODY,
+) -> Explanation:
+    """Where a request of a caller would run now, or after a proposed change. Nothing is written."""
     check_launch(context.access, request.run)
-    named = request if request.name else request._replace(name=generated_name(request.run))
+    name, creator = request.name or generated_name(request.run), Creator.of(asker)
+    named = request._replace(name=name, created_by=creator.user, created_proof=creator.proof, groups=creator.groups)
     with context.database.reading() as connection:
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
         try:
-            view = StoredView(context, connection, proposed=changes)
+            usable = partial(usable_at_creation, rights=rights_of_creations(context, connection))
+            view = StoredView(context, connection, proposed=changes, usable=usable)
             preparation = prepare(context, view, named)
         except Invalid as refusal:
             [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
@@ -59,7 +72,8 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
         others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
         rungs = rungs_with_sources(connection, steps["rungs"], resolved.identifiers)
-    return Explanation(
+        told = told_to(context, connection, asker, request.run.project)
+    explanation = Explanation(
         id=named.id,
         cluster=decision.cluster,
         reason=decision.code,
@@ -86,6 +100,7 @@ def where_would(context: Context, request: CreationRequest, proposed: Sequence[R
         provenance=provenance,
         not_candidates=others,
     )
+    return explanation if told is None else without_untold(explanation, told, run_plan.route)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from admin.core.creators import CreatorRights
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.plans import RunPlan
@@ -147,3 +148,4 @@ class CreationCache:
     effective: Memo[EffectiveSettings] = field(default_factory=Memo)  #: by revision
     evaluations: Memo[Evaluation] = field(default_factory=Memo)  #: by the fleet's generation
     preparations: Memo[Preparation] = field(default_factory=partial(Memo, 1024))  #: by the whole basis
+    rights: tuple[int, CreatorRights] | None = None  #: at a revision, or later ones

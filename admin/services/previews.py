@@ -10,6 +10,8 @@ from itertools import product
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
+from admin.core.cluster_groups import CLUSTER_GROUP
+from admin.core.creators import CreatorRights
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.switch_outcomes import (
     MissingAgent,
@@ -28,10 +30,12 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
 from admin.core.grants import GRANT
 from admin.core.placement.decisions import Decision
+from admin.core.use_grants import USE_GRANT
 from admin.core.user_groups import GROUP
 from admin.services.affected_scopes import changed_among
 from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
+from admin.services.creator_rights import current_rights
 from admin.services.definitions import definitions_after, fleet_after, latest_fleet
 from admin.services.new_executions import NewExecutions, find_new_obstacles
 from admin.services.redecision_rounds import Redecided
@@ -43,6 +47,8 @@ from admin.store import execution_queue, executions
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
+#: Kinds of rows of which no preview tells what they do to executions.
+_WITHOUT_EFFECT = (GROUP, GRANT, CLUSTER_GROUP, USE_GRANT)
 #: Executions that are read at once.
 _CHUNK = 500
 #: Clusters that are switched off of which is told by whom.
@@ -116,6 +122,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
         _Rule(agents=agents, deadlines=draining),
         context.list_limits,
         context.clock(),
+        current_rights(context, connection),
     )
     beyond = _count_beyond(connection, waiting, leased, most, clusters=draining)
     preview = replace(preview, not_examined=preview.not_examined + beyond)
@@ -171,7 +178,7 @@ def _kept_out(
 def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:
     """What becomes of executions if rows are so changed; nothing is changed."""
     most = context.list_limits.previewed
-    changes = [change for change in changes if change.is_attribute or change.kind not in (GROUP, GRANT)]
+    changes = [change for change in changes if change.is_attribute or change.kind not in _WITHOUT_EFFECT]
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False) if changes else []
     beyond = _count_beyond(connection, waiting, (), most)
     fleet_preview = _preview_definitions(context, connection, changes, waiting[:most])
@@ -263,6 +270,7 @@ def _preview_definitions(
         _Rule(agents=agents),
         context.list_limits,
         context.clock(),
+        current_rights(context, connection),
         undefined,
     )
     beyond = _count_beyond(connection, (), leased, most, clusters=undefined, routes=groups)
@@ -349,6 +357,7 @@ def _preview(
     rule: _Rule,
     limits: ListLimits,
     now: datetime,
+    rights: CreatorRights,
     undefined: Collection[str] = (),
 ) -> _FleetPreview:
     """What another fleet does to what waits and to what agents have; only so many are decided.
@@ -356,10 +365,10 @@ def _preview(
     Of clusters that are `undefined` then, everything that waits there is told.
     """
     returning = [execution for execution in leased if rule.returns(execution)]
-    decided = preview(connection, fleet_then, waiting, returning, limits, now)
+    decided = preview(connection, fleet_then, waiting, returning, limits, now, rights)
     noted = [redecided for redecided in decided.changed if redecided.is_noted]
     # What is due to be decided again anyway is no effect of the change.
-    anyway = preview(connection, fleet_now, waiting, [], limits, now).changed if noted else []
+    anyway = preview(connection, fleet_now, waiting, [], limits, now, rights).changed if noted else []
     due = {_decided(redecided) for redecided in anyway if redecided.previous_cluster not in undefined}
     budgets = _budgets(waiting)
     effects = [

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
+from admin.core.creators import CreatorRights
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
@@ -27,6 +28,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
 from admin.services.context import Context
+from admin.services.creator_rights import current_rights, usable_by, usable_of
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
 from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
@@ -78,8 +80,8 @@ def _decide_batch(
         round_.begin(connection)
         loaded = _hold_loaded(connection, fleet_now)
         waiting = load(connection)
-        now = context.clock()
-        decider = Decider(fleet_now, now)
+        now, rights = context.clock(), current_rights(context, connection)
+        decider = Decider(fleet_now, now, rights)
         unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
         if not unsettled:
             return waiting, []
@@ -87,7 +89,7 @@ def _decide_batch(
         if movable:
             loaded |= clusters_of(movable, fleet_now)
             fleet_now = _with_load(connection, fleet_now)
-            decider = Decider(fleet_now, now)
+            decider = Decider(fleet_now, now, rights)
         taken = taken_of(connection, loaded, fleet_now, now) if loaded else {}
         changes = decider.changes(unsettled, taken)
         given_back = [execution for execution, _ in changes if execution.reason == UNDECIDED]
@@ -117,12 +119,13 @@ def preview(
     returning: Sequence[Execution],
     limits: ListLimits,
     now: datetime,
+    rights: CreatorRights,
 ) -> Preview:
     """What `decide_waiting` would change with a fleet, and where executions would go that return to the queue.
 
     Nothing is locked or stored. Only so many executions are decided, which draw from so many clusters together.
     """
-    decider = Decider(fleet_then, now)
+    decider = Decider(fleet_then, now, rights)
     unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
     decided = list(islice(first_to_draw([*returning, *unsettled], fleet_then, limits.drawn), limits.decided))
     number = min(len(returning), len(decided))
@@ -163,29 +166,42 @@ def _outcome(
 def is_room_again(context: Context) -> bool:
     """Whether an execution that waits for room, or at an expected cluster, would find some now."""
     with context.database.reading() as connection:
-        oldest = execution_queue.full_routes(connection, WAITS_FOR_ROOM)
+        is_closed = context.settings.is_cluster_use_closed
+        oldest = execution_queue.full_routes(connection, WAITS_FOR_ROOM, by_creator=is_closed)
         fleet_now = current_fleet(context, connection)
-        now = context.clock()
-        movable = _oldest_movable(connection, fleet_now, now)
+        now, rights = context.clock(), current_rights(context, connection)
+        oldest = _first_of_rights(oldest, rights)
+        movable = _oldest_movable(connection, fleet_now, now, rights)
         if not oldest and not movable:
             return False
         if movable:
             fleet_now = _with_load(connection, fleet_now)
         taken = taken_of(connection, fleet_now.clusters, fleet_now, now)
-        decider = Decider(fleet_now, now)
+        decider = Decider(fleet_now, now, rights)
         return any(
-            decide(route_of(execution), fleet_now, workload_of(execution), taken).cluster is not None
+            decide(route_of(execution), fleet_now, workload_of(execution, rights), taken).cluster is not None
             for execution in oldest
         ) or any(decider.decide(execution, taken) is not None for execution in movable)
 
 
-def _oldest_movable(connection: Connection, fleet_now: Fleet, now: datetime) -> list[WaitingExecution]:
+def _first_of_rights(oldest: Iterable[WaitingExecution], rights: CreatorRights) -> list[WaitingExecution]:
+    """The first of some executions of each route whose creators may use the same."""
+    first: dict[object, WaitingExecution] = {}
+    for execution in oldest:
+        first.setdefault((execution.route_kind, execution.route_name, usable_by(execution, rights)), execution)
+    return list(first.values())
+
+
+def _oldest_movable(
+    connection: Connection, fleet_now: Fleet, now: datetime, rights: CreatorRights
+) -> list[WaitingExecution]:
     """The oldest execution of each route that waits at an expected cluster and may leave it."""
     expected = [name for name, cluster in fleet_now.clusters.items() if cluster.is_expected]
     if len(expected) in (0, len(fleet_now.clusters)):
         return []
-    decider = Decider(fleet_now, now)
-    return [execution for execution in execution_queue.oldest_at(connection, expected) if decider.may_move(execution)]
+    decider = Decider(fleet_now, now, rights)
+    oldest = _first_of_rights(execution_queue.oldest_at(connection, expected, by_creator=rights.is_closed), rights)
+    return [execution for execution in oldest if decider.may_move(execution)]
 
 
 def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
@@ -316,8 +332,16 @@ def _redecide(
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _outcome(listed, listed.reason, listed.reason_message)
         request = CreationRequest(run_request_of(execution), execution.name)
+        usable = usable_of(execution, current_rights(context, connection))
         try:
-            view = StoredView(context, connection, hold=not dry_run, moving=execution, moved=moved or ())
+            view = StoredView(
+                context,
+                connection,
+                hold=not dry_run,
+                moving=execution,
+                moved=moved or (),
+                usable=lambda _request: usable,
+            )
             preparation = prepare(context, view, request)
         except (Invalid, RainbowError) as refusal:
             return _outcome(listed, *reason_of(refusal))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from admin.core import names
+from admin.core.creators import Creator
 from admin.core.executions.launches import Launch
 from admin.core.executions.plans import RunPlan
 from admin.core.executions.spec import EXECUTION_NAME, EXECUTION_NAME_RULE, read_spec
@@ -63,10 +64,16 @@ class CreationRequest(NamedTuple):
     claimed_by: str | None = None  #: the name that the caller gives, unverified
     created_by: str = ""  #: as the gate knows the caller
     created_proof: str | None = None  #: how the caller was proven
+    groups: frozenset[str] | None = None  #: that the proof names; None where it names none, or of what is stored
 
     @property
     def id(self) -> ExecutionId:
         return ExecutionId(project=self.run.project, domain=self.run.domain, name=self.name or "")
+
+    @property
+    def creator(self) -> Creator:
+        """Whose rights count."""
+        return Creator(self.created_by, self.created_proof, self.groups)
 
     @property
     def key(self) -> str:

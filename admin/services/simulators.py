@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -22,6 +22,7 @@ from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.errors import RainbowError
 from admin.services.context import Context
+from admin.services.creator_rights import current_rights, usable_of
 from admin.services.decision_views import StoredView, looks_at_load, reason_of
 from admin.services.launches import find_launch
 from admin.services.run_requests import RunRequest, run_request_of
@@ -94,6 +95,7 @@ class Simulator:
         self._criteria: dict[str, object] = {}
         self._fleets: dict[str, Fleet] = {"": self.fleet}  #: by what says their states
         self._evaluations: dict[tuple[object, ...], Evaluation] = {}
+        self._rights = current_rights(context, connection)
 
     def place(
         self, execution: Execution, request: KeyedRequest, recorded: RecordedFleet | None = None
@@ -145,6 +147,9 @@ class Simulator:
     def _evaluate(self, run_plan: RunPlan, execution: Execution, digest: str) -> Evaluation:
         """Every cluster of the route; the same for every equal demand where the strategy does not ask for load."""
         route, fleet, workload = run_plan.route, self._fleets[digest], run_plan.workload
+        usable = usable_of(execution, self._rights)
+        if usable is not None:
+            workload = replace(workload, usable=usable.by(route))
         if looks_at_load(route, fleet):
             return evaluate(route, fleet, workload, self._loads(execution))
         key = (digest, route.kind, route.name, workload.criteria)

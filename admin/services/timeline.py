@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
+from admin.core.cluster_groups import CLUSTER_GROUP
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import closest, did_you_mean, shorten
@@ -27,6 +28,7 @@ from admin.services.unknown_names import UnknownName
 from admin.services.visibility import seen_rows
 from admin.store import cluster_events, registration_history, retention, revisions, row_changes, user_groups, users
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
+from admin.store.cluster_groups import CLUSTER_GROUPS
 from admin.store.registration_history import Registration, RegistrationFilter
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
 from admin.store.revisions import Revision, RevisionFilter
@@ -231,6 +233,8 @@ def _existing_names(context: Context, connection: Connection, kind: str) -> Coll
     """The names of the rows of a kind that there are now; grants are not called by names that one could mistake."""
     if kind == USER:
         return users.names(connection)
+    if kind == CLUSTER_GROUP:
+        return CLUSTER_GROUPS.names(connection)
     if kind not in {fleet_kind.value for fleet_kind in FleetKind}:
         return user_groups.names(connection) if kind == GROUP else ()
     current = current_fleet(context, connection)

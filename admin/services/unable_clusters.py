@@ -12,7 +12,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Source
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload
-from admin.core.placement.filters import DECLINED, WAS_DELETED, Verdict
+from admin.core.placement.filters import DECLINED, USE, WAS_DELETED, Verdict
 from admin.core.placement.obstacles import (
     MOST_NAMED,
     describe_decline,
@@ -54,14 +54,16 @@ def explain_unable(
     failures, why_declined = find_failures(route, fleet, workload, waiting), declines or {}
     if not failures:
         return None
-    named = {name: failures[name][0] for name in list(failures)[:MOST_NAMED]}
-    reasons = {name: failed[0].reason for name, failed in failures.items()}
-    for name, verdict in named.items():
+    obstacles = {name: failed[0] for name, failed in failures.items()}
+    named = [name for name, verdict in obstacles.items() if verdict.filter != USE.name][:MOST_NAMED]
+    for name in named:
+        verdict = obstacles[name]
         if name not in assumed:
             verdict = with_provenance(context, connection, fleet.clusters[name], verdict)
-        reason = verdict.reason
-        reasons[name] = describe_decline(reason, why_declined.get(name)) if verdict.filter == DECLINED.name else reason
-    return Obstacles(describe_unable(route, reasons), describe_triggers(failures))
+        if verdict.filter == DECLINED.name:
+            verdict = replace(verdict, reason=describe_decline(verdict.reason, why_declined.get(name)))
+        obstacles[name] = verdict
+    return Obstacles(describe_unable(route, obstacles), describe_triggers(failures))
 
 
 def with_provenance(context: Context, connection: Connection, cluster: Cluster, obstacle: Verdict) -> Verdict:

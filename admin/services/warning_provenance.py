@@ -7,16 +7,19 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from admin.core.cluster_groups import CLUSTER_GROUP
 from admin.core.fleet.definitions import FleetKind
 from admin.core.grants import GRANT
 from admin.core.provenance import Named
 from admin.core.settings.field_revisions import RowVersion, untraced
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import Warning
+from admin.core.use_grants import USE_GRANT
 from admin.core.user_groups import GROUP
 from admin.services.context import Context
 from admin.services.field_provenance import MOST_ROWS, find_field_provenance
-from admin.store import fleet, grants, user_groups
+from admin.store import fleet, grants, use_grants, user_groups
+from admin.store.cluster_groups import CLUSTER_GROUPS
 
 
 def with_setters(
@@ -50,14 +53,19 @@ def _row_of(warning: Warning) -> RowVersion | None:
 
 
 def _definition_versions(connection: Connection, warnings: Sequence[Warning]) -> Mapping[Named, int]:
-    """The versions of the clusters, pools, labels, groups and grants that warnings are about, by kind and name."""
+    """The versions of the rows with a name that warnings are about, by kind and name."""
     kinds = {kind.value: kind for kind in FleetKind}
     keys = {(kinds[warning.kind], warning.name) for warning in warnings if warning.name and warning.kind in kinds}
     definitions = fleet.get_definitions(connection, keys) if keys else {}
     versions = {
         (kind.value, name): definition.version for (kind, name), definition in definitions.items() if definition.version
     }
-    for kind, some in ((GROUP, user_groups.some), (GRANT, grants.some)):
+    for kind, some in (
+        (GROUP, user_groups.some),
+        (GRANT, grants.some),
+        (CLUSTER_GROUP, CLUSTER_GROUPS.some),
+        (USE_GRANT, use_grants.some),
+    ):
         named = {warning.name for warning in warnings if warning.name and warning.kind == kind}
         versions |= {(kind, name): row.version for name, row in some(connection, named).items()} if named else {}
     return versions

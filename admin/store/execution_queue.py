@@ -89,22 +89,28 @@ _TAKEN = (
 )
 
 
-def full_routes(connection: Connection, reasons: Iterable[str]) -> list[WaitingExecution]:
-    """The oldest execution of each route that waits for one of some reasons."""
+def full_routes(connection: Connection, reasons: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:
+    """The oldest execution of each route, or of each creator by it, that waits for one of some reasons."""
     waits = (*_WAITS, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
-    return _first_of_routes(connection, _SELECT_OLDEST.where(*waits))
+    return _first_of_routes(connection, _OLDEST[by_creator].where(*waits))
 
 
-def oldest_at(connection: Connection, clusters: Iterable[str]) -> list[WaitingExecution]:
-    """The oldest execution of each route that waits at one of some clusters."""
-    return _first_of_routes(connection, _SELECT_OLDEST.where(*UNLEASED, _columns.cluster.in_(list(clusters))))
+def oldest_at(connection: Connection, clusters: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:
+    """The oldest execution of each route, or of each creator by it, that waits at one of some clusters."""
+    return _first_of_routes(connection, _OLDEST[by_creator].where(*UNLEASED, _columns.cluster.in_(list(clusters))))
 
 
 _SELECT_OLDEST = select(func.min(_columns.id)).group_by(_columns.route_kind, _columns.route_name)
 
+_OLDEST = {
+    False: _SELECT_OLDEST,
+    True: _SELECT_OLDEST.group_by(_columns.project, _columns.created_by, _columns.created_proof),
+}
+
 
 def _first_of_routes(connection: Connection, oldest: AnySelect) -> list[WaitingExecution]:
-    return list(map(WaitingExecution._make, connection.execute(_SELECT_WAITING.where(_columns.id.in_(oldest)))))
+    query = _SELECT_WAITING.where(_columns.id.in_(oldest)).order_by(_columns.id)
+    return list(map(WaitingExecution._make, connection.execute(query)))
 
 
 def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:

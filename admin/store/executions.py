@@ -232,6 +232,8 @@ class WaitingExecution(NamedTuple):
     exclusive: bool
     workflow: str
     launch_plan: str
+    created_by: str
+    created_proof: str | None
 
     @property
     def key(self) -> ExecutionId:

@@ -56,6 +56,12 @@ class LeasedExecution:
     content: Mapping[str, Any]  #: JSON; read by `add_details`, `offered` and `expired` alone
     avoid: list[str]  #: read by `add_details` and `expired` alone
     nodes: list[str] | None  #: the same
+    created_by: str  #: this and what follows are read by `offered` and `add_creators` alone
+    created_proof: str | None
+    route_kind: str
+    route_name: str
+    workflow: str
+    launch_plan: str
 
     def __init__(self, names: Iterable[str], values: Iterable[object]) -> None:
         self.__dict__.update(zip(names, values, strict=True))
@@ -122,8 +128,14 @@ class CurrentAttempt(NamedTuple):
 # Built once: building a query takes longer than executing it, and every sync needs several.
 _KEY = (_columns.project, _columns.domain, _columns.name)
 _DETAILS = (_columns.content, _columns.avoid, _columns.nodes)
+#: What says which clusters the creator may use.
+_CREATOR = tuple(
+    _columns[name] for name in ("created_by", "created_proof", "route_kind", "route_name", "workflow", "launch_plan")
+)
 _LEASE_COLUMNS = [
-    _columns[name] for name in LeasedExecution.__annotations__ if name not in {column.name for column in _DETAILS}
+    _columns[name]
+    for name in LeasedExecution.__annotations__
+    if name not in {column.name for column in (*_DETAILS, *_CREATOR)}
 ]
 _of_cluster = _columns.cluster == bindparam("cluster")
 _of_clusters = _columns.cluster.in_(bindparam("clusters", expanding=True))
@@ -159,7 +171,7 @@ _SELECT_CLUSTERS_WITH_EXPIRED = (
 #: reads them from their index too.
 _SELECT_CLUSTERS_OF_GIVEN_UP = select(_columns.cluster).where(_is_given_up).order_by(_columns.silent_since).limit(1000)
 _SELECT_OFFERED = (
-    select(*_LEASE_COLUMNS, _columns.content)
+    select(*_LEASE_COLUMNS, _columns.content, *_CREATOR)
     .where(*UNLEASED, _of_cluster, MAY_START)
     .order_by(_columns.tier, _columns.priority.desc(), _columns.id)
     .limit(bindparam("most"))
@@ -183,6 +195,7 @@ _SELECT_LONG_BACKOFFS = (
     .with_for_update()
 )
 _SELECT_DETAILS = select(_columns.id, *_DETAILS).where(_has_id)
+_SELECT_CREATORS = select(_columns.id, *_CREATOR).where(_has_id)
 _SELECT_IDS_BY_KEY = KeyedQuery(select(_columns.id), _KEY)
 _SELECT_ATTEMPTS_BY_KEY = KeyedQuery(select(*_KEY, *(_columns[name] for name in CurrentAttempt._fields)), _KEY)
 
@@ -273,6 +286,14 @@ def add_details(connection: Connection, leases: Iterable[LeasedExecution]) -> No
         for execution_id, content, avoid, nodes in connection.execute(_SELECT_DETAILS, {"ids": list(by_id)}):
             execution = by_id[execution_id]
             execution.content, execution.avoid, execution.nodes = content, avoid, nodes
+
+
+def add_creators(connection: Connection, leases: Iterable[LeasedExecution]) -> None:
+    """Read what says which clusters the creators of executions may use."""
+    by_id = {execution.id: execution for execution in leases}
+    if by_id:
+        for row in connection.execute(_SELECT_CREATORS, {"ids": list(by_id)}):
+            by_id[row.id].__dict__.update(row._mapping)
 
 
 def next_not_before(connection: Connection, clusters: Sequence[str], now: datetime) -> dict[str, datetime]:

@@ -10,9 +10,14 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, Connection, bindparam, func, select, tuple_
 
 from admin.core.changes import LastChange, MadeChange, RowChange, RowKey
+from admin.core.cluster_groups import CLUSTER_GROUP
 from admin.core.fleet.definitions import FleetKind
+from admin.core.grants import GRANT
 from admin.core.provenance import Provenance
 from admin.core.settings.scopes import Scope
+from admin.core.use_grants import USE_GRANT
+from admin.core.user_groups import GROUP
+from admin.core.users import USER
 from admin.store.keys import KeyedQuery, first_since, scope_of
 from admin.store.revision_tables import IS_NAMED, ROW_KEY, ROW_SCOPE, revision_changes, revision_head, revisions
 from admin.store.revisions import MADE_AT, SeenRows, head, is_seen, provenance_of
@@ -139,11 +144,15 @@ _CHANGES_BY_ROW = KeyedQuery(
 )
 
 
+#: Kinds of rows by which creators may use clusters.
+_OF_RIGHTS = (USER, GROUP, GRANT, CLUSTER_GROUP, USE_GRANT)
+
+
 def last_of_fleet(connection: Connection, searched: int) -> Provenance | None:
-    """The last revision that changed a cluster, pool or label, if it is among the last ones."""
+    """The last revision that changed the fleet, or who may use it, if it is among the last ones."""
     above = head(connection) - searched
     # By sums, so that the index of named changes is read and not every change of the last revisions.
-    is_of_fleet = _changes.kind.in_([kind.value for kind in FleetKind])
+    is_of_fleet = _changes.kind.in_([*(kind.value for kind in FleetKind), *_OF_RIGHTS])
     query = select(func.max(_changes.revision + 0)).where(_changes.revision + 0 > above, is_of_fleet, IS_NAMED)
     number = connection.execute(query).scalar_one()
     return None if number is None else provenance_of(connection, [number]).get(number)

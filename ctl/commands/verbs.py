@@ -133,8 +133,11 @@ _USERS = {
 }
 
 
-#: Groups, which every verb takes.
-_GROUP = {"group": Entry(summary="A group of users, to which roles can be given", place="access.groups")}
+#: Groups of users and of clusters, which every verb takes.
+_GROUP = {
+    "group": Entry(summary="A group of users, to which roles can be given", place="access.groups"),
+    "cluster-group": Entry(summary="A group of clusters, whose use can be granted", place="access.cluster_groups"),
+}
 
 
 def _launchplan(summary: str, place: str) -> Entry:
@@ -163,6 +166,7 @@ get = KindGroup(
         "cluster-event": Entry(summary="What happened to a cluster", place="fleet.clusters"),
         **_GROUP,
         "grant": Entry(summary="Grants: which roles users and groups have, and where", place="access.grants"),
+        "use-grant": Entry(summary="Use grants: who may use which clusters", place="access.use_grants"),
         "role": Entry(summary="Roles and their permissions", place="access.roles"),
         "access": Entry(summary="Who may do what at a scope", place="access.access"),
         "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens"),
@@ -193,6 +197,7 @@ create = NounGroup(
         "user-token": Entry(summary="A token of a user", place="users.tokens"),
         **_GROUP,
         "grant": Entry(summary="A grant: a role for a user or group on a scope", place="access.grants"),
+        "use-grant": Entry(summary="A use grant: a user, group or project may use clusters", place="access.use_grants"),
         "workflow": Entry(summary="A version of a workflow", place="registrations.create"),
         "launchplan": _launchplan("A version of a launch plan", "create"),
     },
@@ -237,6 +242,7 @@ delete = KindGroup(
         **_FLEET,
         **_GROUP,
         "grant": Entry(summary="Take a role away", place="access.grants"),
+        "use-grant": Entry(summary="Take the use of clusters away", place="access.use_grants"),
         "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Revoke a token of a user", place="users.tokens"),

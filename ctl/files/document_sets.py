@@ -1,7 +1,7 @@
 """
 Sets of documents: what `apply`, `diff`, `plan` and `explain --with` read, and `export` writes.
 
-A document is an attribute file with `kind` in it, a project, a part of the fleet, a user, a group or a grant:
+A document is an attribute file with `kind` in it, a project, a part of the fleet, a user, a group, or a grant:
 
     kind: execution-cluster-label
     project: flyteexamples
@@ -20,6 +20,10 @@ A document is an attribute file with `kind` in it, a project, a part of the flee
     role: editor
     user: ada
     project: flyteexamples
+    ---
+    kind: use-grant
+    pool: gpu
+    group: ml
 
 A file holds any number of them, `---` between two, or a list of them in JSON.
 """
@@ -35,7 +39,7 @@ import yaml
 
 from ctl.client.errors import InvalidInput
 from ctl.client.kinds import Kind, built_in, by_word
-from ctl.client.nouns import DEFINED, GRANT, NAMED, PROJECT, find_noun, json_key, row_kind
+from ctl.client.nouns import DEFINED, NAMED, NAMELESS, PROJECT, find_noun, json_key, row_kind
 from ctl.client.scopes import Scope
 from ctl.client.words import did_you_mean, fold
 from ctl.client.yaml_files import Problem
@@ -64,7 +68,7 @@ class Declaration:
     def identity(self) -> tuple[str, Scope | str]:
         """What no two documents of a set may share."""
         name = self.kind.name if self.kind else row_kind(self.noun)
-        if self.kind is None and self.noun == GRANT:
+        if self.kind is None and self.noun in NAMELESS:
             return (name, self._parts)
         return (name, self.file.scope if self.name is None else self.name)
 
@@ -72,7 +76,7 @@ class Declaration:
     def title(self) -> str:
         """What it is about, in words."""
         if self.kind is None:
-            parts = self._parts if self.noun == GRANT else self.file.scope.project
+            parts = self._parts if self.noun in NAMELESS else self.file.scope.project
             return f"{self.noun} {self.name or parts}"
         return f"{self.kind.noun} at {self.file.scope.describe()}"
 
@@ -80,7 +84,7 @@ class Declaration:
         """The change it asks for, as the API takes it."""
         if self.kind is None:
             key = {"name": self.name} if self.name is not None else {"id": self.file.scope.project}
-            if self.noun == GRANT and self.name is None:
+            if self.noun in NAMELESS and self.name is None:
                 key = {}
             return {f"{json_key(self.noun)}_definition": {**key, **self.file.payload}}
         return {"resource_type": self.kind.name, **self.file.scope.document(), "payload": self.file.payload}
@@ -129,7 +133,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
             return None, [Problem.at(node.start_mark, f"this is a plan: apply it with `rainbowctl apply {name}`")]
         reason = (
             "lacks kind: write `kind: project`, or the noun of a kind, as `rainbowctl get kind` lists them, or "
-            "cluster, pool, label, user, group or grant"
+            "cluster, pool, label, user, group, grant, cluster-group or use-grant"
         )
         return None, [Problem.at(node.start_mark, reason)]
     if not isinstance(word, yaml.ScalarNode):
@@ -140,7 +144,7 @@ def _declaration(node: yaml.MappingNode, name: str, kinds: KindWords) -> tuple[D
         return Declaration(kind=None, file=file, place=place), problems
     if noun := find_noun(word.value, NAMED):
         (part, file), problems = convert_definition(node, noun, name)
-        if part is None and "name" not in file.positions and noun != GRANT:
+        if part is None and "name" not in file.positions and noun not in NAMELESS:
             problems.append(Problem.at(node.start_mark, f"lacks name: which {noun}?"))
         return Declaration(kind=None, noun=noun, name=part, file=file, place=place), problems
     kind = kinds.find(word.value)

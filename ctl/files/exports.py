@@ -1,9 +1,9 @@
 """
 Exports: what is stored, as documents that `apply` takes as they are.
 
-The same state gives the same bytes: projects first, then clusters, pools, labels, users, groups and grants by name,
-then attributes by the number of their kind and by scope; fields in the order of the schema, keys of free-form maps
-sorted, no versions, no times.
+The same state gives the same bytes: projects first, then clusters, pools, labels, users, groups, grants, cluster groups
+and use grants by name, then attributes by the number of their kind and by scope; fields in the order of the schema,
+keys of free-form maps sorted, no versions, no times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ctl.client.answers import Attribute, Document, RowChange
 from ctl.client.errors import InvalidInput
 from ctl.client.formats import to_yaml
 from ctl.client.kinds import Kind, Schema
-from ctl.client.nouns import GRANT, GROUP, NAMED, USER, plural
+from ctl.client.nouns import GROUP, NAMED, NAMELESS, PROJECT, USER, plural
 from ctl.client.scopes import KEYS, LEVEL_FLAGS, Scope
 from ctl.files.fleet import FIELDS
 
@@ -41,8 +41,8 @@ class Exported:
     def file(self) -> str:
         """The file it belongs to, below the directory of an export."""
         kind = self.document["kind"]
-        if kind == GRANT:  # which has no name of its own in files
-            name = next(f"{noun}-{self.document[noun]}" for noun in (USER, GROUP) if noun in self.document)
+        if kind in NAMELESS:
+            name = next(f"{noun}-{self.document[noun]}" for noun in (USER, GROUP, PROJECT) if noun in self.document)
             return str(PurePosixPath(plural(kind), f"{_part(name)}.yaml"))
         if kind in NAMED:
             return str(PurePosixPath(plural(kind), f"{_part(str(self.document['name']))}.yaml"))
@@ -68,7 +68,7 @@ def exported_definitions(noun: str, rows: Iterable[RowChange]) -> list[Exported]
     schema: Schema = {"properties": FIELDS[noun]}
     exported = []
     for row in sorted(rows, key=lambda row: str(row.name)):
-        name = {} if noun == GRANT else {"name": row.name}
+        name = {} if noun in NAMELESS else {"name": row.name}
         document = {"kind": noun, **name, **in_order(row.before or {}, schema)}
         exported.append(Exported(scope=Scope(), document=document))
     return exported

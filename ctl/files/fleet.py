@@ -50,6 +50,8 @@ _READ_ONLY = {
     "user": ("created_at", "updated_at", *_EVERY),
     "group": _STORED,
     "grant": ("level", *_STORED),
+    "cluster-group": _STORED,
+    "use-grant": _STORED,
 }
 
 

@@ -29,7 +29,7 @@ WHERE = f"project={PROJECT}&domain={DOMAIN}"
 #: other requirement it has.
 OWN, SOME, ANYWHERE, PLATFORM, OTHER = "own", "some", "anywhere", "platform", "other"
 _LEVELS = ("project", "project_domain", "workflow", "launch_plan")
-_FLEET = ("cluster", "pool", "label")
+_FLEET = ("cluster", "pool", "label", "cluster_group")
 ROWS: dict[str, tuple[str, str]] = {
     **{f"get_{level}_attribute": (OWN, "resource_type=3") for level in _LEVELS},
     **{f"{verb}_{level}_attribute": (OWN, "") for verb in ("put", "patch", "delete") for level in _LEVELS},
@@ -92,6 +92,8 @@ ROWS: dict[str, tuple[str, str]] = {
     **{f"{verb}_{noun}": (PLATFORM, "") for verb in ("get", "create", "put", "delete") for noun in ("group", "user")},
     **dict.fromkeys(("list_groups", "list_users", "list_user_tokens"), (PLATFORM, "")),
     **dict.fromkeys(("create_user_token", "revoke_user_token"), (PLATFORM, "")),
+    **{f"{verb}_use_grant": (PLATFORM, "") for verb in ("get", "create", "delete")},
+    "list_use_grants": (PLATFORM, ""),
     **dict.fromkeys(("get_grant", "delete_grant"), (SOME, "")),
     "create_grant": (OWN, ""),
     "list_grants": (OWN, WHERE),
@@ -251,6 +253,9 @@ def test_each_row_of_a_change_needs_its_permission(callers: Callers) -> None:
         {"user_definition": {"name": "new"}},
         {"group_definition": {"name": "g"}},
         {"grant_definition": {"role": "viewer", "user": "eve", "project": PROJECT}},
+        {"cluster_group_definition": {"name": "racks"}},
+        {"use_grant_definition": {"pool": "gpu", "user": "eve"}},
+        {"use_grant_definition": {"pool": "gpu", "project": PROJECT}},
         {"project_definition": {"id": FOREIGN}},
         {"project_definition": {"id": ABSENT}},
     ):

@@ -35,6 +35,8 @@ DEFINITIONS = [
     {"project_definition": {"id": "q", "name": "n", "description": "d"}},
     {"group_definition": {"name": "g", "users": ["u"], "groups": ["h"], "description": "d"}},
     {"grant_definition": {"role": "viewer", "user": "u", "project": PROJECT, "domain": DOMAIN}},
+    {"cluster_group_definition": {"name": "cg", "clusters": ["c"], "description": "d"}},
+    {"use_grant_definition": {"pool": "p", "project": PROJECT}},
 ]
 ID = {"project": PROJECT, "domain": DOMAIN, "name": "one"}
 VERSIONED = {**ID, "version": "v9"}
@@ -77,6 +79,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "UserBody": {"user": {"name": "one", "description": "d"}, **AUTHOR},
     "UserTokenBody": {"name": "laptop", "expires": "1d"},
     "GroupBody": {"group": {"name": "one", "users": ["u"], "groups": ["h"], "description": "d"}, **AUTHOR},
+    "ClusterGroupBody": {"cluster_group": {"name": "one", "clusters": ["local"], "description": "d"}, **AUTHOR},
+    "UseGrantBody": {"use_grant": {"cluster": "local", "user": "u"}, **AUTHOR},
     "GrantBody": {"grant": {"role": "viewer", "group": "one", "project": PROJECT, "domain": DOMAIN}, **AUTHOR},
     "AuthorshipFields": AUTHOR,
     "EndReconciliationBody": {"reason": "why", "claimed_by": "me", "state": "waiting", "unknown_count": 0},

@@ -326,6 +326,11 @@ def requeue(execution: AttemptState, message: str, *, stays: bool, declined: boo
     return _give_back("DECLINED" if declined else "RELEASED", execution, values)
 
 
+def withhold(reason: str) -> Change:
+    """Keep what waits at a cluster from it, since its creator may not use it any more: it needs another one."""
+    return Change(kind="WITHHELD", values={"cluster": None, "reason": UNDECIDED, "reason_message": reason})
+
+
 def _give_back(kind: str, execution: AttemptState, values: dict[str, Any]) -> Change:
     """The end of an attempt that never started."""
     record = AttemptRecord(number=execution.attempt, outcome=kind, reason=kind, native_id=execution.native_id)

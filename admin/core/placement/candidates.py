@@ -12,6 +12,7 @@ from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group, Member
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.resources import Amounts, occupied, subtract
+from admin.core.use_grants import UsableClusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +24,12 @@ class Workload:
     exclusive: bool = False  #: whether it has its nodes to itself
     plugins: tuple[str, ...] = ()  #: the cluster must offer one of these; empty for any
     declined: tuple[str, ...] = ()  #: clusters whose agents declined it
+    usable: UsableClusters | None = None  #: the clusters that its creator may use; None for all
 
     @property
     def criteria(self) -> tuple[object, ...]:
         """All that filters and strategies may look at: evaluations are cached by it."""
-        return tuple(self.demand.items()), self.exclusive, self.plugins, self.declined
+        return tuple(self.demand.items()), self.exclusive, self.plugins, self.declined, self.usable
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster while it runs."""

@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
 from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
 from admin.core.placement.choice import WeightedChoice
-from admin.core.placement.filters import BY_NAME, CHAIN, CHAIN_WITH_ROOM, EXPECTED, ROOM, WEIGHT, Verdict, Verdicts
+from admin.core.placement.filters import (
+    BY_NAME,
+    CHAIN,
+    CHAIN_WITH_ROOM,
+    EXPECTED,
+    ROOM,
+    USE,
+    WEIGHT,
+    Verdict,
+    Verdicts,
+)
 from admin.core.placement.obstacles import describe_gone, describe_unable
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import STRATEGIES, Strategy, strategy_of
@@ -140,21 +150,26 @@ def _unable(
     }
     if not failures:
         return replace(evaluation, code=WEIGHT.code, message="The fleet has no cluster yet.")
+    # What its creator may not use now is no candidate, unless there is no other.
     permanent = {
         cluster: [verdict for verdict in failed if BY_NAME[verdict.filter].is_permanent]
         for cluster, failed in failures.items()
+        if failed[0].filter != USE.name
     }
-    is_feasible = not all(permanent.values())
+    is_feasible = not permanent or not all(permanent.values())
     # Where waiting cannot help, temporary obstacles do not matter.
-    obstacles = {cluster: failed[0] for cluster, failed in (failures if is_feasible else permanent).items()}
+    obstacles = {cluster: failed[0] for cluster, failed in ({} if is_feasible else permanent).items()}
+    obstacles = {cluster: obstacles.get(cluster, failed[0]) for cluster, failed in failures.items()}
     # Where it waits for clusters that have been seen, the others do not count in the code.
     filters = {
         obstacles[cluster].filter
         for cluster, failed in failures.items()
         if not any(verdict.filter == EXPECTED.name for verdict in failed)
     }
+    if len(filters) > 1:  # nor do those that its creator may not use, where it may use some
+        filters.discard(USE.name)
     code = BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED
-    message = describe_unable(route, {cluster: verdict.reason for cluster, verdict in obstacles.items()})
+    message = describe_unable(route, obstacles)
     return replace(evaluation, code=code, message=message, is_feasible=is_feasible)
 
 

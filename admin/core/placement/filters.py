@@ -48,6 +48,15 @@ class Verdict:
 Verdicts = tuple[Verdict, ...]
 
 
+def _forbidden(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    usable = workload.usable
+    if usable is None:
+        return {}
+    return {
+        candidate.position: usable.reason for candidate in candidates if candidate.cluster.name not in usable.clusters
+    }
+
+
 def _weightless(candidates: Sequence[Candidate], _: Workload) -> Drops:
     return {candidate.position: "has weight 0" for candidate in candidates if not candidate.weight > 0}
 
@@ -170,6 +179,7 @@ def _declined(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     }
 
 
+USE = Filter(name="use", code="CREATOR_MAY_NOT", drop=_forbidden, passed_over="closed to the creator")
 WEIGHT = Filter(name="weight", code="NO_CLUSTERS", drop=_weightless)
 ENABLED = Filter(name="enabled", code="CLUSTERS_DISABLED", drop=_disabled, passed_over="disabled")
 CORDONED = Filter(name="cordoned", code="CLUSTERS_CORDONED", drop=_cordoned, passed_over="cordoned")
@@ -184,10 +194,10 @@ ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full, passed_over="full")
 
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS = (ENABLED, CORDONED, REACHABLE, EXPECTED)
-#: The filters of every candidate, in their order.
-FILTERS = (WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, PLUGINS, DECLINED)
+#: The filters of every candidate, in their order; what its creator may not use is told nothing else of.
+FILTERS = (USE, WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, PLUGINS, DECLINED)
 #: The filters that a cluster does not pass later because it is uncordoned, is heard again or has room again.
-_LASTING = (WEIGHT, ENABLED, LARGE_ENOUGH, PLUGINS, DECLINED)
+_LASTING = (USE, WEIGHT, ENABLED, LARGE_ENOUGH, PLUGINS, DECLINED)
 #: The same where the strategy passes over full clusters.
 FILTERS_WITH_ROOM = (*FILTERS, ROOM)
 BY_NAME = {filter_.name: filter_ for filter_ in FILTERS_WITH_ROOM}

@@ -20,6 +20,7 @@ from admin.core.placement.filters import (
     NEVER_SEEN,
     REACHABLE,
     ROOM,
+    USE,
     Verdict,
     could_run,
 )
@@ -93,11 +94,20 @@ def may_find_room(cluster: str, route: Route, fleet: Fleet, workload: Workload) 
     return group is not None and could_run(candidates_of(group, fleet, None), workload)
 
 
-def describe_unable(route: Route, reasons: Mapping[str, str]) -> str:
-    """That no cluster of a route is able, with the reason of each, as many as a message names."""
+def describe_unable(route: Route, obstacles: Mapping[str, Verdict]) -> str:
+    """That no cluster of a route is able, with the reason of each, as many as a message names.
+
+    Those that the creator may not use are counted: everyone who may read the execution reads this.
+    """
+    is_named = route.kind is RouteKind.CLUSTER  # by the request
+    reasons = {name: verdict.reason for name, verdict in obstacles.items() if is_named or verdict.filter != USE.name}
     named = [f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED)]
+    forbidden = [verdict for name, verdict in obstacles.items() if name not in reasons]
     separator = "; " if any(", " in reason for reason in named) else ", "
     listed = list_first(named, MOST_NAMED, count=len(reasons), separator=separator)
+    if forbidden:
+        number = "1 cluster" if len(forbidden) == 1 else f"{len(forbidden)} clusters"
+        listed = separator.join(filter(None, (listed, f"{number} {forbidden[0].reason}")))
     return f"Cluster {listed}." if route.kind is RouteKind.CLUSTER else f"No cluster of {route} is able: {listed}."
 
 
@@ -118,7 +128,9 @@ def describe_triggers(obstacles: Mapping[str, Sequence[Verdict]]) -> str:
         if steps and all(verdict.filter in _TRIGGERS for verdict in failed):
             clusters.setdefault(" and ".join(steps), []).append(cluster)
     triggers = [f"{_any_of(names)} {steps}" for steps, names in clusters.items()]
-    otherwise = "the fleet changes otherwise" if triggers else "the fleet changes"
+    is_forbidden = any(verdict.filter == USE.name for failed in obstacles.values() for verdict in failed)
+    what = "the fleet, or what its creator may use, changes" if is_forbidden else "the fleet changes"
+    otherwise = f"{what} otherwise" if triggers else what
     return f"when {', '.join([*triggers, f'or {otherwise}' if triggers else otherwise])}"
 
 

@@ -10,9 +10,11 @@ from admin.core.problems import Invalid, Problem
 from admin.core.settings.scopes import Scope
 from admin.services.changeable.attributes import ChangeableAttributes
 from admin.services.changeable.base import Changeable
+from admin.services.changeable.cluster_groups import ChangeableClusterGroups
 from admin.services.changeable.fleet import ChangeableFleet
 from admin.services.changeable.grants import ChangeableGrants
 from admin.services.changeable.projects import ChangeableProjects
+from admin.services.changeable.use_grants import ChangeableUseGrants
 from admin.services.changeable.user_groups import ChangeableGroups
 from admin.services.changeable.users import ChangeableUsers
 from admin.services.context import Context
@@ -25,6 +27,8 @@ NOUNS: tuple[type[Changeable], ...] = (
     ChangeableUsers,
     ChangeableGroups,
     ChangeableGrants,
+    ChangeableClusterGroups,
+    ChangeableUseGrants,
     ChangeableAttributes,
 )
 for _noun in NOUNS:

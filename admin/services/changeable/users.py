@@ -11,7 +11,7 @@ from admin.core.settings.scopes import PLATFORM
 from admin.core.users import USER, read_user
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
-from admin.store import users
+from admin.store import grants, users
 from admin.store.user_tokens import USER_TOKENS
 
 _FIELD = "user_definition"
@@ -53,6 +53,8 @@ class ChangeableUsers(Changeable):
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         """Store users; the tokens of those that go are revoked, and never come back."""
         users.write(self.connection, changes, revision, now)
+        if any(change.before is None or change.after is None for change in changes):
+            grants.bump(self.connection)  # what a user has created waits while there is no such user
         removed = [change.name for change in changes if change.after is None]
         if removed:
             USER_TOKENS.revoke_all(self.connection, removed, now)

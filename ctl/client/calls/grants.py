@@ -17,6 +17,7 @@ from ctl.client.answers import Document
 from ctl.client.calls.base import Calls, WriteOptions, non_empty
 from ctl.client.scopes import Scope
 
+_OPEN = "At that admin everybody may use every cluster."
 _OLDER = "It has no users: everyone who may call it may do everything."
 
 
@@ -31,6 +32,16 @@ class GrantCalls(Calls):
     def delete_grants(self, definitions: Sequence[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> Document:
         """Take grants away as one revision, or none of them; each by its `name`, or by all that it consists of."""
         changes = [{"grant_definition": dict(definition), "delete": True} for definition in definitions]
+        return self._change("POST", "attribute_changes", {"changes": changes}, **options)
+
+    def create_use_grant(self, definition: Mapping[str, Any], **options: Unpack[WriteOptions]) -> Document:
+        """Let a `user`, `group` or `project` use a `cluster`, `cluster_group`, `pool` or `label`; Conflict if so."""
+        with self._newer_path(_OPEN):
+            return self._change("POST", "use_grants", {"use_grant": dict(definition)}, **options)
+
+    def delete_use_grants(self, definitions: Sequence[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> Document:
+        """Take use grants away as one revision, or none; each by its `name`, or by all that it consists of."""
+        changes = [{"use_grant_definition": dict(definition), "delete": True} for definition in definitions]
         return self._change("POST", "attribute_changes", {"changes": changes}, **options)
 
     def roles(self) -> Document:

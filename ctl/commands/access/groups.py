@@ -17,9 +17,13 @@ _MEMBERS = {"users": "user", "groups": "group"}
 
 
 def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
-    """A group with the members and the description of the flags."""
+    return set_names(definition, flags, _MEMBERS)
+
+
+def set_names(definition: Document, flags: Mapping[str, Any], lists: Mapping[str, str]) -> Document:
+    """A group with the members and the description of the flags; `lists` are its fields with the word of each one's."""
     changed = dict(definition)
-    for field, word in _MEMBERS.items():
+    for field, word in lists.items():
         title = word.title()
         given, added, removed = (flags.get(key) or () for key in (field, f"added_{field}", f"removed_{field}"))
         if given and (added or removed):
@@ -41,11 +45,13 @@ def _changed_members(members: Sequence[str], added: Sequence[str], removed: Sequ
     return [name for name in (*members, *added) if name not in removed]
 
 
-def _listed(field: str) -> Any:
+def listed_names(field: str) -> Any:
+    """A column of names."""
     return lambda group: ", ".join(group.get(field) or [])
 
 
-def _member_options(field: str, word: str) -> list[Option]:
+def member_options(field: str, word: str) -> list[Option]:
+    """Flags that add and remove members."""
     title, metavar = word.title(), word.upper()
     return [
         option(
@@ -74,11 +80,11 @@ get_group, create_group, update_group, delete_group = commands(
         name="group",
         is_fleet=False,
         about="A group has users, and the members of other groups. Roles are given to it by `create grant`.",
-        columns={"NAME": "name", "USERS": _listed("users"), "GROUPS": _listed("groups")},
+        columns={"NAME": "name", "USERS": listed_names("users"), "GROUPS": listed_names("groups")},
         wide_columns={"DESCRIPTION": "description", "VERSION": "version"},
         fields={field: field for field in ("name", "users", "groups", "description", "version")},
         parameters=(_USERS, _GROUPS, DESCRIPTION),
-        changing=[flag for field, word in _MEMBERS.items() for flag in _member_options(field, word)],
+        changing=[flag for field, word in _MEMBERS.items() for flag in member_options(field, word)],
         set=_set,
         examples={
             "get": ["rainbowctl get group", "rainbowctl get group ml -o yaml"],

@@ -42,7 +42,7 @@ removed, others stay.
             nargs=-1,
             required=False,
             metavar="[KIND…]",
-            explanation="Only these kinds, or cluster, pool, label, user, group, grant; all without one.",
+            explanation="Only these kinds, or cluster, pool, label, user, group, grant, cluster-group, use-grant.",
             shell_complete=complete_kind,
         ),
         *filter_parameters(),

@@ -95,6 +95,10 @@ def show_explanation(session: Session, explanation: Document) -> None:
         show_candidates(printer, candidates, as_of=decided_at)
     is_of_now = bool(explanation.get("decided_at"))
     show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
+    untold = explanation.get("untold_clusters")
+    if untold:
+        printer.line()
+        printer.sentence(f"And {count(untold, 'cluster')} you may not use.")
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()

@@ -251,6 +251,7 @@ def test_a_file_with_clusters_of_its_own_does_not_keep_the_label_of_the_sample(
         ("clusters: {clusterConfigs: [{name: x, capacity: {cpu: 1x}}]}", "clusters.clusterConfigs.0.capacity.cpu"),
         ("placement: {requestMayOverride: {prod: false}}", "placement.requestMayOverride.prod"),
         ("placement: {requestMayOverride: never}", "placement.requestMayOverride"),
+        ("placement: {clusterUse: shut}", "placement.clusterUse"),
         ("loops: {intervalMilliseconds: 1}", "loops.intervalMilliseconds"),
         ("loops: {leaseSeconds: 0}", "loops.leaseSeconds"),
         ("qualityOfService: {defaultTiers: {prod: HIGH}}", "qualityOfService.defaultTiers.prod"),

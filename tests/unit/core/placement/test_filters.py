@@ -15,6 +15,7 @@ from admin.core.placement.decisions import decide
 from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Filter, Verdict
 from admin.core.placement.routes import RouteKind
 from admin.core.placement.scores import STRATEGIES
+from admin.core.use_grants import UsableClusters
 from tests.support.small_fleets import decided, group, pool, pool_fleet, reports, route, small_fleet
 
 OFF = {"enabled": False}
@@ -28,6 +29,7 @@ def workload(**demand: int) -> Workload:
 def test_whatever_filters_may_look_at_distinguishes_the_evaluations_that_are_cached() -> None:
     plain = Workload(key="p/d/e")
     others: dict[str, Any] = {"demand": {"cpu": 1}, "exclusive": True, "plugins": ("mpi",), "declined": ("a",)}
+    others["usable"] = UsableClusters(frozenset({"a"}))
     assert {field.name for field in fields(Workload)} == {"key", *others}, "a new field belongs to Workload.criteria"
     for name, value in others.items():
         assert replace(plain, **{name: value}).criteria != plain.criteria
@@ -73,7 +75,7 @@ def test_the_documentation_lists_every_filter_in_order_and_every_code_and_strate
 @pytest.mark.parametrize(("strategy", "has_room"), [("weighted", False), ("spill", True)])
 def test_a_trail_has_a_verdict_of_every_filter_in_their_order(strategy: str, has_room: bool) -> None:
     [candidate] = decided(pool_fleet(strategy, {"a": {}}), pool("p")).evaluation.trail.body["candidates"]
-    names = ["weight", "enabled", "cordoned", "reachable", "expected", "large-enough", "plugins", "declined"]
+    names = ["use", "weight", "enabled", "cordoned", "reachable", "expected", "large-enough", "plugins", "declined"]
     assert candidate["verdicts"] == [
         {"filter": name, "passed": True} for name in [*names, *(["room"] if has_room else [])]
     ]
@@ -110,7 +112,7 @@ def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_
     verdicts = {verdict["filter"]: verdict["passed"] for verdict in candidate["verdicts"]}
     failed = {name for name, passed in verdicts.items() if not passed}
     assert failed == {"enabled", "cordoned"}
-    assert verdicts.keys() == {"weight", "reachable", "expected", "large-enough", "plugins", "declined", *failed}
+    assert verdicts.keys() == {"use", "weight", "reachable", "expected", "large-enough", "plugins", "declined", *failed}
 
 
 @pytest.mark.parametrize(
@@ -278,3 +280,39 @@ def test_declared_capacity_is_room_until_a_cluster_has_reported() -> None:
     fleet = pool_fleet("spill", {"a": {"capacity": {"executions": 2}}, "b": {}})
     assert decided(fleet, pool("p"), waiting={"a": {"executions": 1}}).cluster == "a"
     assert decided(fleet, pool("p"), waiting={"a": {"executions": 2}}).cluster == "b"
+
+
+# Use
+
+
+def use_decided(clusters: str, fleet: Any, **demand: int) -> Any:
+    """The decision for a creator who may use some clusters."""
+    usable = UsableClusters(frozenset(clusters))
+    return decide(route(RouteKind.POOL, "p"), fleet, replace(workload(**demand), usable=usable), {})
+
+
+def test_only_clusters_that_the_creator_may_use_are_chosen() -> None:
+    fleet = pool_fleet("weighted", {name: {} for name in "abc"})
+    assert use_decided("b", fleet).cluster == "b"
+    decision = use_decided("", fleet)
+    assert (decision.cluster, decision.code) == (None, "CREATOR_MAY_NOT")
+    assert decision.message == "No cluster of pool 'p' is able: 3 clusters may not be used by its creator."
+
+
+def test_a_message_counts_what_the_creator_may_not_use_and_its_code_is_that_of_the_others() -> None:
+    fleet = pool_fleet("weighted", {name: {} for name in "abc"}, a=CORDONED, b=CORDONED)
+    decision = use_decided("a", fleet)
+    assert decision.code == "CLUSTERS_CORDONED"
+    assert decision.message == (
+        "No cluster of pool 'p' is able: 'a' is cordoned (new disks), 2 clusters may not be used by its creator."
+    )
+
+
+def test_a_job_is_infeasible_if_all_that_the_creator_may_use_are_too_small() -> None:
+    small = {"capacity": {"cpu": "1"}}
+    fleet = pool_fleet("weighted", {"a": small, "b": {}, "c": small})
+    decision = use_decided("a", fleet, cpu=8_000)
+    assert (decision.evaluation.is_feasible, decision.code) == (False, "CLUSTERS_TOO_SMALL")
+    assert "'b'" not in decision.message
+    assert "'c'" not in decision.message
+    assert use_decided("", fleet, cpu=8_000).evaluation.is_feasible

@@ -1,0 +1,109 @@
+"""Creators: which clusters whoever created an execution may use now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from admin.core.grants import Grants
+from admin.core.identities import Identity, Proof
+from admin.core.memos import Memo
+from admin.core.settings.scopes import Scope
+from admin.core.use_grants import NOTHING_SINCE_DELETED, NOTHING_TO_CREATE, Usable, UseGrants
+
+#: What one needs to create executions, and to have them run.
+CREATING = "executions.create"
+#: The start of the names of clusters' agents.
+_AGENT = "cluster/"
+_PROVEN = (Proof.TOKEN.value, Proof.OPENID.value)
+#: Creators and scopes whose rights are remembered.
+_MOST_KNOWN = 65_536
+
+
+class Creator(NamedTuple):
+    """Who created an execution, as it is stored."""
+
+    user: str
+    proof: str | None = None
+    groups: frozenset[str] | None = None  #: that the proof names; None for those that it named last
+
+    @classmethod
+    def of(cls, identity: Identity) -> Creator:
+        """The same of a caller."""
+        proof = None if identity.proof in (Proof.NONE, Proof.AGENT) else identity.proof.value
+        return cls(identity.user, proof, identity.groups if identity.proof is Proof.OPENID else None)
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it is the agent of a cluster."""
+        return self.proof is None and self.user.startswith(_AGENT)
+
+    def has_rights_of_its_own(self, *, is_closed: bool) -> bool:
+        """Whether what it may use depends on grants: the shared token, and whoever nobody asked, may use all."""
+        return self.proof in _PROVEN or (is_closed and self.is_agent)
+
+
+class _Answer(NamedTuple):
+    usable: Usable | None
+
+
+class CreatorRights:
+    """What every creator may use by the grants of one moment."""
+
+    def __init__(
+        self,
+        grants: Grants,
+        use_grants: UseGrants,
+        users: Collection[str],
+        proven_groups: Mapping[str, frozenset[str]],
+        *,
+        is_closed: bool,
+    ) -> None:
+        """
+        Parameters
+        ----------
+        proven_groups
+            The groups that the proof of a user's identity named last.
+        is_closed
+            Whether clusters may be used only by those to whom that is granted.
+        """
+        self._grants = grants
+        self._use_grants = use_grants
+        self._users = frozenset(users)
+        self._proven_groups = proven_groups
+        self.is_closed = is_closed
+        self._known: Memo[_Answer] = Memo(_MOST_KNOWN)
+
+    def usable(self, creator: Creator, scope: Scope) -> Usable | None:
+        """What a creator may use for an execution at a scope; None for everything."""
+        if not creator.has_rights_of_its_own(is_closed=self.is_closed):
+            return None
+        return self._known.find((creator, scope), lambda: _Answer(self._usable(creator, scope))).usable
+
+    def granted(self, creator: Creator, project: str) -> Usable | None:
+        """What use grants alone let a creator use in a project; None for everything."""
+        if not self.is_closed or not creator.has_rights_of_its_own(is_closed=True):
+            return None
+        if creator.is_agent and not self._users:  # an admin without users asks nobody
+            return None
+        named = self._named(creator)
+        groups = self._grants.memberships.groups_of(creator.user, named)
+        return self._use_grants.of(creator.user, groups, project)
+
+    def _usable(self, creator: Creator, scope: Scope) -> Usable | None:
+        if creator.is_agent:
+            return self.granted(creator, scope.project)
+        if creator.proof == Proof.TOKEN.value and creator.user not in self._users:
+            return NOTHING_SINCE_DELETED
+        identity = Identity(user=creator.user, groups=self._named(creator))
+        if not self._grants.allowing(self._grants.of(identity), CREATING, scope):
+            return NOTHING_TO_CREATE
+        return self.granted(creator, scope.project)
+
+    def _named(self, creator: Creator) -> frozenset[str]:
+        """The groups that the proof of a creator names, or named last."""
+        if creator.groups is not None:
+            return creator.groups
+        return (
+            self._proven_groups.get(creator.user, frozenset()) if creator.proof == Proof.OPENID.value else frozenset()
+        )

@@ -1,0 +1,86 @@
+"""Rights of creators: what those may use now who created executions, and what callers may be told of."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from admin.core.creators import Creator, CreatorRights
+from admin.core.grants import Grants
+from admin.core.identities import Identity, Proof
+from admin.core.placement.routes import RouteKind
+from admin.core.settings.scopes import Scope
+from admin.core.use_grants import Usable, UsableClusters
+from admin.services.access import Access
+from admin.services.context import Context
+from admin.services.run_requests import CreationRequest
+from admin.store import grants, use_grants
+from admin.store.executions import Execution, WaitingExecution
+from admin.store.leases import LeasedExecution
+
+#: Whoever may do this knows every cluster.
+_KNOWS_THE_FLEET = "fleet.write"
+#: Users whose groups are remembered as stored.
+_MOST_NOTED = 16_384
+
+
+def current_rights(context: Context, connection: Connection) -> CreatorRights:
+    """What creators may use, by the grants that a transaction sees."""
+    settings = context.settings
+    is_closed = settings.is_cluster_use_closed
+    return context.known_rights.at(connection, context.known_grants, settings.roles, is_closed=is_closed)
+
+
+def rights_of_creations(context: Context, connection: Connection) -> CreatorRights | None:
+    """The same for what is created now, whose caller may create it; None where everybody may use everything."""
+    return current_rights(context, connection) if context.settings.is_cluster_use_closed else None
+
+
+def usable_at_creation(request: CreationRequest, rights: CreatorRights | None) -> Usable | None:
+    """What the creator of a request may use, who may create it; None for everything."""
+    return None if rights is None else rights.granted(request.creator, request.run.project)
+
+
+def usable_of(execution: Execution | WaitingExecution | LeasedExecution, rights: CreatorRights) -> Usable | None:
+    """What the creator of an execution may use now, if it may still create it; None for everything."""
+    return rights.usable(creator_of(execution), _scope_of(execution))
+
+
+def usable_by(
+    execution: Execution | WaitingExecution | LeasedExecution, rights: CreatorRights | None
+) -> UsableClusters | None:
+    """The clusters that an execution's creator may use; None for all of its route."""
+    usable = None if rights is None else usable_of(execution, rights)
+    return None if usable is None else usable.by_name(RouteKind(execution.route_kind), execution.route_name)
+
+
+def creator_of(execution: Execution | WaitingExecution | LeasedExecution) -> Creator:
+    """Who created an execution."""
+    return Creator(execution.created_by, execution.created_proof)
+
+
+def _scope_of(execution: Execution | WaitingExecution | LeasedExecution) -> Scope:
+    """Where its creator must be allowed to create it."""
+    return Scope(project=execution.project, domain=execution.domain)
+
+
+def told_to(context: Context, connection: Connection, asker: Identity, project: str) -> Usable | None:
+    """What a caller may be told of: what it may use; None for every cluster, as those know who define them."""
+    if not context.settings.is_cluster_use_closed:
+        return None
+    usable = current_rights(context, connection).granted(Creator.of(asker), project)
+    if usable is None:
+        return None
+    every: Grants = context.known_grants.at(connection, grants.number(connection), context.settings.roles)
+    return None if Access(asker, every).allows(_KNOWS_THE_FLEET) else usable
+
+
+def note_proven_groups(context: Context, identity: Identity) -> None:
+    """Store the groups that a caller's proof names, for decisions that are made without it."""
+    if identity.proof is not Proof.OPENID or context.noted_groups.get(identity.user) == identity.groups:
+        return
+    with context.database.writing() as connection:
+        if use_grants.note_groups(connection, identity.user, identity.groups):
+            grants.bump(connection)
+    if len(context.noted_groups) >= _MOST_NOTED:
+        context.noted_groups.clear()
+    context.noted_groups[identity.user] = identity.groups

@@ -1,0 +1,142 @@
+"""Use grants, and the groups that proofs of identities named last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+    update,
+)
+
+from admin.core.changes import RowChange
+from admin.core.use_grants import Named, UseGrant, use_grant_of
+from admin.store.database import metadata
+from admin.store.sql_types import AnyRow
+
+use_grants = Table(
+    "use_grants",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("target_noun", Text, nullable=False),  # cluster, cluster_group, pool or label
+    Column("target", Text, nullable=False),
+    Column("noun", Text, nullable=False),  # user, group or project
+    Column("grantee", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Index("ix_use_grants_target", "target_noun", "target"),
+    Index("ix_use_grants_grantee", "noun", "grantee"),
+)
+_columns = use_grants.c
+
+#: The groups that a user's last OpenID token named: what a decision long after the request goes by.
+proven_groups = Table(
+    "proven_groups",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("groups", JSON, nullable=False),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredUseGrant:
+    """A use grant, and the revision that gave it."""
+
+    grant: UseGrant
+    version: int
+
+    @property
+    def name(self) -> str:
+        return self.grant.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class UseGrantFilter:
+    """Which use grants are meant; None for any."""
+
+    target: Named | None = None
+    grantee: Named | None = None
+
+
+def some(connection: Connection, names: Iterable[str]) -> dict[str, StoredUseGrant]:
+    """The use grants that exist of those with some names."""
+    rows = connection.execute(select(use_grants).where(_columns.name.in_(list(names))))
+    return {row.name: _stored(row) for row in rows}
+
+
+def page(
+    connection: Connection,
+    conditions: UseGrantFilter | None = None,
+    *,
+    after: str | None = None,
+    limit: int | None = None,
+) -> list[StoredUseGrant]:
+    """Use grants by name, from after a name on."""
+    query = select(use_grants).where(*_conditions(conditions or UseGrantFilter())).order_by(_columns.name)
+    if after is not None:
+        query = query.where(_columns.name > after)
+    return [_stored(row) for row in connection.execute(query if limit is None else query.limit(limit))]
+
+
+def every(connection: Connection) -> list[UseGrant]:
+    """All use grants."""
+    return [_stored(row).grant for row in connection.execute(select(use_grants))]
+
+
+def write(connection: Connection, changes: Sequence[RowChange], version: int) -> None:
+    """Store new use grants, and delete removed ones; none is updated, since its name is what it consists of."""
+    removed = [change.name for change in changes if change.before is not None]
+    if removed:
+        connection.execute(delete(use_grants).where(_columns.name.in_(removed)))
+    given = [use_grant_of(change.after) for change in changes if change.after is not None]
+    if given:
+        connection.execute(insert(use_grants), [_values(grant, version) for grant in given])
+
+
+def groups_of_proofs(connection: Connection) -> dict[str, frozenset[str]]:
+    """The groups that the last proof of each user named."""
+    return {row.name: frozenset(row.groups) for row in connection.execute(select(proven_groups))}
+
+
+def note_groups(connection: Connection, user: str, groups: Iterable[str]) -> bool:
+    """Store the groups that a proof names; says whether they are others than before."""
+    named = sorted(groups)
+    is_user = proven_groups.c.name == user
+    stored = connection.execute(select(proven_groups.c.groups).where(is_user)).scalar_one_or_none()
+    if stored == named or (stored is None and not named):
+        return False
+    if stored is None:
+        connection.execute(insert(proven_groups).values(name=user, groups=named))
+    else:
+        connection.execute(update(proven_groups).where(is_user).values(groups=named))
+    return True
+
+
+def _values(grant: UseGrant, version: int) -> dict[str, object]:
+    (target_noun, target), (noun, grantee) = grant.target, grant.grantee
+    keys = {"target_noun": target_noun, "target": target, "noun": noun, "grantee": grantee}
+    return {"name": grant.name, **keys, "version": version}
+
+
+def _stored(row: AnyRow) -> StoredUseGrant:
+    grant = UseGrant(target=Named(row.target_noun, row.target), grantee=Named(row.noun, row.grantee))
+    return StoredUseGrant(grant=grant, version=row.version)
+
+
+def _conditions(conditions: UseGrantFilter) -> Iterator[ColumnElement[bool]]:
+    if conditions.target is not None:
+        yield _columns.target_noun == conditions.target.noun
+        yield _columns.target == conditions.target.name
+    if conditions.grantee is not None:
+        yield _columns.noun == conditions.grantee.noun
+        yield _columns.grantee == conditions.grantee.name

@@ -1,0 +1,507 @@
+"""Who may use which clusters: cluster groups, use grants, and what they do to placement; on both databases."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.core.grants import Grant, Grantee
+from admin.core.identities import Identity, Proof
+from admin.loops.waiting import WaitingLoop
+from admin.services import grants, user_tokens, users
+from admin.services.changeable.base import ChangeOptions
+from admin.services.context import Context
+from admin.services.creations import Created, create_execution, create_executions
+from admin.services.evictions import evict_from_lost, judge_health
+from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.services.run_requests import read_request
+from admin.store import executions
+from admin.store.executions import Execution
+from tests.conftest import MakeApp, Scale
+from tests.support.agents import PlayedAgent, WatchedClock, played_agent
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
+
+CLOSED: dict[str, Any] = {"placement": {"clusterUse": "closed"}}
+OPTIONS = ChangeOptions()
+
+
+class Person:
+    """Somebody who calls, with a token or with none."""
+
+    def __init__(self, client: FlaskClient, token: str | None = None) -> None:
+        self.client = client
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        return self.client.open(f"{API}/{path}", method=method, json=body, headers=self.headers)
+
+    def get(self, path: str) -> Any:
+        return ok(self.call("GET", path))
+
+    def do(self, method: str, path: str, body: Any = None) -> Any:
+        return ok(self.call(method, path, body))
+
+    def allow(self, **definition: str) -> Any:
+        return self.do("POST", "use_grants", {"use_grant": definition})
+
+    def forbid(self, name: str) -> Any:
+        return self.do("DELETE", f"use_grants/{name}")
+
+    def pool(self, name: str, *clusters: str, **more: Any) -> None:
+        members = [{"id": cluster} for cluster in clusters]
+        self.do("PUT", f"pools/{name}", {"pool": {"members": members, **more}})
+
+    def create(self, name: str, **spec: Any) -> Any:
+        return self.do("POST", "executions", asked(name, **spec))["execution"]
+
+    def state(self, name: str) -> tuple[str | None, str]:
+        """Where an execution is, and why."""
+        answer = self.get(f"executions/{PROJECT}/{DOMAIN}/{name}")
+        return answer.get("cluster"), answer["closure"]["reason"]["code"]
+
+    def explain(self, name: str) -> Any:
+        return self.get(f"executions/{PROJECT}/{DOMAIN}/{name}/explanation")
+
+
+def in_pool(name: str) -> dict[str, Any]:
+    return {"cluster_assignment": {"cluster_pool_name": name}}
+
+
+def made_user(app: Flask, name: str, role: str = "submitter") -> Person:
+    """A new user with a token and a role."""
+    context = context_of(app)
+    users.create_user(context, name, {}, OPTIONS)
+    grants.create_grant(context, Grant(role=role, grantee=Grantee("user", name)), OPTIONS)
+    return Person(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> Flask:
+    return make_app(**CLOSED)
+
+
+@pytest.fixture
+def context(app: Flask) -> Context:
+    return context_of(app)
+
+
+@pytest.fixture
+def root(app: Flask) -> Person:
+    """An administrator."""
+    return made_user(app, "root", "admin")
+
+
+@pytest.fixture
+def ada(app: Flask, root: Person) -> Person:
+    return made_user(app, "ada")
+
+
+# The nouns
+
+
+def test_a_cluster_group_is_created_changed_listed_and_deleted(app: Flask) -> None:
+    caller = Person(app.test_client())
+    body = {"cluster_group": {"name": "racks", "clusters": ["b", "a"], "description": "New."}, "message": "why"}
+    tried = caller.do("POST", "cluster_groups?dry_run=true", body)
+    assert (tried["dry_run"], tried["cluster_group"]["clusters"]) == (True, ["a", "b"])
+    refused(caller.call("GET", "cluster_groups/racks"), 404, "cluster_group_not_found")
+    made = caller.do("POST", "cluster_groups", body)
+    assert made["cluster_group"] == caller.get("cluster_groups/racks")
+    assert [warning["code"] for warning in made["warnings"]] == ["unknown_cluster", "unknown_cluster"]
+    refused(caller.call("POST", "cluster_groups", body), 409, "already_exists", "cluster_group.name")
+    assert caller.do("PUT", "cluster_groups/racks", {"cluster_group": {"clusters": ["a"]}})["changed"] is True
+    assert caller.get("cluster_groups")["cluster_groups"][0]["clusters"] == ["a"]
+    caller.allow(cluster_group="racks", user="ada")
+    in_use = refused(caller.call("DELETE", "cluster_groups/racks"), 409, "in_use")
+    assert "user ada may use it" in str(in_use)
+    assert caller.do("DELETE", "cluster_groups/racks?force=true")["changed"] is True
+    history = caller.get("revisions?resource_type=cluster_group&name=racks")["revisions"]
+    assert len(history) == 3
+    assert caller.do("POST", "rollbacks", {"revision": history[0]["number"]})["revision"]
+    assert caller.get("cluster_groups/racks")["clusters"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("definition", "field"),
+    [
+        ({"name": "x y"}, "name"),
+        ({"name": "x", "clusters": ["a", "a"]}, "clusters"),
+        ({"name": "x", "clusters": "a"}, "clusters"),
+        ({"name": "x", "members": []}, "members"),
+    ],
+)
+def test_a_bad_cluster_group_is_refused_by_its_field(app: Flask, definition: dict[str, Any], field: str) -> None:
+    answer = app.test_client().post(f"{API}/cluster_groups", json={"cluster_group": definition})
+    refused(answer, 400, "invalid_request", field)
+
+
+def test_a_use_grant_is_given_listed_and_taken(app: Flask) -> None:
+    caller = Person(app.test_client())
+    caller.pool("gpu", "a")
+    made = caller.allow(pool="gpu", user="ada")
+    assert (made["use_grant"]["name"], made["warnings"]) == ("pool:gpu:user:ada", [])
+    refused(caller.call("POST", "use_grants", {"use_grant": {"pool": "gpu", "user": "ada"}}), 409, "already_exists")
+    caller.allow(cluster="a", project=PROJECT)
+    unknown = caller.allow(label="nowhere", group="nobody")["warnings"]
+    assert [warning["code"] for warning in unknown] == ["unknown_label", "unknown_group"]
+    assert [row["name"] for row in caller.get("use_grants?user=ada")["use_grants"]] == ["pool:gpu:user:ada"]
+    assert len(caller.get("use_grants")["use_grants"]) == 3
+    refused(
+        caller.call("POST", "use_grants", {"use_grant": {"pool": "gpu", "project": "none"}}), 400, "unknown_project"
+    )
+    refused(caller.call("GET", "use_grants/pool:gpu:user:eve"), 404, "use_grant_not_found")
+    assert caller.forbid("pool:gpu:user:ada")["changed"] is True
+    assert caller.forbid("pool:gpu:user:ada")["changed"] is False
+    documents = [{"use_grant_definition": {"pool": "gpu", "user": "ada"}}]
+    assert caller.do("POST", "attribute_changes", {"changes": documents})["rows"][0]["action"] == "create"
+
+
+def test_use_grants_of_an_admin_whose_clusters_are_open_get_a_warning_and_do_nothing(make_app: MakeApp) -> None:
+    app = make_app()
+    root, ada = made_user(app, "root", "admin"), made_user(app, "ada")
+    root.pool("gpu", "a")
+    assert [item["code"] for item in root.allow(pool="gpu", user="eve")["warnings"]] == ["use_is_open"]
+    assert "use_is_open" in [item["code"] for item in root.get("warnings")["warnings"]]
+    assert ada.create("e", **in_pool("gpu"))["cluster"] == "a"
+
+
+# Placement
+
+
+def test_nothing_may_be_used_that_is_not_granted_and_what_is_granted_is_used(
+    root: Person, ada: Person, context: Context
+) -> None:
+    root.pool("gpu", "a", "b", "c")
+    waits = ada.create("waits", **in_pool("gpu"))
+    reason = waits["closure"]["reason"]
+    assert ("cluster" in waits, reason["code"]) == (False, "CREATOR_MAY_NOT")
+    assert reason["message"] == "No cluster of pool 'gpu' is able: 3 clusters may not be used by its creator."
+    root.allow(cluster="b", user="ada")
+    WaitingLoop(context)()
+    assert ada.state("waits")[0] == "b"
+    assert {ada.create(f"e{number}", **in_pool("gpu"))["cluster"] for number in range(20)} == {"b"}
+    assert root.create("by-root", **in_pool("gpu"))["closure"]["reason"]["code"] == "CREATOR_MAY_NOT"
+
+
+def test_a_pool_that_is_granted_covers_its_members_where_they_are_reached_through_it(root: Person, ada: Person) -> None:
+    root.pool("gpu", "a", "b")
+    root.pool("other", "a", "b")
+    root.allow(pool="gpu", project=PROJECT)
+    assert {ada.create(f"e{number}", **in_pool("gpu"))["cluster"] for number in range(20)} == {"a", "b"}
+    assert "cluster" not in ada.create("other", **in_pool("other"))
+    named = ada.create("named", cluster="a")
+    assert named["closure"]["reason"] == {
+        "code": "CREATOR_MAY_NOT",
+        "message": "Cluster 'a' may not be used by its creator.",
+    }
+
+
+def test_rights_that_are_taken_move_what_waits_and_keep_the_rest_waiting(
+    root: Person, ada: Person, context: Context
+) -> None:
+    root.pool("gpu", "a", "b")
+    for cluster in ("a", "b"):
+        root.allow(cluster=cluster, user="ada")
+    loop = WaitingLoop(context)
+    loop()
+    placed = {f"e{number}": ada.create(f"e{number}", **in_pool("gpu"))["cluster"] for number in range(20)}
+    assert set(placed.values()) == {"a", "b"}
+    root.forbid("cluster:a:user:ada")
+    loop()
+    assert {ada.state(name)[0] for name in placed} == {"b"}
+    root.forbid("cluster:b:user:ada")
+    loop()
+    assert {ada.state(name) for name in placed} == {(None, "CREATOR_MAY_NOT")}
+    root.allow(pool="gpu", user="ada")
+    loop()
+    assert {ada.state(name)[0] for name in placed} == {"a", "b"}
+
+
+def test_an_agent_is_offered_nothing_that_its_creator_may_not_use_any_more(
+    app: Flask, root: Person, ada: Person, context: Context
+) -> None:
+    agent = played(app, root, "a")
+    root.allow(cluster="a", user="ada")
+    root.pool("gpu", "a")
+    for name in ("first", "second"):
+        ada.create(name, **in_pool("gpu"))
+    root.forbid("cluster:a:user:ada")
+    root.do("POST", "use_grants", {"use_grant": {"cluster": "a", "user": "root"}})
+    root.create("own", **in_pool("gpu"))
+    assert list(agent.offered(1)) == ["own"]
+    assert ada.state("first") == (None, "UNDECIDED")
+    decide_undecided(context)
+    assert ada.state("first") == ada.state("second") == (None, "CREATOR_MAY_NOT")
+
+
+@pytest.mark.parametrize("use", ["open", "closed"])
+@pytest.mark.parametrize("loss", ["deleted", "role"])
+def test_what_a_creator_left_waits_once_the_creator_is_gone_or_may_not_create(
+    make_app: MakeApp, use: str, loss: str
+) -> None:
+    app = make_app(placement={"clusterUse": use})
+    context, root, ada = context_of(app), made_user(app, "root", "admin"), made_user(app, "ada")
+    root.pool("gpu", "a")
+    root.allow(pool="gpu", project=PROJECT)
+    agent = played(app, root, "a")
+    for name in ("running", "waiting"):
+        ada.create(name, **in_pool("gpu"))
+    assert agent.take(1) == ["running"]
+    path = "users/ada" if loss == "deleted" else "grants/submitter:user:ada"
+    root.do("DELETE", path)
+    assert agent.offered(5) == {}
+    WaitingLoop(context)()
+    why = "its creator was deleted" if loss == "deleted" else "its creator may not create executions there"
+    waiting = root.get(f"executions/{PROJECT}/{DOMAIN}/waiting")
+    assert waiting["closure"]["reason"]["code"] == "CREATOR_MAY_NOT"
+    assert why in waiting["closure"]["reason"]["message"]
+    assert root.state("running")[0] == "a"
+
+
+def test_redeciding_on_request_goes_by_the_rights_of_the_creator(root: Person, ada: Person) -> None:
+    root.pool("gpu", "a", "b")
+    root.allow(cluster="a", user="ada")
+    ada.create("e", **in_pool("gpu"))
+    root.forbid("cluster:a:user:ada")
+    root.allow(cluster="b", user="root")
+    answer = root.do("POST", "executions/redecide", {"selector": {"project": PROJECT}})
+    assert answer["executions"][0]["reason"]["code"] == "CREATOR_MAY_NOT"
+    assert ada.state("e") == (None, "CREATOR_MAY_NOT")
+
+
+def test_groups_that_openid_named_last_count_where_no_request_is_there(root: Person, context: Context) -> None:
+    root.pool("gpu", "a")
+    root.allow(pool="gpu", group="ml")
+    grants.create_grant(context, Grant(role="submitter", grantee=Grantee("group", "ml")), OPTIONS)
+
+    def create_as(name: str, *groups: str) -> str | None:
+        caller = Identity(user="kim", groups=frozenset(groups), proof=Proof.OPENID)
+        spec = {"job": JOB, **in_pool("gpu")}
+        request = read_request(project=PROJECT, domain=DOMAIN, name=name, spec=spec, inputs=None)
+        return create_execution(context, request, creator=caller).execution.cluster
+
+    assert create_as("first", "ml") == "a"
+    decide_waiting(context)
+    assert root.state("first")[0] == "a"
+    assert create_as("second") is None
+    WaitingLoop(context)()
+    assert root.state("first") == (None, "CREATOR_MAY_NOT")
+
+
+def test_creators_of_equal_rights_share_what_creation_has_in_memory(app: Flask, root: Person, context: Context) -> None:
+    root.pool("gpu", "a", "b")
+    root.allow(cluster="a", project=PROJECT)
+    people = [made_user(app, f"u{number}") for number in range(8)]
+    root.allow(cluster="b", user="u0")
+    for number, person in enumerate(people):
+        person.create(f"e{number}", **in_pool("gpu"))
+    _, prepared = context.creation_cache.preparations._current
+    assert len(prepared) == 2
+
+
+def test_creation_asks_for_no_rights_while_clusters_are_open(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app()
+    root, ada = made_user(app, "root", "admin"), made_user(app, "ada")
+    root.pool("gpu", "a")
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr("admin.store.cache.known_rights.KnownRights.at", fail)
+    assert ada.create("e", **in_pool("gpu"))["cluster"] == "a"
+
+
+# What is told
+
+
+def test_an_explanation_counts_the_clusters_that_its_asker_may_not_use(root: Person, ada: Person) -> None:
+    root.pool("gpu", "a", "b", "c")
+    root.do("POST", "clusters", {"cluster": {"name": "d"}})
+    root.allow(cluster="b", user="ada")
+    ada.create("e", **in_pool("gpu"))
+    every_name = {cluster["name"] for cluster in root.get("clusters")["clusters"]}
+    told = ada.explain("e")
+    assert [entry["cluster"] for entry in told["candidates"]] == ["b"]
+    assert (told["not_candidates"], told["untold_clusters"]) == ([], len(every_name) - 1)
+    assert not {"'a'", "'c'", "'d'"} & set(str(told).split())
+    every = root.explain("e")
+    assert [entry["cluster"] for entry in every["candidates"]] == ["a", "b", "c"]
+    assert "untold_clusters" not in every
+    assert every["candidates"][0]["why_not"] == "may not be used by its creator"
+    placed = ada.do("POST", "placements", asked("x", **in_pool("gpu")))
+    assert ([entry["cluster"] for entry in placed["candidates"]], placed["untold_clusters"]) == (
+        ["b"],
+        len(every_name) - 1,
+    )
+
+
+def test_a_refusal_and_a_wait_name_no_cluster_that_the_creator_may_not_use(root: Person, ada: Person) -> None:
+    for name in ("small", "secret"):
+        root.do("POST", "clusters", {"cluster": {"name": name, "capacity": {"cpu": "1"}}})
+    root.pool("gpu", "small", "secret")
+    root.allow(cluster="small", user="ada")
+    large = {**JOB, "resources": {"requests": {"cpu": "2"}}}
+    answer = ada.call("POST", "executions", {**asked("e"), "spec": {"job": large, **in_pool("gpu")}})
+    message = refused(answer, 400, "no_cluster_large_enough")["message"]
+    assert "'small' is too small" in message
+    assert "secret" not in message
+    root.do("PUT", "clusters/small", {"cluster": {}})
+    root.do("POST", "clusters/small/cordon", {})
+    waits = ada.create("waits", **in_pool("gpu"))["closure"]["reason"]
+    assert waits["code"] == "CLUSTERS_CORDONED"
+    assert waits["message"].endswith("'small' is cordoned, 1 cluster may not be used by its creator.")
+    status = ada.get(f"executions/{PROJECT}/{DOMAIN}/waits?with_status=true")
+    assert "secret" not in str(status)
+    assert "secret" not in str(ada.explain("waits"))
+
+
+# Never
+
+
+def played(app: Flask, root: Person, cluster: str) -> PlayedAgent:
+    """A played agent, whose client calls as the administrator where it has no token of its own."""
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = root.headers["Authorization"]
+    return played_agent(client, context_of(app), cluster)
+
+
+#: How soon a cluster is lost, and its leases are over.
+QUICK = {"agents": {"unreachableSeconds": 2, "lostSeconds": 4, "leaseSeconds": 2, "waitSeconds": 0}}
+CLUSTERS = ("a", "b", "c", "forbidden")
+#: What may be granted to ada, and the clusters that each covers.
+USES = {
+    "cluster:a:user:ada": ({"cluster": "a", "user": "ada"}, {"a"}),
+    "cluster_group:some:group:ml": ({"cluster_group": "some", "group": "ml"}, {"b", "c"}),
+}
+
+
+class Story:
+    """Random events on a fleet, after each of which everything of ada's must be where ada may be."""
+
+    def __init__(self, app: Flask, root: Person) -> None:
+        self.chance = random.Random(18)
+        self.root = root
+        self.clock = WatchedClock(app)
+        self.context = context_of(app)
+        self.agents = {name: played(app, root, name) for name in CLUSTERS}
+        root.pool("gpu", *CLUSTERS)
+        root.pool("spill", *CLUSTERS, strategy="spill")
+        root.pool("open", "a", "b")
+        root.do("PUT", "groups/ml", {"group": {"users": ["ada"]}})
+        root.do("PUT", "cluster_groups/some", {"cluster_group": {"clusters": ["b", "c"]}})
+        root.allow(pool="open", project=PROJECT)
+        self.given: set[str] = set()
+        self.loop = WaitingLoop(self.context, interval=0)
+        self.created = self.placed = self.leased = self.moved = 0
+
+    @property
+    def happened(self) -> int:
+        """Placements, leases, and new decisions."""
+        return self.placed + self.leased + self.moved
+
+    def go_on(self) -> None:
+        steps = (self.create, self.create, self.lease, self.grant, self.switch, self.lose, self.redecide)
+        self.chance.choice(steps)()
+
+    def create(self) -> None:
+        requests = []
+        for _ in range(25):
+            self.created += 1
+            spec = {"job": JOB, "retry": {"attempts": 5, "on_lost": "retry", "backoff": "1s"}}
+            spec |= in_pool(self.chance.choice(["gpu", "spill", "open"]))
+            name = f"e{self.created}"
+            requests.append(read_request(project=PROJECT, domain=DOMAIN, name=name, spec=spec, inputs=None))
+        for result in create_executions(self.context, requests, creator=Identity(user="ada", proof=Proof.TOKEN)):
+            assert isinstance(result, Created), result
+            self.check(result.execution.cluster, result.execution.route_name)
+        self.placed += len(requests)
+
+    def lease(self) -> None:
+        name = self.chance.choice(CLUSTERS)
+        agent = self.agents[name]
+        taken = agent.take(8)
+        for execution in self.stored():
+            if execution.name in taken:
+                self.check(execution.cluster, execution.route_name)
+                assert execution.cluster == name
+        self.leased += len(taken)
+        if self.chance.random() < 0.7:
+            agent.finish(list(agent.holding))
+
+    def grant(self) -> None:
+        name = self.chance.choice(list(USES))
+        if name in self.given:
+            self.root.forbid(name)
+        else:
+            self.root.allow(**USES[name][0])
+        self.given ^= {name}
+        if self.chance.random() < 0.7:
+            self.decide()
+
+    def switch(self) -> None:
+        word = self.chance.choice(["cordon", "uncordon", "uncordon", "disable", "enable", "enable"])
+        self.root.do("POST", f"clusters/{self.chance.choice(CLUSTERS)}/{word}", {})
+        self.decide()
+
+    def lose(self) -> None:
+        """One cluster falls silent until what it had is given away; then its agent is back."""
+        lost = self.chance.choice(CLUSTERS)
+        for _ in range(7):
+            self.clock.advance(1)
+            for name, agent in self.agents.items():
+                if name != lost:
+                    agent.sync()
+        judge_health(self.context)
+        self.moved += len(evict_from_lost(self.context, 1000))
+        decide_undecided(self.context)
+        self.decide()
+        self.agents[lost].holding.clear()
+        self.agents[lost].sync()
+
+    def redecide(self) -> None:
+        answer = self.root.do("POST", "executions/redecide", {"selector": {"project": PROJECT, "pool": "open"}})
+        self.moved += answer["changed"]
+        self.decide()
+
+    def decide(self) -> None:
+        self.moved += len(decide_waiting(self.context))
+        while decide_undecided(self.context):
+            pass
+        self.loop()
+        for execution in self.stored():
+            if execution.phase == "QUEUED" and execution.lease_expires_at is None:
+                self.check(execution.cluster, execution.route_name)
+
+    def stored(self) -> Iterable[Execution]:
+        """What is not over."""
+        with self.context.database.reading() as connection:
+            listed = executions.first_unfinished(connection, 100_000)
+            return [found for id in listed if (found := executions.get(connection, id)) is not None]
+
+    def check(self, cluster: str | None, route: str) -> None:
+        allowed = set[str]().union(*(USES[name][1] for name in self.given), {"a", "b"} if route == "open" else set())
+        assert cluster is None or cluster in allowed, (cluster, route, self.given)
+
+
+def test_nothing_lands_on_a_cluster_that_its_creator_may_not_use_whatever_happens(
+    make_app: MakeApp, scale: Scale
+) -> None:
+    app = make_app(**CLOSED, **QUICK)
+    root = made_user(app, "root", "admin")
+    made_user(app, "ada")
+    story = Story(app, root)
+    while story.happened < scale(600, full=10_000) or not story.leased:
+        story.go_on()
+    assert min(story.placed, story.leased, story.moved) > 0
+    events = root.get("clusters/forbidden/events?limit=1000")["events"]
+    assert events
+    counted = root.get("placement_counts?by=cluster")
+    assert "forbidden" not in str(counted)

@@ -1,0 +1,149 @@
+"""What creators of executions may use: by use grants, and by what they may still do."""
+
+from __future__ import annotations
+
+import pytest
+
+from admin.core.creators import Creator, CreatorRights
+from admin.core.grants import Grant, Grantee, Grants
+from admin.core.identities import Identity, Proof
+from admin.core.placement.routes import Route, RouteKind
+from admin.core.problems import Invalid
+from admin.core.settings.scopes import Scope
+from admin.core.use_grants import (
+    CREATOR_DELETED,
+    MAY_NOT_CREATE,
+    Named,
+    UsableClusters,
+    UseGrant,
+    UseGrants,
+    read_use_grant,
+)
+from admin.core.user_groups import Memberships, UserGroup
+
+SCOPE = Scope(project="p", domain="d")
+ADA = Creator("ada", "token")
+
+
+def use(target: str, grantee: str) -> UseGrant:
+    """`pool:gpu` for `group:ml`."""
+    nouns = [Named(*text.split(":")) for text in (target, grantee)]
+    return UseGrant(target=nouns[0], grantee=nouns[1])
+
+
+def rights(*uses: UseGrant, is_closed: bool = True, users: tuple[str, ...] = ("ada", "eve")) -> CreatorRights:
+    submitters = [Grant(role="submitter", grantee=Grantee("group", "ml"), scope=Scope(project="p"))]
+    submitters.append(Grant(role="submitter", grantee=Grantee("user", "bob")))
+    memberships = Memberships([UserGroup(name="ml", users=frozenset({"ada"}))])
+    named = {"racks": ["r1", "r2"]}
+    proven = {"otto": frozenset({"ml"})}
+    return CreatorRights(Grants(submitters, memberships), UseGrants(uses, named), users, proven, is_closed=is_closed)
+
+
+def route(kind: str, name: str) -> Route:
+    return Route(kind=RouteKind(kind), name=name, rungs=())
+
+
+def test_a_user_may_use_what_is_granted_to_it_its_groups_and_the_project() -> None:
+    every = rights(
+        use("cluster:a", "user:ada"),
+        use("cluster_group:racks", "group:ml"),
+        use("cluster:b", "project:p"),
+        use("cluster:c", "user:eve"),
+        use("cluster:d", "project:q"),
+    )
+    usable = every.usable(ADA, SCOPE)
+    assert usable is not None
+    assert usable.clusters == {"a", "b", "r1", "r2"}
+    assert usable.by(route("any", "")) == UsableClusters(frozenset({"a", "b", "r1", "r2"}))
+
+
+def test_a_pool_or_label_covers_its_members_where_they_are_reached_through_it() -> None:
+    usable = rights(use("pool:gpu", "user:ada"), use("label:spare", "user:ada")).usable(ADA, SCOPE)
+    assert usable is not None
+    assert usable.by(route("pool", "gpu")) is None
+    assert usable.by(route("label", "spare")) is None
+    for other in (route("pool", "cpu"), route("label", "gpu"), route("pool", "spare"), route("cluster", "gpu")):
+        assert usable.by(other) == UsableClusters(frozenset())
+
+
+def test_equal_rights_are_one_value_whoever_has_them() -> None:
+    users = tuple(f"u{number}" for number in range(100))
+    every = rights(*(use("cluster:a", f"user:{name}") for name in users), users=users)
+    values = {id(every.granted(Creator(name, "token"), "p")) for name in users}
+    assert len(values) == 1
+
+
+@pytest.mark.parametrize(
+    "creator", [Creator("anonymous"), Creator("shared-token", "shared-token"), Creator(""), Creator("unknown")]
+)
+def test_the_shared_token_and_whoever_nobody_asked_may_use_everything(creator: Creator) -> None:
+    assert rights().usable(creator, SCOPE) is None
+
+
+def test_an_agent_goes_by_use_grants_once_there_are_users() -> None:
+    agent = Creator.of(Identity(user="cluster/east", proof=Proof.AGENT, cluster="east"))
+    granted = use("cluster:a", "user:cluster/east")
+    assert rights(granted, users=()).usable(agent, SCOPE) is None
+    assert rights(granted, is_closed=False).usable(agent, SCOPE) is None
+    usable = rights(granted).usable(agent, SCOPE)
+    assert usable is not None
+    assert usable.clusters == {"a"}
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_whoever_was_deleted_or_may_not_create_any_more_may_use_nothing(is_closed: bool) -> None:
+    every = rights(use("cluster:a", "project:p"), is_closed=is_closed)
+    deleted, other = every.usable(Creator("bob", "token"), SCOPE), every.usable(Creator("eve", "token"), SCOPE)
+    assert deleted is not None
+    assert (deleted.clusters, deleted.reason) == (frozenset(), CREATOR_DELETED)
+    assert other is not None
+    assert (other.clusters, other.reason) == (frozenset(), MAY_NOT_CREATE)
+    elsewhere = every.usable(ADA, Scope(project="q", domain="d"))
+    assert elsewhere is not None
+    assert elsewhere.reason == MAY_NOT_CREATE
+    assert (every.usable(ADA, SCOPE) is None) is not is_closed
+
+
+def test_groups_of_openid_are_those_of_the_request_and_later_those_named_last() -> None:
+    every = rights(use("pool:gpu", "group:ml"))
+    now = every.usable(Creator("kim", "openid", frozenset({"ml"})), SCOPE)
+    later = every.usable(Creator("otto", "openid"), SCOPE)
+    unknown = every.usable(Creator("kim", "openid"), SCOPE)
+    assert now is later
+    assert now is not None
+    assert now.pools == {"gpu"}
+    assert unknown is not None
+    assert unknown.reason == MAY_NOT_CREATE
+
+
+def test_open_use_grants_restrict_nobody() -> None:
+    assert rights(use("cluster:a", "user:eve"), is_closed=False).usable(ADA, SCOPE) is None
+
+
+@pytest.mark.parametrize(
+    ("payload", "fields"),
+    [
+        ({}, {"cluster", "user"}),
+        ({"pool": "gpu"}, {"user"}),
+        ({"user": "ada"}, {"cluster"}),
+        ({"pool": "gpu", "label": "x", "user": "ada"}, {"label"}),
+        ({"pool": "gpu", "user": "ada", "project": "p"}, {"project"}),
+        ({"pool": "g pu", "user": "ada"}, {"pool"}),
+        ({"pool": "gpu", "user": "a b"}, {"user"}),
+        ({"pool": "gpu", "project": "P"}, {"project"}),
+        ({"pool": None, "user": "ada"}, {"pool"}),
+        ({"pools": "gpu", "pool": "gpu", "user": "ada"}, {"pools"}),
+        ("pool", {""}),
+    ],
+)
+def test_a_use_grant_names_one_of_what_may_be_used_and_one_of_who_may(payload: object, fields: set[str]) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_use_grant(payload)
+    assert {problem.field for problem in refused.value.problems} == fields
+
+
+def test_the_name_of_a_use_grant_is_what_it_consists_of() -> None:
+    grant = read_use_grant({"cluster_group": "racks", "user": "cluster/east"})
+    assert grant.name == "cluster_group:racks:user:cluster/east"
+    assert read_use_grant(grant.payload) == grant
