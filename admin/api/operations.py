@@ -14,6 +14,7 @@ from admin import gate
 from admin.api.bodies import read_body
 from admin.api.current import access
 from admin.api.scopes import Guarded, check_request
+from admin.api.untold import without_untold
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import Invalid, invalid
 from admin.messages.reading import Body, read
@@ -137,7 +138,8 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
         if granted.is_restricted:
             check_request(operation, granted, path, arguments.get("query"), arguments.get("body"))
         answer = view(**arguments)
-        return answer if isinstance(answer, Response) else respond(answer)
+        response = answer if isinstance(answer, Response) else respond(answer)
+        return without_untold(operation.permission, response)
 
     return handle
 

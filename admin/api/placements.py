@@ -51,7 +51,8 @@ def simulate(body: Fields) -> SimulationAnswer:
     state = FleetState(body.pop("fleet"))
     conditions = conditions_of({**body, "created_after": since}, now)
     proposed = read_changes(context(), body["changes"])
-    simulation = placements.simulate(context(), proposed, conditions, scope_of(body), state)
+    asker = caller().identity
+    simulation = placements.simulate(context(), proposed, conditions, scope_of(body), state, asker=asker)
     return SimulationAnswer.from_simulation(simulation, since=since, limit=body["limit"])
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from admin.core.grants import Grants
 from admin.core.identities import Identity, Proof
 from admin.core.memos import Memo
 from admin.core.settings.scopes import Scope
-from admin.core.use_grants import NOTHING_SINCE_DELETED, NOTHING_TO_CREATE, Usable, UseGrants
+from admin.core.use_grants import GROUP, NOTHING_SINCE_DELETED, NOTHING_TO_CREATE, USER, Named, Usable, UseGrants
 
 #: What one needs to create executions, and to have them run.
 CREATING = "executions.create"
@@ -58,6 +58,7 @@ class CreatorRights:
         proven_groups: Mapping[str, frozenset[str]],
         *,
         is_closed: bool,
+        has_provider: bool = False,
     ) -> None:
         """
         Parameters
@@ -66,12 +67,15 @@ class CreatorRights:
             The groups that the proof of a user's identity named last.
         is_closed
             Whether clusters may be used only by those to whom that is granted.
+        has_provider
+            Whether OpenID proves users, who need not be among `users` then.
         """
         self._grants = grants
         self._use_grants = use_grants
         self._users = frozenset(users)
         self._proven_groups = proven_groups
         self.is_closed = is_closed
+        self._knows_users = has_provider or bool(self._users)
         self._known: Memo[_Answer] = Memo(_MOST_KNOWN)
 
     def usable(self, creator: Creator, scope: Scope) -> Usable | None:
@@ -82,13 +86,33 @@ class CreatorRights:
 
     def granted(self, creator: Creator, project: str) -> Usable | None:
         """What use grants alone let a creator use in a project; None for everything."""
+        return self._granted(creator, (project,))
+
+    def granted_anywhere(self, creator: Creator, projects: frozenset[str] | None) -> Usable | None:
+        """The same in any of some projects, None for all there are."""
+        return self._granted(creator, self._use_grants.projects if projects is None else projects)
+
+    def missing_to_own(self, caller: Identity, grantee: Named) -> frozenset[Named]:
+        """What a caller may not use of what a user, or every member of a group, may use, whatever the project."""
+        memberships = self._grants.memberships
+        if grantee.noun == GROUP:
+            groups = memberships.groups_above([grantee.name])
+        else:
+            groups = memberships.groups_of(grantee.name, self._proven_groups.get(grantee.name, ()))
+        own = memberships.groups_of(caller.user, caller.groups)
+        return self._targets(grantee, groups) - self._targets(Named(USER, caller.user), own)
+
+    def _targets(self, grantee: Named, groups: Iterable[str]) -> frozenset[Named]:
+        return self._use_grants.targets([grantee, *(Named(GROUP, name) for name in groups)])
+
+    def _granted(self, creator: Creator, projects: Collection[str]) -> Usable | None:
         if not self.is_closed or not creator.has_rights_of_its_own(is_closed=True):
             return None
-        if creator.is_agent and not self._users:  # an admin without users asks nobody
+        if creator.is_agent and not self._knows_users:  # an admin without users asks nobody
             return None
         named = self._named(creator)
         groups = self._grants.memberships.groups_of(creator.user, named)
-        return self._use_grants.of(creator.user, groups, project)
+        return self._use_grants.of(creator.user, groups, projects)
 
     def _usable(self, creator: Creator, scope: Scope) -> Usable | None:
         if creator.is_agent:

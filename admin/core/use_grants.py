@@ -139,10 +139,19 @@ class UseGrants:
         for grant in grants:
             self._by_grantee.setdefault(grant.grantee, []).append(grant.target)
 
-    def of(self, user: str, groups: Iterable[str], project: str) -> Usable:
-        """What a user of some groups may use in a project."""
-        grantees = [Named(USER, user), Named(PROJECT, project), *(Named(GROUP, name) for name in groups)]
-        targets = frozenset(target for grantee in grantees for target in self._by_grantee.get(grantee, ()))
+    @property
+    def projects(self) -> frozenset[str]:
+        """The projects that may use something."""
+        return frozenset(grantee.name for grantee in self._by_grantee if grantee.noun == PROJECT)
+
+    def targets(self, grantees: Iterable[Named]) -> frozenset[Named]:
+        """What is granted to users, groups and projects."""
+        return frozenset(target for grantee in grantees for target in self._by_grantee.get(grantee, ()))
+
+    def of(self, user: str, groups: Iterable[str], projects: Iterable[str]) -> Usable:
+        """What a user of some groups may use in some projects."""
+        of_projects, of_groups = (Named(PROJECT, name) for name in projects), (Named(GROUP, name) for name in groups)
+        targets = self.targets([Named(USER, user), *of_projects, *of_groups])
         usable = self._known.get(targets)
         if usable is None:
             usable = self._known[targets] = self._usable(targets)

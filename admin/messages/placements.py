@@ -102,16 +102,22 @@ class AssumedFleetAnswer(Answer):
             "execution's last decision did not consider the cluster."
         ),
     ]
+    untold_clusters: Annotated[
+        int | None, Meta(description="How many others get no work that you may not use, and are not told of here.")
+    ] = None
 
     @classmethod
     def from_simulation(cls, simulation: Simulation) -> AssumedFleetAnswer:
-        fleet = simulation.fleet
+        fleet, told = simulation.fleet, simulation.told
+        off = {cluster.name: cluster.off_because for cluster in fleet.clusters.values() if not cluster.is_able}
+        told_off = off if told is None else {name: reason for name, reason in off.items() if name in told}
         return cls.from_attributes(
             simulation,
             state=simulation.state.value,
             generation=fleet.generation,
             clusters=len(fleet.clusters),
-            off={cluster.name: cluster.off_because for cluster in fleet.clusters.values() if not cluster.is_able},
+            off=told_off,
+            untold_clusters=len(off) - len(told_off) or None,
         )
 
 

@@ -58,7 +58,12 @@ def encode(answer: Answer) -> bytes:
     try:
         return msgspec.json.encode(answer) + b"\n"
     except OverflowError:  # a payload holds a number with more than 64 bits, which only Python's encoder writes
-        return json.dumps(msgspec.to_builtins(answer), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return encode_json(msgspec.to_builtins(answer))
+
+
+def encode_json(values: Json) -> bytes:
+    """The same of an answer as plain JSON values."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 #: One kind's payload under the key of its kind.

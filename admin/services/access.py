@@ -94,6 +94,10 @@ class Access:
             reason = f"{start} {grant}. Nobody gives what they lack. "
             raise self._denied(missing, f"on {grant.scope}", grant.scope, reason)
 
+    def lacking_to_give(self, permission: str, reason: str) -> PermissionDenied:
+        """That the caller lacks a permission without which nobody gives what they do not have."""
+        return self._denied([permission], f"on {PLATFORM}", PLATFORM, f"{reason}. Nobody gives what they lack. ")
+
     def _lacking(self, permission: str, scope: Scope) -> PermissionDenied:
         place = PERMISSIONS[permission].place
         where = "at any scope" if place is Place.ANYWHERE else f"on {place_of(permission, scope)}"

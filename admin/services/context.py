@@ -61,7 +61,8 @@ class Context:
     user_presence: UserPresence = field(default_factory=UserPresence)
     known_grants: KnownGrants = field(default_factory=KnownGrants)
     known_rights: KnownRights = field(default_factory=KnownRights)
-    noted_groups: dict[str, frozenset[str]] = field(default_factory=dict)  #: of users, that their proofs named last
+    #: Of users, what their proofs named last, and the number of changes that requests went by then.
+    noted_groups: dict[str, tuple[int | None, frozenset[str]]] = field(default_factory=dict)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
     list_limits: ListLimits = LIST_LIMITS

@@ -5,11 +5,12 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from admin.core.creators import Creator, CreatorRights
+from admin.core.fleet.fleet import Fleet
 from admin.core.grants import Grants
 from admin.core.identities import Identity, Proof
 from admin.core.placement.routes import RouteKind
 from admin.core.settings.scopes import Scope
-from admin.core.use_grants import Usable, UsableClusters
+from admin.core.use_grants import Named, Usable, UsableClusters
 from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest
@@ -17,8 +18,10 @@ from admin.store import grants, use_grants
 from admin.store.executions import Execution, WaitingExecution
 from admin.store.leases import LeasedExecution
 
-#: Whoever may do this knows every cluster.
-_KNOWS_THE_FLEET = "fleet.write"
+#: Whoever may do one of these knows every cluster.
+_KNOWING = ("fleet.write", "clusters.switch", "use_grants.read", "use_grants.write")
+#: Who says which clusters others may use.
+_GIVING = "use_grants.write"
 #: Users whose groups are remembered as stored.
 _MOST_NOTED = 16_384
 
@@ -26,8 +29,13 @@ _MOST_NOTED = 16_384
 def current_rights(context: Context, connection: Connection) -> CreatorRights:
     """What creators may use, by the grants that a transaction sees."""
     settings = context.settings
-    is_closed = settings.is_cluster_use_closed
-    return context.known_rights.at(connection, context.known_grants, settings.roles, is_closed=is_closed)
+    return context.known_rights.at(
+        connection,
+        context.known_grants,
+        settings.roles,
+        is_closed=settings.is_cluster_use_closed,
+        has_provider=settings.openid is not None,
+    )
 
 
 def rights_of_creations(context: Context, connection: Connection) -> CreatorRights | None:
@@ -63,24 +71,46 @@ def _scope_of(execution: Execution | WaitingExecution | LeasedExecution) -> Scop
     return Scope(project=execution.project, domain=execution.domain)
 
 
-def told_to(context: Context, connection: Connection, asker: Identity, project: str) -> Usable | None:
-    """What a caller may be told of: what it may use; None for every cluster, as those know who define them."""
+def told_clusters(context: Context, connection: Connection, asker: Identity, fleet: Fleet) -> frozenset[str] | None:
+    """The clusters that a caller may be told of: those that it may use in some way; None for every cluster.
+
+    What a project may use, whoever may know of the project may be told of.
+    """
     if not context.settings.is_cluster_use_closed:
         return None
-    usable = current_rights(context, connection).granted(Creator.of(asker), project)
-    if usable is None:
-        return None
     every: Grants = context.known_grants.at(connection, grants.number(connection), context.settings.roles)
-    return None if Access(asker, every).allows(_KNOWS_THE_FLEET) else usable
+    access = Access(asker, every)
+    usable = current_rights(context, connection).granted_anywhere(Creator.of(asker), access.projects)
+    if usable is None or any(access.allows(permission) for permission in _KNOWING):
+        return None
+    groups = [
+        *(fleet.pools[name] for name in usable.pools & fleet.pools.keys()),
+        *(group for name in usable.labels if (group := fleet.label(name)) is not None),
+    ]
+    members = (member.cluster for group in groups for member in group.members)
+    return usable.clusters.union(members, [asker.cluster] if asker.cluster else ())
+
+
+def check_giving_use(context: Context, connection: Connection, access: Access, grantee: Named) -> None:
+    """Refuse what would let somebody use what a user or group may use, where the caller may not give nor use it."""
+    if access.allows(_GIVING):
+        return
+    missing = current_rights(context, connection).missing_to_own(access.identity, grantee)
+    if missing:
+        raise access.lacking_to_give(_GIVING, f"{grantee.noun.capitalize()} {grantee.name} may use {min(missing)}")
 
 
 def note_proven_groups(context: Context, identity: Identity) -> None:
     """Store the groups that a caller's proof names, for decisions that are made without it."""
-    if identity.proof is not Proof.OPENID or context.noted_groups.get(identity.user) == identity.groups:
+    if identity.proof is not Proof.OPENID:
+        return
+    # Another replica may have noted others since, which counts as a change.
+    noted = context.known_grants.number, identity.groups
+    if context.noted_groups.get(identity.user) == noted:
         return
     with context.database.writing() as connection:
         if use_grants.note_groups(connection, identity.user, identity.groups):
             grants.bump(connection)
     if len(context.noted_groups) >= _MOST_NOTED:
         context.noted_groups.clear()
-    context.noted_groups[identity.user] = identity.groups
+    context.noted_groups[identity.user] = noted

@@ -15,13 +15,12 @@ from admin.core.executions.statuses import Status
 from admin.core.identities import Identity
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
-from admin.core.placement.routes import Route, describe_rungs, route_of, winner_of
+from admin.core.placement.routes import describe_rungs, route_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
 from admin.core.provenance import ANYBODY, Provenance
-from admin.core.use_grants import Usable
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
-from admin.services.creator_rights import told_to
+from admin.services.creator_rights import told_clusters
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
@@ -120,15 +119,16 @@ def _stand(context: Context, connection: Connection, execution: Execution, silen
     return view_status(context, connection, execution, settings, provenance, silence, attempts)
 
 
-def without_untold(explanation: Explanation, told: Usable, route: Route) -> Explanation:
-    """An explanation without the clusters that its asker may not use, which are counted.
+def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Explanation:
+    """An explanation without the clusters that its asker is not told of, which are counted; None for all.
 
     The cluster that an execution is at is told to everyone who may read it.
     """
-    names = told.clusters | {explanation.cluster}
-    are_all_told = told.by(route) is None
-    candidates = [entry for entry in explanation.candidates if are_all_told or entry["cluster"] in names]
+    if told is None:
+        return explanation
+    names = told | {explanation.cluster}
     all_others = explanation.not_candidates or []
+    candidates = [entry for entry in explanation.candidates if entry["cluster"] in names]
     others = [entry for entry in all_others if entry["cluster"] in names]
     untold = len(explanation.candidates) - len(candidates) + len(all_others) - len(others)
     return replace(explanation, candidates=candidates, not_candidates=others, untold_clusters=untold)
@@ -160,7 +160,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             lease = view_lease(execution, heard, is_deleted=not fleet_now.has_cluster(execution.cluster or ""))
             status = view_status(context, connection, execution, settings, provenance, silence, attempts)
             refused = execution_events.refused_reports(connection, execution.id, _MOST_REFUSED)
-        told = told_to(context, connection, asker, execution.project)
+        told = told_clusters(context, connection, asker, fleet_now)
     message = decision.reason_message
     is_chosen = decision.reason in CHOSEN
     is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
@@ -211,4 +211,4 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         lease=lease,
         not_candidates=others,
     )
-    return explanation if told is None else without_untold(explanation, told, route_of(winner))
+    return without_untold(explanation, told)

@@ -24,7 +24,7 @@ from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
-from admin.services.creator_rights import rights_of_creations, told_to, usable_at_creation
+from admin.services.creator_rights import rights_of_creations, told_clusters, usable_at_creation
 from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, without_untold
@@ -72,7 +72,7 @@ def where_would(
         switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
         others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
         rungs = rungs_with_sources(connection, steps["rungs"], resolved.identifiers)
-        told = told_to(context, connection, asker, request.run.project)
+        told = told_clusters(context, connection, asker, view.fleet)
     explanation = Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -100,7 +100,7 @@ def where_would(
         provenance=provenance,
         not_candidates=others,
     )
-    return explanation if told is None else without_untold(explanation, told, run_plan.route)
+    return without_untold(explanation, told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +131,7 @@ class Simulation:
     refused_after: Counter[str]
     state: FleetState
     fleet: Fleet  #: as it is
+    told: frozenset[str] | None  #: the clusters that the asker is told of; None for all
     at: datetime
     revision: int
 
@@ -141,6 +142,8 @@ def simulate(
     conditions: Iterable[Condition],
     scope: Scope,
     state: FleetState = FleetState.CURRENT,
+    *,
+    asker: Identity = ANYBODY,
 ) -> Simulation:
     """Which executions would go elsewhere after a change: each is placed by the current and by the proposed state."""
     moves: list[Move] = []
@@ -152,6 +155,7 @@ def simulate(
         check_readable(context, connection, scope)
         current, changed = Simulator(context, connection, []), Simulator(context, connection, changes)
         recorder, revision = Recorder(connection), revisions.head(connection)
+        told = told_clusters(context, connection, asker, current.fleet)
         matching = matching_in(connection, [*conditions, *seen_executions(context)])
         while page := list(islice(matching, _PAGE)):
             recorded = recorder.fleets(page) if state is FleetState.RECORDED else {}
@@ -175,6 +179,7 @@ def simulate(
         refused_after=refused_after,
         state=state,
         fleet=current.fleet,
+        told=told,
         at=context.clock(),
         revision=revision,
     )

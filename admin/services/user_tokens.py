@@ -6,9 +6,11 @@ from datetime import timedelta
 
 from admin.core import names
 from admin.core.problems import invalid
+from admin.core.use_grants import USER, Named
 from admin.errors import AlreadyExists, UserTokenNotFound
 from admin.services import tokens
 from admin.services.context import Context
+from admin.services.creator_rights import check_giving_use
 from admin.services.tokens import Issued
 from admin.services.users import find_user
 from admin.store import revisions
@@ -30,7 +32,11 @@ def create_token(context: Context, user: str, name: str, expires_in: timedelta |
         raise invalid("name", f"is not a token's name: use {names.ENTITY_NAME_RULE}.")
     if expires_in is not None and expires_in <= timedelta():
         raise invalid("expires", "is over at once; give a length of time above zero.")
-    context.access.check_acting_as(user)
+    access = context.access
+    access.check_acting_as(user)
+    if access.is_restricted and user != access.identity.user:
+        with context.database.reading() as connection:
+            check_giving_use(context, connection, access, Named(USER, user))
     now = context.clock()
     with context.database.writing() as connection:
         revisions.lock_head(connection)  # so that no user who is deleted meanwhile gets one

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from tests.acceptance.test_rainbowctl_access import cells
-from tests.support.admins import RunningAdmin
+from tests.acceptance.test_rainbowctl_users import token_of
+from tests.support.admins import RunningAdmin, running_admin
 from tests.support.shells import Shell
 
 
@@ -77,3 +78,34 @@ def test_cluster_groups_and_use_grants_as_documents(shell: Shell) -> None:
     assert files == ["cluster-groups/racks.yaml", "use-grants/project-flytesnacks.yaml", "use-grants/user-ada.yaml"]
     (shell.cwd / "bad.yaml").write_text("kind: use-grant\npool: gpu\nuser: ada\nrole: x\n")
     assert "bad.yaml:4:1" in shell.refused(2, "rainbowctl apply -f bad.yaml --force")
+
+
+def test_what_is_told_to_those_who_may_not_use_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "closed.yaml").write_text("placement: {clusterUse: closed}\n")
+    with running_admin(tmp_path, "--config", str(tmp_path / "closed.yaml")) as admin:
+        shell = Shell(admin, tmp_path)
+        shell.environment["RAINBOW_TOKEN"] = token_of(tmp_path, "root", "--create")
+        for user, role in (("ada", "submitter"), ("bob", "editor")):
+            shell.ok(f"rainbowctl create user {user}")
+            shell.ok(f"rainbowctl create grant {role} --user {user}")
+        ada, bob = (token_of(tmp_path, user) for user in ("ada", "bob"))
+        shell.ok("rainbowctl create pool gpu --member secret --member other")
+        for cluster in ("secret", "other"):
+            shell.ok(f"rainbowctl create use-grant --cluster {cluster} --user ada")
+        job = "-p flytesnacks -d development --clusterPool gpu -- true"
+        shell.ok(f"rainbowctl create execution waits {job}", RAINBOW_TOKEN=ada)
+        shell.ok("rainbowctl cordon secret other")
+        where = "-p flytesnacks -d development"
+        shell.ok(f"rainbowctl create execution second {job}", RAINBOW_TOKEN=ada)
+        asked = f"rainbowctl explain execution second {where}"
+        assert "'secret'" in " ".join(shell.ok(asked, RAINBOW_TOKEN=ada).split())
+        told = " ".join(shell.ok(asked, RAINBOW_TOKEN=bob).split())
+        assert "2 clusters you may not use" in told
+        assert "secret" not in told
+        assert "secret" not in shell.ok(f"rainbowctl get execution second {where} -o json", RAINBOW_TOKEN=bob)
+        shell.ok("rainbowctl disable secret other")
+        (shell.cwd / "label.yaml").write_text(
+            "kind: execution-cluster-label\nproject: flytesnacks\ndomain: development\nvalue: mycluster\n"
+        )
+        simulated = " ".join(shell.ok("rainbowctl simulate --with label.yaml --since 1h", RAINBOW_TOKEN=bob).split())
+        assert "2 clusters you may not use" in simulated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,16 +13,21 @@ from flask.testing import FlaskClient
 
 from admin.core.grants import Grant, Grantee
 from admin.core.identities import Identity, Proof
+from admin.core.settings.scopes import Scope
 from admin.loops.waiting import WaitingLoop
 from admin.services import grants, user_tokens, users
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.creations import Created, create_execution, create_executions
+from admin.services.creator_rights import note_proven_groups
 from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.run_requests import read_request
 from admin.store import executions
+from admin.store import grants as stored_grants
+from admin.store.cache.known_grants import KnownGrants
 from admin.store.executions import Execution
+from admin.store.use_grants import groups_of_proofs
 from tests.conftest import MakeApp, Scale
 from tests.support.agents import PlayedAgent, WatchedClock, played_agent
 from tests.support.apps import context_of
@@ -361,6 +367,190 @@ def test_a_refusal_and_a_wait_name_no_cluster_that_the_creator_may_not_use(root:
     status = ada.get(f"executions/{PROJECT}/{DOMAIN}/waits?with_status=true")
     assert "secret" not in str(status)
     assert "secret" not in str(ada.explain("waits"))
+
+
+@pytest.fixture
+def bob(app: Flask, root: Person) -> Person:
+    """A viewer, who may use nothing."""
+    return made_user(app, "bob", "viewer")
+
+
+def test_sentences_count_the_clusters_that_their_reader_may_not_use(root: Person, ada: Person, bob: Person) -> None:
+    root.pool("gpu", "secret1", "secret2", "secret3", "known")
+    root.allow(cluster="known", user="bob")
+    for cluster in ("secret1", "secret2", "known"):
+        root.allow(cluster=cluster, user="ada")
+        root.do("POST", f"clusters/{cluster}/cordon", {})
+    ada.create("e", **in_pool("gpu"))
+    path = f"executions/{PROJECT}/{DOMAIN}/e"
+    expected = (
+        "No cluster of pool 'gpu' is able: 'known' is cordoned, 1 cluster may not be used by its creator, "
+        "2 clusters you may not use."
+    )
+    assert bob.get(path)["closure"]["reason"]["message"] == expected
+    assert bob.explain("e")["reason"]["message"] == expected
+    assert bob.explain("e")["untold_clusters"] == len(root.get("clusters")["clusters"]) - 1
+    many = ("executions", f"{path}/events", f"{path}?with_status=true", f"{path}/explanation")
+    for asked_for in many:
+        assert "secret" not in str(bob.get(asked_for)), asked_for
+        assert "secret1" in str(ada.get(asked_for)), asked_for
+        assert "secret1" in str(root.get(asked_for)), asked_for
+
+
+def test_where_an_execution_is_is_told_to_whoever_may_read_it(root: Person, ada: Person, bob: Person) -> None:
+    root.pool("gpu", "secret")
+    root.allow(pool="gpu", user="ada")
+    ada.create("e", **in_pool("gpu"))
+    told = bob.explain("e")
+    assert told["cluster"] == "secret"
+    assert "'secret'" in told["reason"]["message"]
+    assert bob.state("e")[0] == "secret"
+
+
+def test_what_a_caller_wrote_is_told_as_it_was_written(root: Person, ada: Person, bob: Person) -> None:
+    root.pool("gpu", "secret")
+    root.allow(pool="gpu", user="ada")
+    root.do("POST", "clusters/secret/cordon", {})
+    job = {**JOB, "command": ["echo", "'secret'"], "environment": {"message": "'secret'"}}
+    ada.do("POST", "executions", {**asked("e"), "spec": {"job": job, **in_pool("gpu")}})
+    told = bob.explain("e")
+    assert told["job"].items() >= job.items()
+    assert "'secret'" not in str(told["reason"])
+
+
+def test_a_simulation_counts_the_clusters_without_work_that_its_asker_may_not_use(
+    root: Person, ada: Person, bob: Person
+) -> None:
+    root.pool("gpu", "a", "b")
+    root.allow(cluster="a", user="bob")
+    for cluster in ("a", "b"):
+        root.do("POST", f"clusters/{cluster}/disable", {})
+    change = {"resource_type": "EXECUTION_CLUSTER_LABEL", "project": PROJECT, "payload": {"value": "mycluster"}}
+    body = {"changes": [change], "since": "1h"}
+    root_off = root.do("POST", "simulations", body)["fleet"]["off"]
+    assert {"a", "b"} <= root_off.keys()
+    editor_of_nothing = bob.call("POST", "simulations", body)
+    assert editor_of_nothing.status_code == 403
+    root.do("POST", "grants", {"grant": {"role": "editor", "user": "bob"}})
+    told = bob.do("POST", "simulations", body)["fleet"]
+    assert (list(told["off"]), told["untold_clusters"]) == (["a"], len(root_off) - 1)
+
+
+def test_whoever_operates_clusters_is_told_of_all(app: Flask, root: Person, ada: Person) -> None:
+    operator = made_user(app, "otto", "operator")
+    root.pool("gpu", "a", "b")
+    ada.create("e", **in_pool("gpu"))
+    assert "untold_clusters" not in operator.explain("e")
+    assert [entry["cluster"] for entry in operator.explain("e")["candidates"]] == ["a", "b"]
+
+
+def test_what_a_project_may_use_is_told_to_those_who_know_the_project(app: Flask, root: Person) -> None:
+    root.pool("gpu", "a", "b")
+    root.allow(cluster="a", project=PROJECT)
+    root.allow(cluster="b", project="flyteexamples")
+    context = context_of(app)
+    users.create_user(context, "here", {}, OPTIONS)
+    here = Grant(role="submitter", grantee=Grantee("user", "here"), scope=Scope(project=PROJECT))
+    grants.create_grant(context, here, OPTIONS)
+    person = Person(app.test_client(), user_tokens.create_token(context, "here", "laptop").token)
+    person.create("e", **in_pool("gpu"))
+    assert [entry["cluster"] for entry in person.explain("e")["candidates"]] == ["a"]
+    assert [entry["cluster"] for entry in made_user(app, "all").explain("e")["candidates"]] == ["a", "b"]
+
+
+# Who may give it
+
+
+GROUPERS = {"roles": {"grouper": {"permissions": ["groups.read", "groups.write", "tokens.write", "use_grants.read"]}}}
+
+
+def test_nobody_gives_the_use_that_they_lack(make_app: MakeApp) -> None:
+    app = make_app(**CLOSED, **GROUPERS)
+    root, mallory = made_user(app, "root", "admin"), made_user(app, "mallory", "grouper")
+    users.create_user(context_of(app), "gpu-bot", {}, OPTIONS)
+    root.do("PUT", "groups/ml", {"group": {}})
+    root.do("PUT", "groups/above", {"group": {"groups": ["ml"]}})
+    members = {"group": {"users": ["mallory"]}}
+    assert mallory.call("PUT", "groups/ml?dry_run=true", members).status_code == 200
+    assert mallory.call("POST", "users/gpu-bot/tokens", {"name": "first"}).status_code == 200
+    root.pool("gpu", "a")
+    root.allow(pool="gpu", group="above")
+    root.allow(pool="gpu", user="gpu-bot")
+    denied = refused(mallory.call("PUT", "groups/ml", members), 403, "permission_denied")["message"]
+    assert denied.startswith("Group ml may use pool gpu. Nobody gives what they lack. User mallory lacks")
+    assert "use_grants.write" in denied
+    change = {"group_definition": {"name": "ml", "users": ["mallory"]}}
+    refused(mallory.call("POST", "attribute_changes", {"changes": [change]}), 403, "permission_denied")
+    refused(mallory.call("POST", "users/gpu-bot/tokens", {"name": "second"}), 403, "permission_denied")
+    root.allow(pool="gpu", user="mallory")
+    assert mallory.do("PUT", "groups/ml", members)["changed"] is True
+
+
+def test_no_rollback_or_file_brings_a_use_back_without_the_permission(app: Flask, root: Person) -> None:
+    root.pool("gpu", "a")
+    given = root.allow(pool="gpu", user="eve")["revision"]
+    taken = root.forbid("pool:gpu:user:eve")["revision"]
+    editor, operator = made_user(app, "edit", "editor"), made_user(app, "otto", "operator")
+    document = {"use_grant_definition": {"pool": "gpu", "user": "eve"}}
+    for query in ("", "?dry_run=true"):
+        refused(editor.call("POST", f"attribute_changes{query}", {"changes": [document]}), 403, "permission_denied")
+        refused(editor.call("POST", f"rollbacks{query}", {"revision": taken}), 404, "revision_not_found")
+        refused(editor.call("POST", f"rollbacks{query}", {"to": given, "everything": True}), 403, "permission_denied")
+    assert root.get("use_grants")["use_grants"] == []
+    assert operator.do("POST", "rollbacks", {"revision": taken})["changed"] is True
+
+
+# Who is asked
+
+
+def test_without_users_everything_may_be_used(app: Flask) -> None:
+    caller = Person(app.test_client())
+    caller.pool("gpu", "a")
+    assert caller.create("e", **in_pool("gpu"))["cluster"] == "a"
+    assert "untold_clusters" not in caller.explain("e")
+
+
+def test_a_user_whom_only_openid_knows_may_use_what_is_granted(root: Person, context: Context) -> None:
+    root.pool("gpu", "a")
+
+    def create_as(name: str, identity: Identity) -> str | None:
+        spec = {"job": JOB, **in_pool("gpu")}
+        request = read_request(project=PROJECT, domain=DOMAIN, name=name, spec=spec, inputs=None)
+        return create_execution(context, request, creator=identity).execution.cluster
+
+    kim = Identity(user="kim", proof=Proof.OPENID)
+    agent = Identity(user="cluster/b", proof=Proof.AGENT, cluster="b")
+    assert [create_as("e1", kim), create_as("e2", agent)] == [None, None]
+    root.allow(pool="gpu", user="kim")
+    root.allow(cluster="a", user="cluster/b")
+    assert [create_as("e3", kim), create_as("e4", agent)] == ["a", "a"]
+
+
+def test_groups_are_noted_again_after_another_replica_noted_others(
+    root: Person, context: Context, make_app: MakeApp
+) -> None:
+    def note(replica: Context, *groups: str) -> None:
+        replica.known_grants.forget()
+        replica.known_grants.current(replica.database, replica.settings.roles)
+        note_proven_groups(replica, Identity(user="kim", groups=frozenset(groups), proof=Proof.OPENID))
+
+    other = replace(context, known_grants=KnownGrants(), noted_groups={})
+    note(context, "ml")
+    note(other)
+    note(context, "ml")
+    with context.database.reading() as connection:
+        assert groups_of_proofs(connection) == {"kim": frozenset({"ml"})}
+
+
+def test_a_transaction_that_began_before_a_change_does_not_bring_back_what_was_taken(
+    root: Person, ada: Person, context: Context
+) -> None:
+    roles = context.settings.roles
+    with context.database.reading() as connection:
+        number = stored_grants.number(connection)
+        context.known_grants.forget()
+        context.known_grants.at(connection, number, roles)
+    assert context.known_grants.number is None
 
 
 # Never

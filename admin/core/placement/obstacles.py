@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from admin.core.fleet.clusters import Cluster, Health
@@ -115,6 +115,28 @@ def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datet
     """That the fleet does not have what a route names, and by which revision it was deleted where that is known."""
     deleted = f", deleted by {deleted_by.describe(now)}" if deleted_by is not None and now is not None else ""
     return f"The {route} is gone from the fleet{deleted}."
+
+
+#: What a message has in place of a cluster that its reader may not use.
+_UNTOLD = "cluster you may not use"
+
+
+def without_clusters(message: str, untold: Collection[str]) -> str:
+    """A message without the names of some clusters: those of which it says why they are unable are counted."""
+    start, separator, listed = message.partition(" is able: ")
+    if separator:
+        between = "; " if "; " in listed else ", "
+        reasons = listed.removesuffix(".").split(between)
+        told = [reason for reason in reasons if not any(reason.startswith(f"'{name}' ") for name in untold)]
+        hidden = len(reasons) - len(told)
+        if hidden:
+            told.append(f"1 {_UNTOLD}" if hidden == 1 else f"{hidden} {_UNTOLD.replace('cluster', 'clusters')}")
+            message = f"{start}{separator}{between.join(told)}."
+    for name in untold:
+        if f"'{name}'" in message:
+            message = message.replace(f"Cluster '{name}'", f"A {_UNTOLD}")
+            message = message.replace(f"cluster '{name}'", f"a {_UNTOLD}").replace(f"'{name}'", f"a {_UNTOLD}")
+    return message
 
 
 def describe_triggers(obstacles: Mapping[str, Sequence[Verdict]]) -> str:

@@ -15,10 +15,12 @@ from admin.core.problems import closest, did_you_mean, invalid
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
+from admin.core.use_grants import Named
 from admin.core.user_groups import GROUP, Memberships, UserGroup, group_of, read_group
 from admin.services.access import Access
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
+from admin.services.creator_rights import check_giving_use
 from admin.store import grants, user_groups
 from admin.store.grants import GrantFilter
 
@@ -83,6 +85,7 @@ class ChangeableGroups(Changeable):
         before, after = group_of(change.name, change.before or {}), group_of(change.name, change.after)
         if after.users - before.users or after.groups - before.groups:
             access.check_joining(change.name)
+            check_giving_use(self.context, self.connection, access, Named(GROUP_NOUN, change.name))
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Grants for a group, and groups that contain it; whatever this change itself takes away does not count."""

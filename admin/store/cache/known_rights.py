@@ -30,7 +30,13 @@ class KnownRights:
         self._known: _Known | None = None
 
     def at(
-        self, connection: Connection, known_grants: KnownGrants, roles: Mapping[str, Role], *, is_closed: bool
+        self,
+        connection: Connection,
+        known_grants: KnownGrants,
+        roles: Mapping[str, Role],
+        *,
+        is_closed: bool,
+        has_provider: bool,
     ) -> CreatorRights:
         """The rights as a transaction sees them, or newer ones."""
         number = grants.number(connection)
@@ -42,6 +48,7 @@ class KnownRights:
                 users.names(connection),
                 use_grants.groups_of_proofs(connection),
                 is_closed=is_closed,
+                has_provider=has_provider,
             )
             known = self._known = _Known(number, rights)
         return known.rights

@@ -151,7 +151,10 @@ def _assumed(printer: Printer, fleet: Document) -> str:
     off = fleet.get("off") or {}
     names = [f"{name} ({reason})" for name, reason in list(off.items())[:_MOST_OFF]]
     more = f" and {len(off) - _MOST_OFF} more" if len(off) > _MOST_OFF else ""
-    clusters = f"{count(int(fleet['clusters']), 'cluster')}, off: {', '.join(names) or 'none'}{more}"
+    number = int(fleet.get("untold_clusters") or 0)
+    untold = f"{count(number, 'cluster')} you may not use" if number else ""
+    listed = ", ".join(filter(None, (f"{', '.join(names)}{more}", untold)))
+    clusters = f"{count(int(fleet['clusters']), 'cluster')}, off: {listed or 'none'}"
     fleet_now = f"the fleet as it is now (revision {fleet['revision']}, {at}): {clusters}"
     if fleet["state"] == "recorded":
         return f"Assumed the states of clusters that each decision recorded, and otherwise {fleet_now}."

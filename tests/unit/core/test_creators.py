@@ -31,13 +31,16 @@ def use(target: str, grantee: str) -> UseGrant:
     return UseGrant(target=nouns[0], grantee=nouns[1])
 
 
-def rights(*uses: UseGrant, is_closed: bool = True, users: tuple[str, ...] = ("ada", "eve")) -> CreatorRights:
+def rights(
+    *uses: UseGrant, is_closed: bool = True, users: tuple[str, ...] = ("ada", "eve"), has_provider: bool = False
+) -> CreatorRights:
     submitters = [Grant(role="submitter", grantee=Grantee("group", "ml"), scope=Scope(project="p"))]
     submitters.append(Grant(role="submitter", grantee=Grantee("user", "bob")))
     memberships = Memberships([UserGroup(name="ml", users=frozenset({"ada"}))])
     named = {"racks": ["r1", "r2"]}
     proven = {"otto": frozenset({"ml"})}
-    return CreatorRights(Grants(submitters, memberships), UseGrants(uses, named), users, proven, is_closed=is_closed)
+    every, all_uses = Grants(submitters, memberships), UseGrants(uses, named)
+    return CreatorRights(every, all_uses, users, proven, is_closed=is_closed, has_provider=has_provider)
 
 
 def route(kind: str, name: str) -> Route:
@@ -86,9 +89,40 @@ def test_an_agent_goes_by_use_grants_once_there_are_users() -> None:
     granted = use("cluster:a", "user:cluster/east")
     assert rights(granted, users=()).usable(agent, SCOPE) is None
     assert rights(granted, is_closed=False).usable(agent, SCOPE) is None
-    usable = rights(granted).usable(agent, SCOPE)
-    assert usable is not None
-    assert usable.clusters == {"a"}
+    for every in (rights(granted), rights(granted, users=(), has_provider=True)):
+        usable = every.usable(agent, SCOPE)
+        assert usable is not None
+        assert usable.clusters == {"a"}
+
+
+def test_a_user_whom_only_openid_knows_goes_by_use_grants_in_every_case() -> None:
+    kim = Creator.of(Identity(user="kim", groups=frozenset({"ml"}), proof=Proof.OPENID))
+    for users in ((), ("ada",)):
+        usable = rights(use("cluster:a", "user:ada"), users=users, has_provider=True).granted(kim, "p")
+        assert usable is not None
+        assert usable.clusters == frozenset()
+
+
+def test_what_may_be_used_in_some_projects_adds_up() -> None:
+    every = rights(use("cluster:a", "project:p"), use("cluster:b", "project:q"), use("cluster:c", "user:ada"))
+
+    def anywhere(projects: frozenset[str] | None) -> frozenset[str]:
+        usable = every.granted_anywhere(ADA, projects)
+        assert usable is not None
+        return usable.clusters
+
+    assert anywhere(frozenset()) == {"c"}
+    assert anywhere(frozenset({"q"})) == {"b", "c"}
+    assert anywhere(None) == {"a", "b", "c"}
+
+
+def test_what_others_may_use_and_a_caller_may_not() -> None:
+    every = rights(use("pool:gpu", "group:ml"), use("cluster:a", "user:ada"), use("cluster:a", "user:eve"))
+    eve = Identity(user="eve", proof=Proof.TOKEN)
+    assert every.missing_to_own(eve, Named("user", "ada")) == {Named("pool", "gpu")}
+    assert every.missing_to_own(eve, Named("group", "ml")) == {Named("pool", "gpu")}
+    assert every.missing_to_own(Identity(user="ada", proof=Proof.TOKEN), Named("user", "eve")) == frozenset()
+    assert every.missing_to_own(eve, Named("user", "otto")) == {Named("pool", "gpu")}  # by what OpenID named last
 
 
 @pytest.mark.parametrize("is_closed", [True, False])

@@ -1,0 +1,77 @@
+"""What is not told: answers about executions name no clusters that their askers may not use."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
+from flask import Response
+
+from admin.api.current import access, caller, context
+from admin.core.permissions import OF_EACH_ROW
+from admin.core.placement.obstacles import without_clusters
+from admin.messages.shared import encode_json
+from admin.services.creator_rights import told_clusters
+from admin.services.definitions import current_fleet
+
+#: The permissions of operations that answer with sentences about executions; those about the fleet tell all of it.
+_ABOUT_EXECUTIONS = (
+    "executions.",
+    *(f"{noun}.write" for noun in ("attributes", "workflows", "projects", "users", "groups", "grants")),
+    OF_EACH_ROW,
+)
+#: The fields that have such sentences.
+_SENTENCES = frozenset(
+    {
+        *("message", "next", "if_silent", "note", "notes", "silence", "silence_outlook"),
+        *("why_not", "because", "reason", "rule"),
+    }
+)
+#: The fields that have what callers wrote, which stays as it is.
+_WRITTEN = frozenset(
+    {
+        *("job", "spec", "inputs", "settings", "received", "labels", "annotations", "abort_metadata"),
+        *("payload", "attributes", "definition"),
+    }
+)
+_QUOTED = re.compile(rb"'([^'\"\\ ]+)'")
+#: What an answer tells by itself: where executions are or would be, and what settings and requests name.
+_TOLD = re.compile(rb'"(?:cluster|previous_cluster|redecided_cluster|from|to|pool|label|name)":"([^"\\]*)"')
+
+
+def without_untold(permission: str, response: Response) -> Response:
+    """An answer to an operation that needs a permission, without the names that the caller is not told."""
+    if not permission.startswith(_ABOUT_EXECUTIONS) or not context().settings.is_cluster_use_closed:
+        return response
+    if not access().is_restricted and caller().cluster is None:  # who may do everything is told everything
+        return response
+    if response.is_streamed or response.mimetype != "application/json":
+        return response
+    body = response.get_data()
+    quoted = {*_QUOTED.findall(body)} - {*_TOLD.findall(body)}
+    untold = _untold({name.decode() for name in quoted}) if quoted else ()
+    if untold:
+        response.set_data(encode_json(_told(json.loads(body), untold)))
+    return response
+
+
+def _untold(names: Collection[str]) -> list[str]:
+    """Those of some names that are of clusters which the caller may not be told of."""
+    admin = context()
+    with admin.database.reading() as connection:
+        fleet = current_fleet(admin, connection)
+        told = told_clusters(admin, connection, caller().identity, fleet)
+    return [] if told is None else sorted(name for name in names if name in fleet.clusters and name not in told)
+
+
+def _told(value: Any, untold: Collection[str], *, is_sentence: bool = False) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: item if key in _WRITTEN else _told(item, untold, is_sentence=key in _SENTENCES)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_told(item, untold, is_sentence=is_sentence) for item in value]
+    return without_clusters(value, untold) if is_sentence and isinstance(value, str) else value
