@@ -24,12 +24,13 @@ from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
-from admin.services.creator_rights import rights_of_creations, told_clusters, usable_at_creation
+from admin.services.creator_rights import told_clusters, usable_at_creation
 from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
+from admin.services.planned_rights import rights_after
 from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
@@ -57,7 +58,9 @@ def where_would(
     with context.database.reading() as connection:
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
         try:
-            usable = partial(usable_at_creation, rights=rights_of_creations(context, connection))
+            is_closed = context.settings.is_cluster_use_closed
+            rights = rights_after(context, connection, changes) if is_closed else None
+            usable = partial(usable_at_creation, rights=rights)
             view = StoredView(context, connection, proposed=changes, usable=usable)
             preparation = prepare(context, view, named)
         except Invalid as refusal:

@@ -10,7 +10,6 @@ from itertools import product
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
-from admin.core.cluster_groups import CLUSTER_GROUP
 from admin.core.creators import CreatorRights
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.switch_outcomes import (
@@ -28,16 +27,15 @@ from admin.core.fleet.clusters import Cluster, ClusterState
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
-from admin.core.grants import GRANT
 from admin.core.placement.decisions import Decision
-from admin.core.use_grants import USE_GRANT
-from admin.core.user_groups import GROUP
+from admin.core.settings.scopes import Scope
 from admin.services.affected_scopes import changed_among
 from admin.services.cluster_provenance import cluster_provenance
 from admin.services.context import Context
 from admin.services.creator_rights import current_rights
 from admin.services.definitions import definitions_after, fleet_after, latest_fleet
 from admin.services.new_executions import NewExecutions, find_new_obstacles
+from admin.services.planned_rights import are_rights_changed, rights_after, without_idle_rights
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import preview
 from admin.services.silences import foresee_cluster_loss
@@ -47,8 +45,6 @@ from admin.store import execution_queue, executions
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ExecutionId, WaitingExecution
 
-#: Kinds of rows of which no preview tells what they do to executions.
-_WITHOUT_EFFECT = (GROUP, GRANT, CLUSTER_GROUP, USE_GRANT)
 #: Executions that are read at once.
 _CHUNK = 500
 #: Clusters that are switched off of which is told by whom.
@@ -113,6 +109,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False)
     leased = executions.leased_at(connection, draining, most + 1)
     described = _with_switches(context, connection, fleet_now, new_states)
+    rights = current_rights(context, connection)
     preview = _preview(
         connection,
         described,
@@ -122,7 +119,7 @@ def preview_switches(context: Context, connection: Connection, states: Sequence[
         _Rule(agents=agents, deadlines=draining),
         context.list_limits,
         context.clock(),
-        current_rights(context, connection),
+        (rights, rights),
     )
     beyond = _count_beyond(connection, waiting, leased, most, clusters=draining)
     preview = replace(preview, not_examined=preview.not_examined + beyond)
@@ -178,7 +175,7 @@ def _kept_out(
 def preview_changes(context: Context, connection: Connection, changes: Sequence[RowChange]) -> ExecutionPreview:
     """What becomes of executions if rows are so changed; nothing is changed."""
     most = context.list_limits.previewed
-    changes = [change for change in changes if change.is_attribute or change.kind not in _WITHOUT_EFFECT]
+    changes = without_idle_rights(context, changes)
     waiting = execution_queue.waiting(connection, 0, most + 1, lock=False) if changes else []
     beyond = _count_beyond(connection, waiting, (), most)
     fleet_preview = _preview_definitions(context, connection, changes, waiting[:most])
@@ -193,11 +190,17 @@ def preview_changes(context: Context, connection: Connection, changes: Sequence[
     changed = changed_among(context, connection, changes, {execution.scope for execution in staying})
     staying = [execution for execution in staying if execution.scope in changed]
     by_settings = _preview_settings(context, connection, changes, staying) if staying else ExecutionPreview()
+    effects = [*fleet_preview.effects, *by_settings.effects]
     return ExecutionPreview(
-        effects=[*fleet_preview.effects, *by_settings.effects],
+        effects=[effect for effect in effects if _may_read(context, effect)],
         not_examined=fleet_preview.not_examined + by_settings.not_examined + beyond,
         notes=fleet_preview.notes,
     )
+
+
+def _may_read(context: Context, effect: ExecutionEffect) -> bool:
+    """Whether the caller may read the execution that something is done to."""
+    return context.access.allows("executions.read", Scope(project=effect.id.project, domain=effect.id.domain))
 
 
 def _places(execution: WaitingExecution) -> Iterable[tuple[str, str]]:
@@ -246,9 +249,9 @@ def _requests(connection: Connection, staying: Sequence[WaitingExecution]) -> It
 def _preview_definitions(
     context: Context, connection: Connection, changes: Sequence[RowChange], waiting: Sequence[WaitingExecution]
 ) -> _FleetPreview:
-    """What becomes of executions if clusters, pools and labels are so changed."""
+    """What becomes of executions if clusters, pools and labels, or what creators may use, are so changed."""
     changed = definitions_after(changes)
-    if not changed:
+    if not changed and not are_rights_changed(context, changes):
         return _FleetPreview()
     most = context.list_limits.previewed
     fleet_now, fleet_then = latest_fleet(context, connection), fleet_after(context, connection, changes)
@@ -270,7 +273,7 @@ def _preview_definitions(
         _Rule(agents=agents),
         context.list_limits,
         context.clock(),
-        current_rights(context, connection),
+        (current_rights(context, connection), rights_after(context, connection, changes)),
         undefined,
     )
     beyond = _count_beyond(connection, (), leased, most, clusters=undefined, routes=groups)
@@ -357,18 +360,19 @@ def _preview(
     rule: _Rule,
     limits: ListLimits,
     now: datetime,
-    rights: CreatorRights,
+    rights: tuple[CreatorRights, CreatorRights],
     undefined: Collection[str] = (),
 ) -> _FleetPreview:
-    """What another fleet does to what waits and to what agents have; only so many are decided.
+    """What another fleet, and other `rights` than now, do to what waits and to what agents have; some are not decided.
 
     Of clusters that are `undefined` then, everything that waits there is told.
     """
     returning = [execution for execution in leased if rule.returns(execution)]
-    decided = preview(connection, fleet_then, waiting, returning, limits, now, rights)
+    rights_now, rights_then = rights
+    decided = preview(connection, fleet_then, waiting, returning, limits, now, rights_then)
     noted = [redecided for redecided in decided.changed if redecided.is_noted]
     # What is due to be decided again anyway is no effect of the change.
-    anyway = preview(connection, fleet_now, waiting, [], limits, now, rights).changed if noted else []
+    anyway = preview(connection, fleet_now, waiting, [], limits, now, rights_now).changed if noted else []
     due = {_decided(redecided) for redecided in anyway if redecided.previous_cluster not in undefined}
     budgets = _budgets(waiting)
     effects = [

@@ -22,9 +22,10 @@ from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
 from admin.errors import RainbowError
 from admin.services.context import Context
-from admin.services.creator_rights import current_rights, usable_of
+from admin.services.creator_rights import usable_of
 from admin.services.decision_views import StoredView, looks_at_load, reason_of
 from admin.services.launches import find_launch
+from admin.services.planned_rights import rights_after
 from admin.services.run_requests import RunRequest, run_request_of
 from admin.store import decisions, execution_queue
 from admin.store.executions import Execution
@@ -95,7 +96,7 @@ class Simulator:
         self._criteria: dict[str, object] = {}
         self._fleets: dict[str, Fleet] = {"": self.fleet}  #: by what says their states
         self._evaluations: dict[tuple[object, ...], Evaluation] = {}
-        self._rights = current_rights(context, connection)
+        self._rights = rights_after(context, connection, changes)
 
     def place(
         self, execution: Execution, request: KeyedRequest, recorded: RecordedFleet | None = None

@@ -80,7 +80,7 @@ def test_cluster_groups_and_use_grants_as_documents(shell: Shell) -> None:
     assert "bad.yaml:4:1" in shell.refused(2, "rainbowctl apply -f bad.yaml --force")
 
 
-def test_what_is_told_to_those_who_may_not_use_a_cluster(tmp_path: Path) -> None:
+def test_what_is_told_to_those_who_may_not_use_a_cluster_and_what_a_dry_run_tells(tmp_path: Path) -> None:
     (tmp_path / "closed.yaml").write_text("placement: {clusterUse: closed}\n")
     with running_admin(tmp_path, "--config", str(tmp_path / "closed.yaml")) as admin:
         shell = Shell(admin, tmp_path)
@@ -94,6 +94,9 @@ def test_what_is_told_to_those_who_may_not_use_a_cluster(tmp_path: Path) -> None
             shell.ok(f"rainbowctl create use-grant --cluster {cluster} --user ada")
         job = "-p flytesnacks -d development --clusterPool gpu -- true"
         shell.ok(f"rainbowctl create execution waits {job}", RAINBOW_TOKEN=ada)
+        taken = shell.run("rainbowctl delete use-grant cluster:secret:user:ada cluster:other:user:ada --dryRun")
+        assert "Executions: 1 would wait" in taken.out + taken.err
+        assert "waits" in taken.out
         shell.ok("rainbowctl cordon secret other")
         where = "-p flytesnacks -d development"
         shell.ok(f"rainbowctl create execution second {job}", RAINBOW_TOKEN=ada)

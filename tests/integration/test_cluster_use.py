@@ -458,6 +458,75 @@ def test_what_a_project_may_use_is_told_to_those_who_know_the_project(app: Flask
     assert [entry["cluster"] for entry in made_user(app, "all").explain("e")["candidates"]] == ["a", "b"]
 
 
+# Plans
+
+
+def effects(answer: Any) -> dict[str, tuple[str, str | None]]:
+    """What becomes of executions: the outcome, and where each would be."""
+    told = answer["executions"]["effects"]
+    return {effect["id"]["name"]: (effect["outcome"], effect.get("cluster")) for effect in told}
+
+
+def planned(person: Person, *changes: dict[str, Any]) -> Any:
+    return person.do("POST", "attribute_changes?dry_run=true", {"changes": list(changes)})
+
+
+def test_a_plan_of_use_says_which_executions_would_move_or_wait(
+    root: Person, ada: Person, app: Flask, context: Context
+) -> None:
+    eve = made_user(app, "eve")
+    root.pool("gpu", "a", "b")
+    root.do("PUT", "cluster_groups/some", {"cluster_group": {"clusters": ["a"]}})
+    root.allow(cluster_group="some", user="ada")
+    root.allow(cluster_group="some", user="eve")
+    root.allow(cluster="b", user="eve")
+    ada.create("of-ada", **in_pool("gpu"))
+    ada.create("also-of-ada", **in_pool("gpu"))
+    for number in range(9):
+        eve.create(f"e{number}", **in_pool("gpu"))
+    WaitingLoop(context)()
+    at_a = {f"e{number}" for number in range(9) if eve.state(f"e{number}")[0] == "a"}
+    assert at_a
+    removal = {"use_grant_definition": {"cluster_group": "some", "user": "ada"}, "delete": True}
+    waits = {"of-ada": ("WAITS", None), "also-of-ada": ("WAITS", None)}
+    assert effects(planned(root, removal)) == waits
+    tried = root.do("DELETE", "use_grants/cluster_group:some:user:ada?dry_run=true")
+    assert effects(tried) == waits
+    moved = planned(root, {"cluster_group_definition": {"name": "some", "clusters": ["b"]}})
+    to_b = ("MOVES", "b")
+    assert effects(moved) == dict.fromkeys(["of-ada", "also-of-ada", *at_a], to_b)
+    replaced = planned(root, removal, {"use_grant_definition": {"cluster": "b", "user": "ada"}})
+    assert effects(replaced) == {"of-ada": to_b, "also-of-ada": to_b}
+    left = planned(root, {"user_definition": {"name": "ada"}, "delete": True})
+    assert effects(left) == waits
+    lost = root.do("DELETE", "grants/submitter:user:ada?dry_run=true")
+    assert effects(lost) == waits
+    for name in ("of-ada", "also-of-ada"):
+        assert ada.state(name)[0] == "a"
+    root.forbid("cluster_group:some:user:ada")
+    WaitingLoop(context)()
+    assert ada.state("of-ada") == (None, "CREATOR_MAY_NOT")
+    assert effects(planned(root, {"use_grant_definition": {"cluster": "b", "user": "ada"}}))["of-ada"][1] == "b"
+
+
+def test_where_something_would_run_after_a_use_was_granted(root: Person, ada: Person) -> None:
+    root.pool("gpu", "a")
+    change = {"use_grant_definition": {"pool": "gpu", "user": "root"}}
+    body = asked("x", **in_pool("gpu"))
+    assert "cluster" not in root.do("POST", "placements", body)
+    assert root.do("POST", "placements", {**body, "changes": [change]})["cluster"] == "a"
+    assert ada.call("POST", "placements", {**body, "changes": [change]}).status_code == 403
+
+
+def test_a_plan_of_use_has_no_effect_while_clusters_are_open(make_app: MakeApp) -> None:
+    app = make_app()
+    root, ada = made_user(app, "root", "admin"), made_user(app, "ada")
+    root.pool("gpu", "a")
+    root.allow(pool="gpu", user="ada")
+    ada.create("e", **in_pool("gpu"))
+    assert effects(root.do("DELETE", "use_grants/pool:gpu:user:ada?dry_run=true")) == {}
+
+
 # Who may give it
 
 

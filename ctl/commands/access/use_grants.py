@@ -27,6 +27,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.nouns import json_key
 from ctl.client.words import count, listed
+from ctl.commands.previews import show_preview
 
 _ABOUT = """A use grant lets a user, a group or a project use a cluster, a cluster group, a pool or a label. A pool or
 label covers its members where they are reached through it. Use grants count where the admin's configuration says
@@ -147,6 +148,7 @@ def create_use_grant(session: Session, **flags: Any) -> None:
         f"Dry run: nothing was changed; {title} then." if is_dry_run else f"Now {title}: version {version}."
     )
     session.printer.warnings(answer.get("warnings") or [])
+    show_preview(session, answer, is_dry_run=is_dry_run)
     name = (answer.get("use_grant") or {}).get("name")
     session.printer.machine_output([f"use-grant/{name}"], answer)
 
@@ -194,9 +196,11 @@ def delete_use_grant(session: Session, names: tuple[str, ...], **flags: Any) -> 
     if flags["dry_run"] or not existing:
         if existing:
             session.printer.note(f"Dry run: {_titles(existing)} was not taken away.")
+            show_preview(session, trial, is_dry_run=True)
         session.printer.machine_output((f"use-grant/{row['name']}" for row in existing), trial)
         return
     if is_terminal() and not flags["force"]:
+        show_preview(session, trial, is_dry_run=False)
         confirm(f"Take away {_titles(existing)}?", "Not confirmed: nothing was deleted.")
     answer = session.client.delete_use_grants(definitions, **reasons(flags))
     deleted = [row for row in answer["rows"] if row["action"] == "delete"]
