@@ -18,10 +18,16 @@ from admin.store.revisions import SeenRows
 
 
 def access_of(context: Context, identity: Identity) -> Access:
-    """What a caller may do: a user what grants say, everybody else everything; the gate limits agents."""
-    if identity.proof not in (Proof.TOKEN, Proof.OPENID):
+    """What a caller may do: users, and agents of an admin that has users, what grants say; all others everything."""
+    is_agent = identity.proof is Proof.AGENT
+    if identity.proof not in (Proof.TOKEN, Proof.OPENID) and not (is_agent and _knows_users(context)):
         return UNRESTRICTED
     return Access(identity, context.known_grants.current(context.database, context.settings.roles))
+
+
+def _knows_users(context: Context) -> bool:
+    """Whether callers are users, of this admin or of an OpenID provider."""
+    return context.settings.openid is not None or context.user_presence.is_any(context.database)
 
 
 def seen_executions(context: Context) -> list[Condition]:

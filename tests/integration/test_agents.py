@@ -14,15 +14,33 @@ from flask.testing import FlaskClient
 from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
+from admin.core.grants import Grant, Grantee
+from admin.core.settings.scopes import Scope
 from admin.errors import TooManyAttempts
+from admin.services import grants, users
 from admin.services.agents import MOST_WRONG_SECRETS
+from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.wrong_attempts import FailureLimiter, source_of
 from admin.store.database import metadata
 from admin.store.tokens import cluster_tokens
 from tests.conftest import MakeApp
-from tests.support.agents import Clock, PlayedAgent
-from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, created, get, ok, put_pool, refused
+from tests.support.agents import Clock, PlayedAgent, names, played_agent
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    JOB,
+    PROJECT,
+    asked,
+    create,
+    created,
+    execution,
+    get,
+    ok,
+    put_pool,
+    refused,
+)
 
 SECRET_FILE = Path(__file__).parents[1] / "data" / "registration-secret"
 SECRET = SECRET_FILE.read_text().strip()
@@ -93,6 +111,32 @@ def test_an_agent_registers_and_its_cluster_is_part_of_the_fleet(api: FlaskClien
     assert (cluster["state"], cluster["agent"], cluster["leases"]) == ("ready", "agent-1", 0)
     created(api, a, cluster=a)
     assert agent.take() == [a]
+
+
+def test_a_clusters_token_creates_and_reads_within_the_grants_of_its_cluster(app: Flask) -> None:
+    context, api = context_of(app), app.test_client()
+    agent = played_agent(api, context, "alpha")
+    as_agent = app.test_client()
+    as_agent.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {agent.token}"
+    created(as_agent, "before", cluster="alpha")  # without users nobody is refused
+    users.create_user(context, "ada", {}, ChangeOptions())
+
+    refused(create(as_agent, "late", cluster="alpha"), 400, "unknown_project")
+    refused(as_agent.get(f"{API}/executions"), 403, "permission_denied")
+    assert agent.take() == ["before"]  # what an agent does needs no grant
+    assert ok(as_agent.post(f"{API}/clusters/alpha/tokens", json={}))["cluster"] == "alpha"
+
+    here = Scope(project=PROJECT, domain=DOMAIN)
+    submitter = Grant(role="submitter", grantee=Grantee("user", "cluster/alpha"), scope=here)
+    grants.create_grant(context, submitter, ChangeOptions())
+    created(as_agent, "second", cluster="alpha")
+    assert names(get(as_agent, "executions")["executions"]) == ["second", "before"]
+    assert execution(as_agent, "second")["created_by"] == "cluster/alpha"
+    denied = refused(create(as_agent, "third", domain="production"), 403, "permission_denied")
+    assert "rainbowctl explain access cluster/alpha executions.create" in denied["message"]
+    # The role may do more than the token: the gate keeps agents to what is for them.
+    ended = as_agent.delete(f"{API}/executions/{PROJECT}/{DOMAIN}/second")
+    refused(ended, 403, "forbidden")
 
 
 def test_every_refusal_looks_the_same_and_guessing_is_stopped(make_app: MakeApp) -> None:
