@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from admin.gate import MOST_LOOKUPS
 from admin.logs import log_configuration
 from admin.server.granian_worker import serve_worker
 from admin.server.respawning import RespawningServer
-from admin.server.startup import check_certificate, check_exposure, free_port, open_app, prepare, warn_of_exposure
+from admin.server.startup import check_certificate, check_exposure, free_address, open_app, prepare, warn_of_exposure
 from admin.server.workers import SharedMemory, create_worker
 
 _log = logging.getLogger("rainbow.server")
@@ -42,12 +43,12 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     logging.config.dictConfig(logs)
     check_exposure(settings)
     check_certificate(settings)
-    port = free_port(settings.server.host, settings.server.port)
+    address, port = free_address(settings.server.host, settings.server.port)
     app = open_app(settings)
     warn_of_exposure(settings)
     prepare(app)
     app.extensions["rainbow"].database.engine.dispose()
-    server = build_server(settings.server, port, logs)
+    server = build_server(replace(settings.server, host=address), port, logs)
     threading.Thread(target=_announce, args=(settings, port), daemon=True).start()
     shared = SharedMemory.allocate(settings.server.workers)
     load = partial(create_worker, server, os.getpid(), shared, config_file, overrides)

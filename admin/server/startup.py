@@ -184,14 +184,16 @@ def _is_readable_by_all(path: str) -> bool:
         return False
 
 
-def free_port(host: str, port: int) -> int:
-    """The port to listen on, a free one for 0; CannotStart where it is in use."""
+def free_address(host: str, port: int) -> tuple[str, int]:
+    """The address of a host or its name, and the port to listen on, a free one for 0; CannotStart if there is none."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-            bound: int = probe.getsockname()[1]
+            bound: tuple[str, int] = probe.getsockname()[:2]
     except OSError as error:
-        raise CannotStart(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port.") from error
+        raise CannotStart(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port or --host."
+        ) from error
     return bound

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.test_server import rainbow_admin
-from tests.support.admins import RunningAdmin, running_admin
+from tests.support.admins import BEYOND_LOOPBACK, RunningAdmin, running_admin
+from tests.support.http_agents import HttpAgent, write_configuration
 from tests.support.shells import Shell
 from tests.support.waiting import wait_until
+
+SHARED = "shared-token-0123456789abcdef"
 
 
 @pytest.fixture
@@ -177,6 +181,39 @@ def test_users_are_applied_exported_and_rolled_back_without_their_tokens(shell: 
 
 def test_an_admin_with_users_may_listen_beyond_loopback_without_a_shared_token(tmp_path: Path) -> None:
     token = token_of(tmp_path, "ada", "--create")  # which sets up the database
-    with running_admin(tmp_path, "--host", "0.0.0.0") as admin:
+    with running_admin(tmp_path, "--host", BEYOND_LOOPBACK) as admin:
         assert admin.get("/api/v1/projects").status_code == 401
         assert admin.get("/api/v1/whoami", headers={"Authorization": f"Bearer {token}"}).json()["user"] == "ada"
+
+
+def test_an_admin_with_a_shared_token_gets_users_and_everything_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{SHARED}\n")
+    config = write_configuration(tmp_path)
+    with running_admin(tmp_path, "--config", str(config), "--apiTokenFile", "token") as admin:
+        shell = Shell(admin, tmp_path)
+        shell.environment["RAINBOW_TOKEN"] = SHARED
+        agent = HttpAgent(url=admin.url, cluster="oak")
+        agent.register()
+        agent.sync()
+        create = "rainbowctl create execution {} -p flytesnacks -d development --cluster oak -- true"
+        shell.ok(create.format("before"))
+        [lease] = agent.take()
+        ada = token_of(tmp_path, "ada", "--create")
+        time.sleep(1.1)  # every worker knows of the first user within a second
+        # The agent goes on, and so does whoever has the shared token, with a name of its own.
+        agent.report(lease, "RUNNING")
+        agent.report(lease, "SUCCEEDED")
+        shell.ok(create.format("after"))
+        assert shell.ok("rainbowctl whoami").startswith("shared-token")
+        executions = json.loads(shell.ok("rainbowctl get execution -A -o json", RAINBOW_TOKEN=ada))
+        assert {execution["id"]["name"]: execution["created_by"] for execution in executions} == {
+            "before": "anonymous",
+            "after": "shared-token",
+        }
+        assert "SUCCEEDED" in shell.ok("rainbowctl get execution before -p flytesnacks -d development")
+    with running_admin(tmp_path, "--config", str(config)) as admin:  # the shared token has been taken away
+        shell = Shell(admin, tmp_path)
+        assert "none that this admin accepts" in shell.refused(4, "rainbowctl get project", RAINBOW_TOKEN=SHARED)
+        assert "flytesnacks" in shell.ok("rainbowctl get project", RAINBOW_TOKEN=ada)
+        agent.url = admin.url
+        assert [lease["id"]["name"] for lease in agent.take()] == ["after"]

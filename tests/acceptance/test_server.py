@@ -19,7 +19,7 @@ from sqlalchemy import create_engine
 from admin.configuration import load_settings
 from admin.server.startup import warn_of_exposure
 from admin.store.schema import known_revisions, latest_revision
-from tests.support.admins import RunningAdmin, running_admin, workers_of
+from tests.support.admins import BEYOND_LOOPBACK, RunningAdmin, running_admin, workers_of
 from tests.support.certificates import write_certificate
 from tests.support.programs import BIN, clean_environment, run
 from tests.support.waiting import wait_until
@@ -177,13 +177,20 @@ def test_without_a_token_an_admin_listens_on_loopback_only(tmp_path: Path) -> No
     assert not (tmp_path / "x.db").exists()
 
 
+def test_the_host_to_listen_on_may_be_a_name(tmp_path: Path) -> None:
+    with running_admin(tmp_path, "--host", "localhost") as admin:
+        assert admin.get("/api/v1/whoami").json()["user"] == "anonymous"
+    done = rainbow_admin("serve", "--host", "no.such.invalid", "--port", "0", "--serveOpenly", cwd=tmp_path)
+    assert (done.returncode, "Cannot listen on no.such.invalid:0" in done.stderr) == (1, True)
+
+
 def test_only_the_flag_of_that_name_opens_an_admin_to_everybody(tmp_path: Path) -> None:
     beyond = ("serve", "--host", "0.0.0.0", "--port", "0", "--database", f"sqlite:///{tmp_path}/rainbow.db")
     done = rainbow_admin(*beyond, cwd=tmp_path)
     assert (done.returncode, "--serveOpenly" in done.stderr) == (1, True)
     assert "`rainbow-admin create-token NAME --create --file FILE`" in done.stderr
     (tmp_path / "rainbow.yaml").write_text("server: {allowedHosts: [rainbow.example.org]}\n")
-    with running_admin(tmp_path, "--config", "rainbow.yaml", "--host", "0.0.0.0", "--serveOpenly") as admin:
+    with running_admin(tmp_path, "--config", "rainbow.yaml", "--host", BEYOND_LOOPBACK, "--serveOpenly") as admin:
         proxied = {"Host": "rainbow.example.org", "X-Forwarded-For": "192.0.2.7"}
         for headers, status in ((proxied, 200), ({"Host": "evil.example"}, 421), ({}, 200)):
             answer = requests.get(f"{admin.url}/api/v1/projects", headers=headers, timeout=60)

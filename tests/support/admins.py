@@ -16,6 +16,9 @@ from tests.support.ports import free_port
 from tests.support.programs import Process, clean_environment, start
 from tests.support.waiting import wait_until
 
+#: An address of loopback that an admin does not take for one: it serves as if others could reach it.
+BEYOND_LOOPBACK = "127.1"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunningAdmin:
