@@ -13,6 +13,8 @@ from admin.core.use_grants import GROUP, NOTHING_SINCE_DELETED, NOTHING_TO_CREAT
 
 #: What one needs to create executions, and to have them run.
 CREATING = "executions.create"
+#: What one needs for a request that says otherwise than settings, in a domain whose requests may not.
+OVERRIDING = "executions.override"
 #: The start of the names of clusters' agents.
 _AGENT = "cluster/"
 _PROVEN = (Proof.TOKEN.value, Proof.OPENID.value)
@@ -38,9 +40,21 @@ class Creator(NamedTuple):
         """Whether it is the agent of a cluster."""
         return self.proof is None and self.user.startswith(_AGENT)
 
-    def has_rights_of_its_own(self, *, is_closed: bool) -> bool:
-        """Whether what it may use depends on grants: the shared token, and whoever nobody asked, may use all."""
-        return self.proof in _PROVEN or (is_closed and self.is_agent)
+    @property
+    def has_rights_of_its_own(self) -> bool:
+        """Whether what it may depends on grants: the shared token, and whoever nobody asked, may use all clusters."""
+        return self.proof in _PROVEN or self.is_agent
+
+
+class Rights(NamedTuple):
+    """What the creator of one execution may."""
+
+    usable: Usable | None = None  #: the clusters that it may use; None for all
+    may_override: bool = False  #: whether its request may say otherwise than settings, where others may not
+
+
+#: Of whoever may use all clusters.
+UNLIMITED = Rights()
 
 
 class _Answer(NamedTuple):
@@ -80,9 +94,20 @@ class CreatorRights:
 
     def usable(self, creator: Creator, scope: Scope) -> Usable | None:
         """What a creator may use for an execution at a scope; None for everything."""
-        if not creator.has_rights_of_its_own(is_closed=self.is_closed):
+        if not self._asks(creator):
             return None
         return self._known.find((creator, scope), lambda: _Answer(self._usable(creator, scope))).usable
+
+    def may(self, creator: Creator, permission: str, scope: Scope) -> bool:
+        """Whether a grant gives a creator a permission at a scope."""
+        if not self._asks(creator):
+            return False
+        identity = Identity(user=creator.user, groups=self._named(creator))
+        return bool(self._grants.allowing(self._grants.of(identity), permission, scope))
+
+    def _asks(self, creator: Creator) -> bool:
+        """Whether grants say what a creator may; an admin without users asks no agent for any."""
+        return creator.has_rights_of_its_own and (self._knows_users or not creator.is_agent)
 
     def granted(self, creator: Creator, project: str) -> Usable | None:
         """What use grants alone let a creator use in a project; None for everything."""
@@ -106,21 +131,16 @@ class CreatorRights:
         return self._use_grants.targets([grantee, *(Named(GROUP, name) for name in groups)])
 
     def _granted(self, creator: Creator, projects: Collection[str]) -> Usable | None:
-        if not self.is_closed or not creator.has_rights_of_its_own(is_closed=True):
-            return None
-        if creator.is_agent and not self._knows_users:  # an admin without users asks nobody
+        if not self.is_closed or not self._asks(creator):
             return None
         named = self._named(creator)
         groups = self._grants.memberships.groups_of(creator.user, named)
         return self._use_grants.of(creator.user, groups, projects)
 
     def _usable(self, creator: Creator, scope: Scope) -> Usable | None:
-        if creator.is_agent:
-            return self.granted(creator, scope.project)
         if creator.proof == Proof.TOKEN.value and creator.user not in self._users:
             return NOTHING_SINCE_DELETED
-        identity = Identity(user=creator.user, groups=self._named(creator))
-        if not self._grants.allowing(self._grants.of(identity), CREATING, scope):
+        if not self.may(creator, CREATING, scope):
             return NOTHING_TO_CREATE
         return self.granted(creator, scope.project)
 

@@ -55,6 +55,7 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("executions.create", "create executions, and repeat them"),
             _permission("executions.end", "end executions"),
             _permission("executions.write", "archive executions, and decide waiting ones again"),
+            _permission("executions.override", "have requests override settings where others may not"),
             _permission("logs.read", "read the logs and outputs of executions"),
             _permission("fleet.read", "read clusters, pools and labels", Place.ANYWHERE),
             _permission("fleet.write", "define clusters, pools and labels", Place.PLATFORM),

@@ -24,7 +24,7 @@ from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
 from admin.metrics import count_created
 from admin.services.context import Context
-from admin.services.creator_rights import note_proven_groups, rights_of_creations, usable_at_creation
+from admin.services.creator_rights import asks_for_rights, current_rights, note_proven_groups, rights_at_creation
 from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
 from admin.services.refusals import explain_refusals, is_explainable
 from admin.services.run_requests import CreationRequest, RunRequest
@@ -201,9 +201,9 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
                 existing = executions.get(connection, request.id)
                 if existing is not None:
                     return _repeated(existing, request)
-                rights = rights_of_creations(context, connection)
-                usable = partial(usable_at_creation, rights=rights)
-                view = StoredView(context, connection, hold=not dry_run, usable=usable)
+                known = current_rights(context, connection) if asks_for_rights(context) else None
+                rights = partial(rights_at_creation, context, rights=known)
+                view = StoredView(context, connection, hold=not dry_run, rights=rights)
                 preparation = prepare(context, view, request)
                 creation = preparation.creation(request, context.clock())
                 draft = _Draft(request, creation, preparation.warnings(creation.cluster))

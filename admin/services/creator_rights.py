@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from admin.core.creators import Creator, CreatorRights
+from admin.core.creators import OVERRIDING, UNLIMITED, Creator, CreatorRights, Rights
 from admin.core.fleet.fleet import Fleet
 from admin.core.grants import Grants
 from admin.core.identities import Identity, Proof
@@ -38,14 +38,28 @@ def current_rights(context: Context, connection: Connection) -> CreatorRights:
     )
 
 
-def rights_of_creations(context: Context, connection: Connection) -> CreatorRights | None:
-    """The same for what is created now, whose caller may create it; None where everybody may use everything."""
-    return current_rights(context, connection) if context.settings.is_cluster_use_closed else None
+def asks_for_rights(context: Context) -> bool:
+    """Whether what is created depends on more rights of its creator than to create it."""
+    return context.settings.is_cluster_use_closed or bool(context.settings.rules.fenced)
 
 
-def usable_at_creation(request: CreationRequest, rights: CreatorRights | None) -> Usable | None:
-    """What the creator of a request may use, who may create it; None for everything."""
-    return None if rights is None else rights.granted(request.creator, request.run.project)
+def rights_at_creation(context: Context, request: CreationRequest, rights: CreatorRights | None) -> Rights:
+    """What the creator of a request may, who may create it; `rights` are None where no more is asked for."""
+    if rights is None:
+        return UNLIMITED
+    usable = rights.granted(request.creator, request.run.project)
+    return Rights(usable, _may_override(context, request.creator, request.run.scope, rights))
+
+
+def rights_of(context: Context, execution: Execution, rights: CreatorRights) -> Rights:
+    """What the creator of an execution may now."""
+    may_override = _may_override(context, creator_of(execution), _scope_of(execution), rights)
+    return Rights(usable_of(execution, rights), may_override)
+
+
+def _may_override(context: Context, creator: Creator, scope: Scope, rights: CreatorRights) -> bool:
+    """Whether a request may say otherwise than settings in a domain whose requests may not."""
+    return scope.domain in context.settings.rules.fenced and rights.may(creator, OVERRIDING, scope)
 
 
 def usable_of(execution: Execution | WaitingExecution | LeasedExecution, rights: CreatorRights) -> Usable | None:

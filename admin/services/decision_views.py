@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, rows_after
-from admin.core.creators import CreatorRights
+from admin.core.creators import UNLIMITED, CreatorRights, Rights
 from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.placements import check_feasible, check_route
@@ -24,11 +24,10 @@ from admin.core.problems import Invalid
 from admin.core.resources import add, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
-from admin.core.use_grants import Usable
 from admin.errors import InvalidRequest, RainbowError
 from admin.services.catalogs import CachedCatalog, StoredCatalog
 from admin.services.context import Context
-from admin.services.creator_rights import current_rights, usable_at_creation, usable_by
+from admin.services.creator_rights import asks_for_rights, current_rights, rights_at_creation, usable_by
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.launches import find_launch
 from admin.services.preparations import Preparation
@@ -47,8 +46,8 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     resolved = find_launch(view.catalog, request.run)
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
-    check_route(effective, view.fleet)
-    usable = view.usable(request)
+    usable, may_override = view.rights(request)
+    check_route(effective, view.fleet, may_override=may_override)
     if usable is not None:
         workload = replace(run_plan.workload, usable=usable.by(run_plan.route))
         run_plan = replace(run_plan, workload=workload)
@@ -77,7 +76,7 @@ class CachedView:
         )
         self.catalog = CachedCatalog(context, self.basis)
         self.now = context.clock()
-        self._rights = self._find_rights() if context.settings.is_cluster_use_closed else None
+        self._rights = self._find_rights() if asks_for_rights(context) else None
 
     def _find_rights(self) -> CreatorRights:
         """What creators may use; each change of that is a revision, so that it is read once for each."""
@@ -87,16 +86,16 @@ class CachedView:
                 known = self._cache.rights = revision, current_rights(self._context, connection)
         return known[1]
 
-    def usable(self, request: CreationRequest) -> Usable | None:
-        """What the creator of a request may use; None for everything."""
-        return usable_at_creation(request, self._rights)
+    def rights(self, request: CreationRequest) -> Rights:
+        """What the creator of a request may."""
+        return rights_at_creation(self._context, request, self._rights)
 
     def prepare(self, request: CreationRequest) -> Preparation:
         """The preparation of a request, the same for all equal requests at one basis."""
         run = request.run
         if len(run.text) > MAX_CACHED_BYTES:
             return prepare(self._context, self, request)
-        key = (run.project, run.domain, run.text, self.usable(request))
+        key = (run.project, run.domain, run.text, self.rights(request))
         return self._cache.preparations.find(key, lambda: prepare(self._context, self, request), self.basis)
 
     def effective_settings(self, resolved: ResolvedLaunch) -> EffectiveSettings:
@@ -144,10 +143,10 @@ class StoredView:
         proposed: Sequence[RowChange] = (),
         moving: Execution | None = None,
         moved: Sequence[tuple[Execution, str | None]] = (),
-        usable: Callable[[CreationRequest], Usable | None] = lambda request: None,
+        rights: Callable[[CreationRequest], Rights] = lambda request: UNLIMITED,
     ) -> None:
         self._context = context
-        self.usable = usable  #: what the creator of a request may use; None for everything
+        self.rights = rights  #: what the creator of a request may
         self._connection = connection
         self._hold = hold
         self._moved = moved

@@ -68,8 +68,7 @@ def _forbidden(
 ) -> dict[LeasedExecution, str]:
     """Those of some executions whose creators may not use the cluster any more, and why."""
     context, cluster = exchange.context, exchange.request.cluster
-    is_closed = context.settings.is_cluster_use_closed
-    asked = [lease for lease in offered if creator_of(lease).has_rights_of_its_own(is_closed=is_closed)]
+    asked = [lease for lease in offered if creator_of(lease).has_rights_of_its_own]
     if not asked:
         return {}
     rights = current_rights(context, connection)

@@ -24,7 +24,7 @@ from admin.core.settings.scopes import Scope
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
-from admin.services.creator_rights import told_clusters, usable_at_creation
+from admin.services.creator_rights import asks_for_rights, rights_at_creation, told_clusters
 from admin.services.decision_views import StoredView, prepare
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, without_untold
@@ -58,10 +58,9 @@ def where_would(
     with context.database.reading() as connection:
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
         try:
-            is_closed = context.settings.is_cluster_use_closed
-            rights = rights_after(context, connection, changes) if is_closed else None
-            usable = partial(usable_at_creation, rights=rights)
-            view = StoredView(context, connection, proposed=changes, usable=usable)
+            known = rights_after(context, connection, changes) if asks_for_rights(context) else None
+            rights = partial(rights_at_creation, context, rights=known)
+            view = StoredView(context, connection, proposed=changes, rights=rights)
             preparation = prepare(context, view, named)
         except Invalid as refusal:
             [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)

@@ -28,7 +28,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
 from admin.services.context import Context
-from admin.services.creator_rights import current_rights, usable_by, usable_of
+from admin.services.creator_rights import current_rights, rights_of, usable_by
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
 from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
@@ -332,7 +332,7 @@ def _redecide(
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _outcome(listed, listed.reason, listed.reason_message)
         request = CreationRequest(run_request_of(execution), execution.name)
-        usable = usable_of(execution, current_rights(context, connection))
+        rights = rights_of(context, execution, current_rights(context, connection))
         try:
             view = StoredView(
                 context,
@@ -340,7 +340,7 @@ def _redecide(
                 hold=not dry_run,
                 moving=execution,
                 moved=moved or (),
-                usable=lambda _request: usable,
+                rights=lambda _request: rights,
             )
             preparation = prepare(context, view, request)
         except (Invalid, RainbowError) as refusal:

@@ -20,9 +20,10 @@ from admin.core.placement.stored_candidates import recorded_states
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
 from admin.core.settings import trails
+from admin.core.use_grants import Usable
 from admin.errors import RainbowError
 from admin.services.context import Context
-from admin.services.creator_rights import usable_of
+from admin.services.creator_rights import rights_of
 from admin.services.decision_views import StoredView, looks_at_load, reason_of
 from admin.services.launches import find_launch
 from admin.services.planned_rights import rights_after
@@ -87,7 +88,7 @@ class Simulator:
     """Places many executions by one set of settings and one fleet."""
 
     def __init__(self, context: Context, connection: Connection, changes: Sequence[RowChange]) -> None:
-        self._rules = context.settings.rules
+        self._context = context
         self._view = StoredView(context, connection, proposed=changes)
         self.fleet = self._view.fleet
         self._now = context.clock()
@@ -107,8 +108,9 @@ class Simulator:
             self._fleets[digest] = self.fleet.with_states(recorded_states(recorded.trail, self.fleet))
         try:
             run_plan = self._run_plan(execution.name, request)
-            check_route(run_plan.effective, self._fleets[digest])
-            evaluation = self._evaluate(run_plan, execution, digest)
+            rights = rights_of(self._context, execution, self._rights)
+            check_route(run_plan.effective, self._fleets[digest], may_override=rights.may_override)
+            evaluation = self._evaluate(run_plan, execution, rights.usable, digest)
             check_feasible(evaluation)
         except (Invalid, RainbowError) as refusal:
             reason, message = reason_of(refusal)
@@ -141,14 +143,13 @@ class Simulator:
         if run_plan is None:
             resolved = find_launch(self._view.catalog, request.run)
             effective = self._view.effective_settings(resolved)
-            run_plan = build_run_plan(resolved.launch, name, effective, self._rules)
+            run_plan = build_run_plan(resolved.launch, name, effective, self._context.settings.rules)
             self._run_plans[request.key] = run_plan
         return run_plan
 
-    def _evaluate(self, run_plan: RunPlan, execution: Execution, digest: str) -> Evaluation:
+    def _evaluate(self, run_plan: RunPlan, execution: Execution, usable: Usable | None, digest: str) -> Evaluation:
         """Every cluster of the route; the same for every equal demand where the strategy does not ask for load."""
         route, fleet, workload = run_plan.route, self._fleets[digest], run_plan.workload
-        usable = usable_of(execution, self._rights)
         if usable is not None:
             workload = replace(workload, usable=usable.by(route))
         if looks_at_load(route, fleet):

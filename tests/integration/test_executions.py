@@ -10,16 +10,26 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.changes import ANYTHING
+from admin.core.grants import Grant, Grantee
+from admin.core.settings.scopes import PLATFORM, Scope
+from admin.services import grants
+from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.creations import create_execution
 from admin.services.queueing_budgets import end_overdue
 from admin.services.run_requests import read_request
+from tests.integration.test_grants import signed_in
 from tests.support.ages import AGE
+from tests.support.apps import context_of
 from tests.support.placing import (
     API,
+    DOMAIN,
     JOB,
+    PROJECT,
     asked,
     create,
     created,
@@ -351,6 +361,52 @@ def test_behind_a_fence_requests_repeat_the_settings_or_are_refused_naming_the_s
         refused(elsewhere, 400, "request_fenced")
     else:
         assert ok(elsewhere)["execution"]["pool"] == "gpu"
+
+
+def granted(app: Flask, name: str, role: str, scope: Scope) -> FlaskClient:
+    """A client that calls with a token of a new user, who has a role."""
+    grant = Grant(role=role, grantee=Grantee("user", name), scope=scope)
+    grants.create_grant(context_of(app), grant, ChangeOptions())
+    return signed_in(app, name)
+
+
+def test_the_fence_does_not_hold_for_those_whose_role_may_override(make_app: Callable[..., Any]) -> None:
+    mover = {"description": "Moves.", "permissions": ["executions.create", "executions.read", "executions.override"]}
+    fenced = {"requestMayOverride": {"development": False}}
+    app = make_app(**SECTIONS, placement=fenced, roles={"mover": mover})
+    context, anybody = context_of(app), app.test_client()
+    put_attribute(anybody, "project", "cluster_assignment", {"cluster_pool_name": "base"})
+    refused(create(anybody, "nobody", **pool("gpu")), 400, "request_fenced")
+    people = {
+        name: granted(app, name, role, scope)
+        for name, role, scope in (
+            ("root", "admin", PLATFORM),
+            ("eve", "editor", PLATFORM),
+            ("ada", "mover", Scope(project=PROJECT, domain=DOMAIN)),
+            ("otto", "mover", Scope(project=PROJECT, domain="staging")),
+        )
+    }
+    for name in ("root", "ada"):
+        assert ok(people[name].post(f"{API}/placements", json=asked("x", **pool("gpu"))))["pool"] == "gpu"
+        for _ in range(2):  # from the database, and from memory
+            assert created(people[name], **pool("gpu"))["pool"] == "gpu"
+    for _ in range(2):  # what one of them may is not remembered for another
+        refused(create(people["eve"], **pool("gpu")), 400, "request_fenced")
+    refused(create(people["otto"], **pool("gpu")), 403, "permission_denied")
+    # When it is decided again, or simulated, its creator's right of now counts.
+    here, unrelated = (
+        {"project": PROJECT, "domain": DOMAIN},
+        {"pool_definition": {"name": "new", "members": [{"id": "gpu-1"}]}},
+    )
+    selector, window = {"selector": here}, {**here, "since": "2000-01-01T00:00:00Z", "changes": [unrelated]}
+    simulated = ok(people["root"].post(f"{API}/simulations", json=window))
+    assert simulated["by_refusal"] == {}
+    grants.delete_grant(context, f"mover:user:ada:{PROJECT}:{DOMAIN}", ANYTHING, ChangeOptions())
+    grants.create_grant(context, Grant(role="submitter", grantee=Grantee("user", "ada")), ChangeOptions())
+    simulated = ok(people["root"].post(f"{API}/simulations", json=window))
+    assert {reason: counts["after"] for reason, counts in simulated["by_refusal"].items()} == {"request_fenced": 2}
+    redecided = ok(people["root"].post(f"{API}/executions/redecide", json=selector))
+    assert sum("executions.override" in outcome["reason"]["message"] for outcome in redecided["executions"]) == 2
 
 
 # Ends, states, events

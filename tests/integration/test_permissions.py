@@ -223,7 +223,7 @@ def test_without_a_token_only_what_is_open_is_answered(callers: Callers, id: str
 
 def test_every_permission_is_asked_for_by_a_route() -> None:
     declared = {operation.permission for operation in OPERATIONS.values()}
-    assert PERMISSIONS.keys() - declared == {"audit.read"}
+    assert PERMISSIONS.keys() - declared == {"audit.read", "executions.override"}
     assert OWN_AGENT in declared
 
 

@@ -10,10 +10,13 @@ from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, R
 from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
 
 
-def check_route(effective: EffectiveSettings, fleet: Fleet) -> None:
-    """Refuse a route that the settings do not allow, that the fleet does not know, or to a disabled cluster."""
+def check_route(effective: EffectiveSettings, fleet: Fleet, *, may_override: bool = False) -> None:
+    """Refuse a route that the settings do not allow, that the fleet does not know, or to a disabled cluster.
+
+    `may_override` says that this request may override settings in a domain where others may not.
+    """
     route = effective.route
-    if effective.fence is not None:
+    if effective.fence is not None and not may_override:
         _check_fence(route, effective.fence, fleet)
     if route.winner.rung == EVERYWHERE:
         return
@@ -55,7 +58,8 @@ def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
         Problem(
             field=_field(requested.winner),
             reason=f"asks for {requested}, but {fence.winner} says {fence}, and requests in this domain may not "
-            "override settings (placement.requestMayOverride). Leave it out, or change the setting.",
+            "override settings (placement.requestMayOverride) without the permission executions.override. Leave it "
+            "out, or change the setting.",
             setting=fence.winner.setting,
         ),
     )

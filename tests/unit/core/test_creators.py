@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from admin.core.creators import Creator, CreatorRights
+from admin.core.creators import OVERRIDING, Creator, CreatorRights
 from admin.core.grants import Grant, Grantee, Grants
 from admin.core.identities import Identity, Proof
 from admin.core.placement.routes import Route, RouteKind
@@ -32,11 +32,16 @@ def use(target: str, grantee: str) -> UseGrant:
 
 
 def rights(
-    *uses: UseGrant, is_closed: bool = True, users: tuple[str, ...] = ("ada", "eve"), has_provider: bool = False
+    *uses: UseGrant,
+    is_closed: bool = True,
+    users: tuple[str, ...] = ("ada", "eve"),
+    has_provider: bool = False,
+    members: tuple[str, ...] = ("ada",),
 ) -> CreatorRights:
+    """What creators may, of whom `members` of a group and bob may create executions."""
     submitters = [Grant(role="submitter", grantee=Grantee("group", "ml"), scope=Scope(project="p"))]
     submitters.append(Grant(role="submitter", grantee=Grantee("user", "bob")))
-    memberships = Memberships([UserGroup(name="ml", users=frozenset({"ada"}))])
+    memberships = Memberships([UserGroup(name="ml", users=frozenset(members))])
     named = {"racks": ["r1", "r2"]}
     proven = {"otto": frozenset({"ml"})}
     every, all_uses = Grants(submitters, memberships), UseGrants(uses, named)
@@ -84,15 +89,28 @@ def test_the_shared_token_and_whoever_nobody_asked_may_use_everything(creator: C
     assert rights().usable(creator, SCOPE) is None
 
 
-def test_an_agent_goes_by_use_grants_once_there_are_users() -> None:
+def test_an_agent_goes_by_grants_once_there_are_users() -> None:
     agent = Creator.of(Identity(user="cluster/east", proof=Proof.AGENT, cluster="east"))
     granted = use("cluster:a", "user:cluster/east")
     assert rights(granted, users=()).usable(agent, SCOPE) is None
-    assert rights(granted, is_closed=False).usable(agent, SCOPE) is None
-    for every in (rights(granted), rights(granted, users=(), has_provider=True)):
+    for is_closed in (True, False):
+        ungranted = rights(granted, is_closed=is_closed).usable(agent, SCOPE)
+        assert ungranted is not None
+        assert ungranted.reason == MAY_NOT_CREATE
+    members = ("ada", "cluster/east")
+    assert rights(granted, is_closed=False, members=members).usable(agent, SCOPE) is None
+    for every in (rights(granted, members=members), rights(granted, users=(), has_provider=True, members=members)):
         usable = every.usable(agent, SCOPE)
         assert usable is not None
         assert usable.clusters == {"a"}
+
+
+def test_a_permission_is_given_by_grants_alone() -> None:
+    every = rights()
+    assert every.may(ADA, "executions.create", SCOPE)
+    assert not every.may(ADA, OVERRIDING, SCOPE)
+    for creator in (Creator("anonymous"), Creator("shared-token", "shared-token"), Creator("cluster/east")):
+        assert not every.may(creator, OVERRIDING, SCOPE)
 
 
 def test_a_user_whom_only_openid_knows_goes_by_use_grants_in_every_case() -> None:
