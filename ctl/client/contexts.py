@@ -14,6 +14,12 @@ A flag wins over a variable, a variable over the context in use, the context ove
         domain: development
         timeout: 30
 
+A token file holds one token, or those of several admins by their URLs, and is then readable by its owner alone:
+
+    admins:
+      https://rainbow.example.org: rbu-…
+      https://other.example.org: rbu-…
+
 Where there is no such file, and no endpoint is typed or in the environment, flytectl's configuration is read
 (`ctl.client.flyte_config`).
 """
@@ -21,6 +27,7 @@ Where there is no such file, and no endpoint is typed or in the environment, fly
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,12 +44,14 @@ from ctl.client.words import did_you_mean, fold, listed
 #: What a context can hold, with what it means.
 CONTEXT_KEYS = {
     "endpoint": "where the admin listens",
-    "token_file": "file that holds the bearer token",
+    "token_file": "file that holds the bearer token, or those of several admins",
     "ca_file": "certificate authorities to trust for https",
     "project": "default project",
     "domain": "default domain",
     "timeout": "seconds to wait for an answer",
 }
+#: In a token file, which then has tokens by the URLs of their admins.
+_HAS_ADMINS = re.compile(r"^admins\s*:", re.MULTILINE)
 _FILE_KEYS = ("current_context", "contexts")
 _DEFAULTS = {"endpoint": endpoints.DEFAULT, "timeout": "30", "output": "table"}
 
@@ -90,6 +99,7 @@ class Settings:
     configuration: Configuration
     logins_file: Path  #: which `ctl.client.logins` reads
     flyte: FlyteConfig | None = None  #: what was read where there is no configuration of ours
+    as_user: str | None = None  #: whom to act as, which is only typed
 
     def token(self) -> str | None:
         """The bearer token, read from its file where it is not in a variable."""
@@ -104,9 +114,29 @@ class Settings:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not text"
             raise InvalidInput(f"The token file {self.token_file.value} cannot be read: {reason}.") from None
+        if _HAS_ADMINS.search(text):
+            return self._token_of_admin(Path(self.token_file.value).expanduser(), text)
         if not text or not text.isascii() or not text.isprintable():
-            raise InvalidInput(f"The token file {self.token_file.value} must hold one token and nothing else.")
+            raise InvalidInput(
+                f"The token file {self.token_file.value} must hold one token and nothing else, or tokens by the URLs "
+                "of their admins under `admins:`."
+            )
         return text
+
+    def _token_of_admin(self, file: Path, text: str) -> str:
+        """The token for the endpoint, of a file with the tokens of several admins."""
+        from ctl.client.yaml_files import Source, load_mapping
+
+        document = _known_keys(load_mapping(Source(name=str(file), text=text), as_text=True), ("admins",), str(file))
+        admins = _known_keys(document.get("admins") or {}, None, f"{file}: admins")
+        has_ca_file = self.ca_file.value is not None
+        for admin, token in admins.items():
+            if parse_endpoint(str(admin), has_ca_file=has_ca_file).url == self.admin_url:
+                if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
+                    raise InvalidInput(f"{file}: the entry of {admin} must be one token.")
+                return token
+        others = f" It has some for {listed(admins)}." if admins else ""
+        raise InvalidInput(f"The token file {file} has no token for {self.admin_url}.{others}")
 
     @property
     def may_have_login(self) -> bool:
@@ -169,6 +199,7 @@ def load_settings(
         configuration=configuration,
         logins_file=Path(_home(environ), "logins.json"),
         flyte=flyte,
+        as_user=typed.get("as_user"),
     )
 
 

@@ -193,3 +193,40 @@ def test_a_configuration_of_flytectl_is_called_that(tmp_path: Path) -> None:
     path.write_text("admin:\n  endpoint: dns:///flyte.example.com\n")
     with pytest.raises(InvalidInput, match=r"config\.yaml is a configuration of flytectl: name it in FLYTECTL_CONFIG"):
         load_configuration(Setting(value=str(path), origin="-c"))
+
+
+ADMINS = """
+# Mine.
+admins:
+  https://rainbow.example.org/: rbu-1f2e3d4c-one
+  127.0.0.1:8088: rbu-5f1b09aa-two
+  https://empty.example.org:
+"""
+
+
+def token_for(endpoint: str, tmp_path: Path, mode: int = 0o600, text: str = ADMINS) -> str | None:
+    file = tmp_path / "tokens.yaml"
+    file.write_text(text)
+    file.chmod(mode)
+    return load_settings({"token_file": str(file), "endpoint": endpoint}, {"XDG_CONFIG_HOME": str(tmp_path)}).token()
+
+
+def test_a_file_with_the_tokens_of_several_admins_gives_that_of_the_endpoint(tmp_path: Path) -> None:
+    assert token_for("rainbow.example.org", tmp_path) == "rbu-1f2e3d4c-one"
+    assert token_for("http://127.0.0.1:8088", tmp_path) == "rbu-5f1b09aa-two"
+
+
+def test_the_tokens_of_several_admins_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.yaml"
+    with pytest.raises(InvalidInput, match=f"run `chmod 600 {file}`"):
+        token_for("rainbow.example.org", tmp_path, mode=0o640)
+    with pytest.raises(
+        InvalidInput, match=r"has no token for https://other\.example\.org\. It has some for https://rain"
+    ):
+        token_for("https://other.example.org", tmp_path)
+    with pytest.raises(InvalidInput, match=r"has no token for http://rainbow\.example\.org"):
+        token_for("http://rainbow.example.org", tmp_path)  # never in clear text where https is written
+    with pytest.raises(InvalidInput, match="unknown key 'clusters'"):
+        token_for("rainbow.example.org", tmp_path, text=f"{ADMINS}clusters: {{}}\n")
+    with pytest.raises(InvalidInput, match="must hold keys and values"):
+        token_for("rainbow.example.org", tmp_path, text="admins: [a]\n")
