@@ -85,6 +85,12 @@ pruned_total = Counter("rainbow_pruned_rows_total", "Rows of what was over for l
 judgement_pauses_total = Counter(
     "rainbow_judgement_pauses_total", "Times that nothing was judged by time for one lease, and why.", ["reason"]
 )
+audited_total = Counter(
+    "rainbow_audit_events_total", "Denied requests, logins, and what was done with tokens.", ["event"]
+)
+unaudited_total = Counter(
+    "rainbow_audit_events_lost_total", "Audit events that could not be kept, and where.", ["place"]
+)
 limited_total = Counter("rainbow_limited_total", "Requests refused with 429, and by which limit.", ["limit"])
 
 
@@ -148,6 +154,16 @@ def count_pruned(counts: Mapping[str, int]) -> None:
     """Count rows that were deleted, by their tables."""
     for table, count in counts.items():
         pruned_total.labels(table).inc(count)
+
+
+def count_audited(event: str) -> None:
+    """Count an audit event."""
+    audited_total.labels(event).inc()
+
+
+def count_unaudited(place: str, count: int) -> None:
+    """Count audit events that the table or the file does not have."""
+    unaudited_total.labels(place).inc(count)
 
 
 def count_limited(limit: str) -> None:

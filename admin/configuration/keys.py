@@ -258,9 +258,11 @@ CONFIGURATION = _section(
                 "events": Age(),
                 "logs": Age(),
                 "revisions": Age(),
+                "audit": Age(),
                 "interval": Age(default="1h"),
             }
         ),
+        "audit": _section(fields={"file": Text()}),
         "roles": MapOf(
             key_pattern=names.DNS_LABEL,
             key_rule=names.DNS_LABEL_RULE,

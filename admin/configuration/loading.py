@@ -125,6 +125,7 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),
         retention_interval_seconds=float(parse_age(retention_interval)),
+        audit_file=document.get("audit", {}).get("file"),
         document=document,
         sources=sources,
     )

@@ -1,4 +1,4 @@
-"""Retention: how long finished executions, events, logs and revisions are kept."""
+"""Retention: how long finished executions, events, logs, revisions and audit events are kept."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Cutoffs:
     cluster_events: datetime | None = None
     logs: datetime | None = None
     revisions: datetime | None = None
+    audit_events: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,7 @@ class Retention:
     events: str | None = None
     logs: str | None = None
     revisions: str | None = None
+    audit: str | None = None
 
     @property
     def is_for_ever(self) -> bool:
@@ -50,6 +52,7 @@ class Retention:
             cluster_events=events,
             logs=_latest(executions, logs),
             revisions=_before(now, self.revisions),
+            audit_events=_before(now, self.audit),
         )
 
 

@@ -71,6 +71,7 @@ _WORDS = {
     "cluster_events": ("event of a cluster", "events of clusters"),
     "revisions": ("revision", "revisions"),
     "revision_changes": ("change of a revision", "changes of revisions"),
+    "audit_events": ("audit event", "audit events"),
     "trails": ("stored explanation", "stored explanations"),
 }
 
@@ -104,6 +105,8 @@ def _prune(
             yield from _sweep(context, limits.executions if dry_run else None, sizes)
     if limits.revisions is not None:
         yield from _walk(context, retention.Revisions(), limits.revisions, sizes, dry_run=dry_run)
+    if limits.audit_events is not None:
+        yield from _walk(context, retention.AuditEvents(), limits.audit_events, sizes, dry_run=dry_run)
 
 
 def not_counted(cutoff: datetime) -> str:

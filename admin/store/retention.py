@@ -15,6 +15,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, Text, delete, f
 
 from admin.core.fleet.clusters import HEALTH_EVENTS, STATE_EVENTS
 from admin.core.retention import Cutoffs, Lifespan
+from admin.store.audit_events import audit_events
 from admin.store.cluster_events import lasting
 from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.decisions import decisions, trails
@@ -176,10 +177,28 @@ class Revisions:
         return {revisions.name: _delete(connection, revisions, revisions.c.number <= keys[-1]), **changes}
 
 
+class AuditEvents:
+    """What was noted of logins, tokens and denied requests."""
+
+    name = "audit_events"
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
+        newest = _newest(connection, audit_events)
+        rows = connection.execute(_next(audit_events, after, page, audit_events.c.at)).all()
+        old = [row.number for row in rows if row.at < limit and row.number != newest]
+        return Step(due=[(number, 1) for number in old], last=old[-1] if old else None)
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {audit_events.name: len(keys)}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {audit_events.name: _delete(connection, audit_events, audit_events.c.number.in_(keys))}
+
+
 #: Rows with a retention of their own. `find` is the next step of a walk, which looks at up to `page` rows; `count` is
 #: what `delete` would delete of some keys and what belongs to them, without those that are already gone. `name` is
 #: that of their cutoff.
-PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions
+PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions | AuditEvents
 
 
 def record_cutoff(connection: Connection, name: str, cutoff: datetime) -> None:

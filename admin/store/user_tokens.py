@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Table, Text
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import JSON, Column, Connection, Index, Table, Text, select, update
 
 from admin.store.database import UtcDateTime, metadata
 from admin.store.tokens import TokenTable
@@ -18,7 +20,27 @@ user_tokens = Table(
     Column("last_used_at", UtcDateTime),
     Column("expires_at", UtcDateTime),
     Column("revoked_at", UtcDateTime),
+    Column("addresses", JSON, nullable=False, server_default="[]"),  # from which it was used, the newest last
+    Column("narrowed", JSON(none_as_null=True)),  # NULL where it is as good as its user
     Index("ix_user_tokens_user_name", "user_name"),
 )
+#: Addresses of a token that are kept; one that is used from more of them is told as new there again some day.
+MOST_ADDRESSES = 100
 #: Those of users.
 USER_TOKENS = TokenTable(user_tokens, "user_name")
+
+
+def add_addresses(connection: Connection, uses: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
+    """Store from which addresses tokens were used, by their prefixes; returns the uses from new ones."""
+    new: set[tuple[str, str]] = set()
+    columns = user_tokens.c
+    for prefix, addresses in sorted(uses.items()):
+        is_token = columns.prefix == prefix
+        row = connection.execute(select(columns.addresses).where(is_token).with_for_update()).one_or_none()
+        known: list[str] = row.addresses if row is not None else list(addresses)
+        added = [address for address in dict.fromkeys(addresses) if address not in known]
+        if added:
+            kept = [*known, *added][-MOST_ADDRESSES:]
+            connection.execute(update(user_tokens).where(is_token).values(addresses=kept))
+        new |= {(prefix, address) for address in added}
+    return new

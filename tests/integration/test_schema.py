@@ -16,11 +16,13 @@ from alembic.migration import MigrationContext
 from sqlalchemy import JSON, Column, Connection, Engine, create_engine, event, insert, select
 
 import admin.store
+from admin.core.audit import AuditEvent
 from admin.core.clock_checks import ClockCheck
 from admin.core.retention import Cutoffs
 from admin.core.settings.scopes import Scope
 from admin.server import startup
 from admin.store import (
+    audit_events,
     clock_checks,
     cluster_events,
     decisions,
@@ -31,6 +33,7 @@ from admin.store import (
     retention,
     revision_tables,
     row_changes,
+    user_tokens,
     users,
 )
 from admin.store.database import Database, UtcDateTime, metadata
@@ -543,6 +546,23 @@ def test_events_of_before_get_the_deadline_of_a_drain_that_goes_on_and_the_revis
     migrate(engine)
     with engine.connect() as connection:
         assert cluster_events.events(connection, cluster_events.ClusterEventFilter(), None, 10) == events
+
+
+def test_going_back_takes_audit_events_away_and_keeps_tokens(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    token = {"prefix": "0b0b0b0b", "user_name": "ada", "name": "laptop", "hash": "x", "created_at": now}
+    with engine.begin() as connection:
+        connection.execute(insert(user_tokens.user_tokens).values(**token, addresses=["::1"]))
+        event = AuditEvent(at=now, event="WRONG_TOKEN", address="::1")
+        audit_events.add(connection, [event, event])
+        [stored] = audit_events.page(connection, audit_events.AuditFilter(), None, 10)
+        assert (stored.count, stored.last_at) == (2, now)
+    migrate(engine, "0031")
+    migrate(engine)
+    with engine.begin() as connection:
+        assert audit_events.page(connection, audit_events.AuditFilter(), None, 10) == []
+        assert user_tokens.add_addresses(connection, {"0b0b0b0b": ["::1"]}) == {("0b0b0b0b", "::1")}
 
 
 def test_going_back_takes_users_and_their_history_away_and_keeps_all_others(engine: Engine) -> None:
