@@ -6,7 +6,7 @@ A class's docstring is its message where none is given.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean, shorten
 
@@ -21,6 +21,7 @@ class RainbowError(Exception):
     code: ClassVar[int] = 13  #: gRPC's number, which Flyte's clients expect
     name: ClassVar[str] = "internal"
     retry_after: int | None = None  #: seconds after which to try again
+    caller: str | None = None  #: who was refused, where the answer does not say that, or they were not admitted
 
     def __init_subclass__(cls, *, name: str, status: int | None = None, code: int | None = None) -> None:
         cls.name = name
@@ -43,6 +44,16 @@ class RainbowError(Exception):
         self.message = message or " ".join((type(self).__doc__ or "").split())
         self.details = details or []
         super().__init__(self.message)
+
+    def of_caller(self, name: str | None) -> Self:
+        """The same error, which refuses somebody."""
+        self.caller = name
+        return self
+
+    @property
+    def is_denial(self) -> bool:
+        """Whether it refuses the caller: for who they are, or because they may not know of what they ask for."""
+        return self.status in (401, 403) or self.caller is not None
 
 
 class InvalidRequest(RainbowError, name="invalid_request", status=400, code=3):
@@ -153,6 +164,7 @@ class TooManyAttempts(RainbowError, name="too_many_attempts", status=429, code=8
     """Too many wrong registrations. Wait a minute, then try again with the right secret."""
 
     retry_after = 60
+    is_denial = True
 
 
 class TooManyRequests(RainbowError, name="too_many_requests", status=429, code=8):

@@ -18,13 +18,12 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from admin.core.changes import ANONYMOUS
-from admin.core.identities import Identity, Proof
+from admin.core.identities import SHARED_TOKEN_USER, Identity, Proof, agent_name
 from admin.core.problems import Invalid, invalid
 from admin.core.provenance import ANYBODY, Actor
-from admin.core.users import SHARED_TOKEN_USER
 from admin.errors import Busy, Forbidden, RainbowError, Unauthenticated
 from admin.services import tokens
 from admin.services.wrong_attempts import WrongTokens
@@ -54,6 +53,8 @@ _FORWARDED = (
     "--apiTokenFile FILE; then send a token."
 )
 _NOT_THE_SHARED_TOKEN = "The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN."
+
+Owner = TypeVar("Owner", str, Identity)
 
 _log = logging.getLogger("rainbow.gate")
 _RECHECK_SECONDS = 1.0
@@ -115,8 +116,9 @@ class Gate:
         cluster_of: Callable[[str], str],
         operations: Iterable[Operation],
         open_folders: Iterable[str] = (),
-        user_of: Callable[[str], str] | None = None,
+        user_of: Callable[[str], Identity] | None = None,
         has_users: Callable[[], bool] = lambda: False,
+        act_as: Callable[[Identity, str], Identity] | None = None,
         has_users_now: Callable[[], bool] | None = None,
         identify: Callable[[str], Identity] | None = None,
         serves_openly: bool = False,
@@ -136,6 +138,8 @@ class Gate:
             Gives the user of a user's token.
         has_users
             Tells whether there are users, so that every request needs a token.
+        act_as
+            Gives the identity of a caller who acts as a user, if that is allowed.
         has_users_now
             Tells the same, never from a cache; by default `has_users`.
         identify
@@ -154,6 +158,7 @@ class Gate:
         self._cluster_of = cluster_of
         self._user_of = user_of
         self._has_users = has_users
+        self._act_as = act_as
         self._has_users_now = has_users_now or has_users
         self._lookups = threading.Semaphore(MOST_LOOKUPS)
         self._tokens = tokens
@@ -179,13 +184,15 @@ class Gate:
         *,
         authorization: str | None,
         request_id: str,
+        act_as: str | None = None,
         address: str = "",
         is_forwarded: bool = False,
     ) -> Caller:
         """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later.
 
-        `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many wrong
-        tokens from an `address`, TooManyAttempts for further wrong ones.
+        `act_as` is the user whom the caller wants to act as. `is_forwarded` says that a proxy has passed it on, so that
+        its caller may be anywhere. After too many wrong tokens from an `address`, TooManyAttempts for further wrong
+        ones.
         """
         if self.is_open(method, path):
             return Caller(request_id=request_id)
@@ -193,8 +200,16 @@ class Gate:
         if token is not None and token.startswith(tokens.CLUSTER.mark):
             route = self._find(method, path)
             if route is not None:
-                return self._admit_agent(route, path, token, request_id, address)
-        return Caller(request_id=request_id, identity=self._identify(token, address, is_forwarded))
+                agent = self._admit_agent(route, path, token, request_id, address)
+                if act_as is not None:
+                    raise Forbidden("An agent acts as nobody else: leave out Rainbow-As.").of_caller(
+                        agent.identity.user
+                    )
+                return agent
+        identity = self._identify(token, address, is_forwarded)
+        if act_as is not None and self._act_as is not None:
+            identity = self._act_as(identity, act_as)
+        return Caller(request_id=request_id, identity=identity)
 
     def _identify(self, token: str | None, address: str, is_forwarded: bool) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
@@ -208,7 +223,7 @@ class Gate:
         if token is None:
             raise Unauthenticated(self._no_token(has_users))
         if has_users and token.startswith(tokens.USER.mark) and self._user_of is not None:
-            return Identity(user=self._look_up(self._user_of, token, address), proof=Proof.TOKEN)
+            return self._look_up(self._user_of, token, address)
         # Compared with all of them, so that the time taken tells nothing.
         accepted = () if self._tokens is None else self._tokens()
         if sum(hmac.compare_digest(token.encode(), shared) for shared in accepted):
@@ -268,11 +283,11 @@ class Gate:
             raise Forbidden(
                 f"The token of cluster '{cluster}' is not for this. It may sync and rotate its own cluster, "
                 "and create and read executions."
-            )
-        identity = Identity(user=f"cluster/{cluster}", proof=Proof.AGENT, cluster=cluster)
+            ).of_caller(agent_name(cluster))
+        identity = Identity(user=agent_name(cluster), proof=Proof.AGENT, cluster=cluster)
         return Caller(request_id=request_id, identity=identity)
 
-    def _look_up(self, owner_of: Callable[[str], str], token: str, address: str) -> str:
+    def _look_up(self, owner_of: Callable[[str], Owner], token: str, address: str) -> Owner:
         """The cluster or user of a token; a wrong one that is one too many is not looked up."""
         if not self._lookups.acquire(blocking=False):
             raise Busy()

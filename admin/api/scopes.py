@@ -50,7 +50,8 @@ def check_request(
             check(permission.name, scope)
         except UnknownProject as unknown:
             if "id" in path:  # which only paths of projects have
-                raise ProjectNotFound.called(scope.project, access.projects or ()) from unknown
+                hidden = ProjectNotFound.called(scope.project, access.projects or ())
+                raise hidden.of_caller(unknown.caller) from unknown
             raise
 
 
@@ -63,7 +64,7 @@ def _is_own(operation: Guarded, access: Access, path: Mapping[str, str], query: 
     """Whether a request is about the caller, who needs no permission for that."""
     if access.identity.cluster is not None and operation.path.startswith("/api/v1/clusters/"):
         return True  # the gate lets an agent call about its own cluster alone
-    if operation.own is None:
+    if operation.own is None or not access.allows_own(operation.permission):
         return False
     return access.identity.user in (path.get(operation.own), (query or {}).get(operation.own))
 

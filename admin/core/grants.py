@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Text, not_null
 from admin.core.identities import Identity
+from admin.core.narrowing import Narrowing
 from admin.core.permissions import PERMISSIONS, ROLES, Place, Role
 from admin.core.problems import Invalid, Problem, raise_problems, unknown_problem
 from admin.core.settings.kinds import Payload
@@ -109,7 +110,6 @@ class Held:
     """What the grants of one caller give, found by a few lookups however many they are."""
 
     def __init__(self, grants: Sequence[Grant], gives: Callable[[Grant], frozenset[str]]) -> None:
-        self.grants = grants
         scopes: dict[str, set[Scope]] = {}
         for grant in grants:
             for permission in gives(grant):
@@ -136,6 +136,11 @@ class Held:
         if not places or place is Place.PLATFORM:
             return False
         return place is Place.ANYWHERE or not places.isdisjoint(scope.chain())
+
+    def permissions(self, scope: Scope) -> frozenset[str]:
+        """Everything that is allowed at a scope."""
+        chain = frozenset(scope.chain())
+        return self.everywhere | {name for name, places in self._scopes.items() if not places.isdisjoint(chain)}
 
     def scopes(self, permission: str) -> frozenset[Scope] | None:
         """The scopes at and below which something is allowed; None for everywhere."""
@@ -166,7 +171,7 @@ class Grants:
     def __init__(self, grants: Iterable[Grant], memberships: Memberships, roles: Mapping[str, Role] = ROLES) -> None:
         self.memberships = memberships
         self.roles = roles
-        self._held: dict[tuple[str, frozenset[str]], Held] = {}
+        self._held: dict[tuple[str, frozenset[str], Narrowing | None], Held] = {}
         self._by_grantee: dict[Grantee, list[Grant]] = {}
         for grant in grants:
             self._by_grantee.setdefault(grant.grantee, []).append(grant)
@@ -177,14 +182,22 @@ class Grants:
         return self._of_grantees([Grantee(USER, identity.user), *(Grantee(GROUP, name) for name in sorted(groups))])
 
     def held_by(self, identity: Identity) -> Held:
-        """What the grants of a caller give."""
-        key = identity.user, identity.groups
+        """What the grants of a caller give, as far as the token of the caller is good for it."""
+        key = identity.user, identity.groups, identity.narrowed
         held = self._held.get(key)
         if held is None:
             if len(self._held) >= _MOST_HELD:
                 self._held = {}
-            held = self._held[key] = Held(self.of(identity), self.gives)
+            held = self._held[key] = self._narrowed(self.of(identity), identity.narrowed)
         return held
+
+    def _narrowed(self, grants: Sequence[Grant], narrowing: Narrowing | None) -> Held:
+        """What grants give where a token is good for less."""
+        if narrowing is None:
+            return Held(grants, self.gives)
+        scopes = ((grant, narrowing.within(grant.scope)) for grant in grants)
+        reached = [replace(grant, scope=scope) for grant, scope in scopes if scope is not None]
+        return Held(reached, lambda grant: narrowing.kept(self.gives(grant), self.roles))
 
     def of_grantee(self, grantee: Grantee) -> list[Grant]:
         """The grants of a user, or of every member of a group."""
@@ -210,14 +223,13 @@ class Grants:
         allowing = [grant for grant in held if permission in self.gives(grant) and (is_anywhere or grant.reaches(at))]
         return sorted(allowing, key=lambda grant: (grant.scope.level.specificity, grant.name))
 
-    def missing_to_give(self, giver: Iterable[Grant], grant: Grant) -> frozenset[str]:
-        """The permissions that the grants of a caller lack for giving a grant: nobody gives what they do not have."""
-        return (self.gives(grant) | {GRANTING}) - self.permissions(giver, grant.scope)
+    def missing_to_give(self, giver: Held, grant: Grant) -> frozenset[str]:
+        """The permissions that a caller lacks for giving a grant: nobody gives what they do not have."""
+        return (self.gives(grant) | {GRANTING}) - giver.permissions(grant.scope)
 
-    def missing_to_own(self, giver: Iterable[Grant], grantee: Grantee) -> dict[Grant, frozenset[str]]:
+    def missing_to_own(self, giver: Held, grantee: Grantee) -> dict[Grant, frozenset[str]]:
         """The permissions that a caller lacks of those that a user or group has, by the grant that gives them."""
-        held = list(giver)
-        lacking = {grant: self.gives(grant) - self.permissions(held, grant.scope) for grant in self.of_grantee(grantee)}
+        lacking = {grant: self.gives(grant) - giver.permissions(grant.scope) for grant in self.of_grantee(grantee)}
         return {grant: missing for grant, missing in lacking.items() if missing}
 
     def able_to_give(self, permission: str, scope: Scope) -> list[Grantee]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from admin.core.narrowing import Narrowing
+
+#: Who calls with the token that all operators share, once there are users.
+SHARED_TOKEN_USER = "shared-token"
 
 
 class Proof(StrEnum):
@@ -16,6 +21,11 @@ class Proof(StrEnum):
     AGENT = "agent"  # a cluster's token
 
 
+def agent_name(cluster: str) -> str:
+    """What the agent of a cluster is called."""
+    return f"cluster/{cluster}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
     """Who calls, and how that was proven."""
@@ -24,3 +34,12 @@ class Identity:
     groups: frozenset[str] = frozenset()
     proof: Proof = Proof.NONE
     cluster: str | None = None  #: of an agent
+    #: The prefix of the token of a user, or the name of a login, of which neither is a secret. It says nothing of who.
+    token: str | None = field(default=None, compare=False)
+    narrowed: Narrowing | None = None  #: what the token is good for, where that is less than what the user may do
+    administrator: str | None = None  #: who acts as the user, and was proven
+
+    @property
+    def proven_user(self) -> str:
+        """Who was proven: the user, or who acts as the user."""
+        return self.administrator or self.user

@@ -70,6 +70,7 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("configuration.read", "read the admin's configuration", Place.PLATFORM),
             _permission("users.read", "read users", Place.PLATFORM),
             _permission("users.write", "create, change and delete users", Place.PLATFORM),
+            _permission("users.impersonate", "act as another user, within what one may do oneself", Place.PLATFORM),
             _permission("tokens.read", "list the tokens of other users", Place.PLATFORM),
             _permission("tokens.write", "make and revoke the tokens of other users", Place.PLATFORM),
             _permission("groups.read", "read groups and their members", Place.PLATFORM),

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from admin.core.changes import ANONYMOUS
-from admin.core.identities import Identity, Proof
+from admin.core.identities import SHARED_TOKEN_USER, Identity, Proof
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, Refused, Setting, shorten
 from admin.core.times import show_duration, show_time
@@ -21,9 +21,29 @@ _MOST_SHOWN = 200
 CLAIM = (" (says ", ")")
 
 
-def show_name(author: str, claimed_by: str | None) -> str:
-    """A caller's name: the author, and beside it the claimed name."""
+#: What stands between how an administrator was proven, who acts as the author, and that name.
+_OF = " of "
+
+
+def show_name(author: str, claimed_by: str | None, proof: str | None = None) -> str:
+    """A caller's name: the author, and beside it the administrator who acted as the author, or the claimed name."""
+    administrator = administrator_of(author, proof)
+    if administrator is not None:
+        return f"{author} (by {administrator})"
     return f"{author}{CLAIM[0]}{claimed_by}{CLAIM[1]}" if claimed_by else author
+
+
+def administrator_of(author: str, proof: str | None) -> str | None:
+    """Who acted as the author, by the proof that is kept of it: `token of ada`; None where the author did it."""
+    how, _, administrator = (proof or "").partition(_OF)
+    if how == Proof.SHARED_TOKEN and author not in (SHARED_TOKEN_USER, ANONYMOUS):
+        return SHARED_TOKEN_USER
+    return administrator or None
+
+
+def acting_proof(author: str, proof: str | None) -> str | None:
+    """The proof of an administrator who acted as the author; None of any other."""
+    return proof if administrator_of(author, proof) is not None else None
 
 
 def read_name(shown: str) -> tuple[str, str] | None:
@@ -61,10 +81,13 @@ class Actor(NamedTuple):
         if identity.user == ANONYMOUS or identity.proof is Proof.AGENT:
             return cls(identity.user, claimed_by)
         is_shared = identity.proof is Proof.SHARED_TOKEN
+        if identity.administrator is not None:
+            of_whom = "" if is_shared else f"{_OF}{identity.administrator}"
+            return cls(identity.user, None, f"{identity.proof.value}{of_whom}")
         return cls(identity.user, claimed_by if is_shared else None, identity.proof.value)
 
     def __str__(self) -> str:
-        return show_name(self.author, self.claimed_by)
+        return show_name(self.author, self.claimed_by, self.proof)
 
 
 #: Who does something when nobody is known.
@@ -98,6 +121,7 @@ class Provenance:
     kept: bool | None = None  #: False for a revision that is no longer kept, of which the row tells the rest
     undone: int | None = None  #: the revision that it rolled back, if it is such a rollback
     restored: int | None = None  #: the revision that it went back to, if it is such a rollback
+    proof: str | None = None  #: where an administrator acted as the author: how the administrator was proven, and who
 
     def as_json(self) -> JsonObject:
         """All of it as answers show it within a trail; what is unknown is left out."""
@@ -120,7 +144,7 @@ class Provenance:
         if self.kept is False:
             number = not_kept(number)
         age = f"at {show_time(self.at)}" if now is None else f"{show_duration((now - self.at).total_seconds())} ago"
-        parts = [*([number] if number else []), show_name(self.author, self.claimed_by), age]
+        parts = [*([number] if number else []), show_name(self.author, self.claimed_by, self.proof), age]
         if self.message:
             parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
         return ", ".join(parts)

@@ -9,13 +9,12 @@ from admin.core import names
 from admin.core.changes import ANONYMOUS, UNKNOWN
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import Boolean, Text
+from admin.core.identities import SHARED_TOKEN_USER
 from admin.core.problems import Problem, raise_problems
 from admin.core.settings.kinds import Payload
 
 #: What a user's row is called in revisions.
 USER = "USER"
-#: Who calls with the token that all operators share, once there are users.
-SHARED_TOKEN_USER = "shared-token"
 #: The author of the definition of a cluster that registers.
 REGISTRATION = "registration"
 #: Names that the admin gives to callers itself.

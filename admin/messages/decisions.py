@@ -166,6 +166,7 @@ class ExplanationAnswer(Answer):
     created_at: Annotated[Time | None, Meta(description="None of the creation fields for what was not created.")] = None
     created_by: Annotated[str | None, Meta(description="Its caller, as the admin knew it.")] = None
     claimed_by: Annotated[str | None, Meta(description="The name that its caller gave, unverified.")] = None
+    created_proof: Annotated[str | None, Meta(description="How its caller was proven.")] = None
     status: Annotated[ExecutionStatusAnswer | None, Meta(description="Of the current decision of an execution.")] = None
     silence: Annotated[SilenceAnswer | None, Meta(description="While its cluster is silent.")] = None
     attempts: Annotated[

@@ -23,6 +23,7 @@ from admin.messages.shared import (
     described_as,
     one_of,
 )
+from admin.messages.users import NarrowedAnswer
 from admin.services.grants import AccessExplanation, GrantView, ScopeAccess
 from admin.store.grants import GrantFilter
 
@@ -160,6 +161,11 @@ class AccessExplanationAnswer(ScopeAnswer):
     groups: Annotated[list[str], Meta(description="That the user is in, or that contain the group, itself included.")]
     roles: Annotated[list[str], Meta(description="That hold the permission.")]
     could_give: Annotated[list[str], Meta(description="Who could give it: `user ada`, `group ops`.")]
+    narrowed: Annotated[
+        NarrowedAnswer | None,
+        Meta(description="What the token of the request is good for, where a user asks by one that is narrower."),
+    ] = None
+    token_allowed: Annotated[bool | None, Meta(description="Whether it is allowed by that token.")] = None
 
     @classmethod
     def from_explanation(cls, explanation: AccessExplanation) -> AccessExplanationAnswer:
@@ -181,6 +187,7 @@ class AccessExplanationAnswer(ScopeAnswer):
             groups=list(explanation.groups),
             roles=list(explanation.roles),
             could_give=list(map(str, explanation.able)),
+            narrowed=NarrowedAnswer.from_narrowing(explanation.narrowed),
         )
 
 

@@ -82,7 +82,11 @@ LEVELS = [*(level.value for level in Level), "launch-plan-definition", "request"
 ClaimedBy = Annotated[str | None, Meta(description="The name that the caller gave, unverified.")]
 #: How an author was proven.
 ProofField = Annotated[
-    str | None, Meta(description="How the author was proven: token, openid or shared-token; absent where nobody asked.")
+    str | None,
+    Meta(
+        description="How the author was proven: token, openid or shared-token; `token of ada` where the administrator "
+        "ada acted as the author. Absent where nobody asked."
+    ),
 ]
 #: The revision before which the fields were set whose revisions are no longer kept.
 SetBefore = Annotated[
@@ -132,6 +136,9 @@ class ProvenanceAnswer(Answer):
     ] = None
     undone: Annotated[int | None, Meta(description="The revision that it rolled back, of a rollback.")] = None
     restored: Annotated[int | None, Meta(description="The revision that it went back to, of a rollback.")] = None
+    proof: Annotated[
+        str | None, Meta(description="Where an administrator acted as the author: how, and who, as `token of ada`.")
+    ] = None
 
     @classmethod
     def by_number(cls, provenance: Mapping[int, Provenance]) -> dict[str, ProvenanceAnswer]:

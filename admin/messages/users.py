@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from marshmallow import fields
+from marshmallow import fields, validate
 from msgspec import Meta
 
 from admin.core import names
 from admin.core.identities import Identity, Proof
+from admin.core.narrowing import Narrowing
 from admin.core.provenance import Provenance
 from admin.core.users import User
 from admin.messages.definitions import WrittenAnswer, named_body
-from admin.messages.requests import Duration, Fields, Flag, PageQuery, Pattern, RequestSchema
+from admin.messages.requests import NAME, Duration, Fields, Flag, PageQuery, Pattern, RequestSchema, ScopeQuery
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, Time, VersionPruned, described_as, one_of
-from admin.services.tokens import state_of
+from admin.services.tokens import Issued, state_of
 from admin.store.tokens import StoredToken
 
 UserBody = named_body("user", {"name": "ada", "description": "Runs the examples."})
@@ -56,8 +57,24 @@ class UserWritten(WrittenAnswer):
     user: Annotated[Json | None, described_as("UserAnswer", "UserDefinition")] = None  # the latter in a plan
 
 
+class NarrowedBody(ScopeQuery):
+    """What a token is good for, of all that its user may do."""
+
+    role = fields.String(validate=NAME, metadata={"description": "It may do what this role allows."})
+    permissions = fields.List(
+        fields.String(validate=NAME),
+        validate=validate.Length(min=1, max=100),
+        metadata={"description": "It may do these alone."},
+    )
+    clusters = fields.List(
+        fields.String(validate=NAME),
+        validate=validate.Length(min=1, max=100),
+        metadata={"description": "It may create executions that name one of these clusters, and no others."},
+    )
+
+
 class UserTokenBody(RequestSchema):
-    example: ClassVar[Fields] = {"name": "laptop", "expires": "90d"}
+    example: ClassVar[Fields] = {"name": "laptop", "expires": "90d", "narrowed": {"role": "viewer"}}
 
     name = fields.String(
         required=True,
@@ -67,6 +84,29 @@ class UserTokenBody(RequestSchema):
     expires = Duration(
         metadata={"type": "string", "description": "After how long it ends, such as 90d; without it, never."}
     )
+    narrowed = fields.Nested(
+        NarrowedBody, metadata={"description": "What it is good for; without it, for all that its user may do."}
+    )
+
+
+class NarrowedAnswer(Answer):
+    """What a token is good for, of all that its user may do."""
+
+    role: str | None = None
+    permissions: list[str] | None = None
+    project: str | None = None
+    domain: str | None = None
+    workflow: str | None = None
+    launch_plan: str | None = None
+    clusters: list[str] | None = None
+
+    @classmethod
+    def from_narrowing(cls, narrowing: Narrowing | None) -> NarrowedAnswer | None:
+        return None if narrowing is None else cls(**narrowing.payload)
+
+
+#: What a token is good for.
+NarrowedField = Annotated[NarrowedAnswer | None, Meta(description="Absent where it is as good as its user.")]
 
 
 class IssuedUserTokenAnswer(Answer):
@@ -76,6 +116,12 @@ class IssuedUserTokenAnswer(Answer):
     prefix: str
     created_at: Time
     expires_at: Time | None = None
+    narrowed: NarrowedField = None
+
+    @classmethod
+    def from_issued(cls, issued: Issued) -> IssuedUserTokenAnswer:
+        narrowed = NarrowedAnswer.from_narrowing(issued.narrowed)
+        return cls.from_attributes(issued, user=issued.owner, narrowed=narrowed)
 
 
 class UserTokenAnswer(Answer):
@@ -86,10 +132,12 @@ class UserTokenAnswer(Answer):
     last_used_at: Annotated[Time | None, Meta(description="To the minute; absent where it was never used.")] = None
     expires_at: Time | None = None
     revoked_at: Time | None = None
+    narrowed: NarrowedField = None
 
     @classmethod
     def from_token(cls, token: StoredToken, now: datetime) -> UserTokenAnswer:
-        return cls.from_attributes(token, state=state_of(token, now))
+        narrowed = NarrowedAnswer.from_narrowing(Narrowing.of_payload(token.narrowed))
+        return cls.from_attributes(token, state=state_of(token, now), narrowed=narrowed)
 
 
 class UserTokensAnswer(Answer):
@@ -103,7 +151,11 @@ class WhoamiAnswer(Answer):
     groups: list[str]
     proof: Annotated[str, one_of(*(proof.value for proof in Proof))]
     cluster: Annotated[str | None, Meta(description="Of an agent.")] = None
+    administrator: Annotated[str | None, Meta(description="Who acts as the user, and was proven.")] = None
+    narrowed: NarrowedField = None
 
     @classmethod
     def from_identity(cls, identity: Identity) -> WhoamiAnswer:
-        return cls.from_attributes(identity, groups=sorted(identity.groups), proof=identity.proof.value)
+        narrowed = NarrowedAnswer.from_narrowing(identity.narrowed)
+        groups = sorted(identity.groups)
+        return cls.from_attributes(identity, groups=groups, proof=identity.proof.value, narrowed=narrowed)

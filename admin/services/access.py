@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from admin.core.changes import ANONYMOUS
 from admin.core.grants import GROUP, USER, Grant, Grantee, Grants, place_of
 from admin.core.identities import Identity
-from admin.core.permissions import PERMISSIONS, Place
+from admin.core.permissions import PERMISSIONS, Place, reading
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.errors import PermissionDenied, UnknownProject
 
@@ -22,8 +22,10 @@ class Access:
         """Without grants everything is allowed, as at an admin that has no users."""
         self.identity = identity
         held = None if grants is None else grants.held_by(identity)
+        narrowed = identity.narrowed
+        is_at_any_cluster = narrowed is None or not narrowed.clusters
         #: What the caller has; None where nothing at all is refused, so that nothing is looked at either.
-        self._held = None if held is None or held.is_everything else held
+        self._held = None if held is None or (held.is_everything and is_at_any_cluster) else held
         self._grants = None if self._held is None else grants
 
     @property
@@ -67,13 +69,32 @@ class Access:
     def check_known(self, scope: Scope) -> None:
         """Refuse a project that the caller may not know of, as one that does not exist."""
         if self._held is not None and scope.project and not self._held.knows(scope.project):
-            raise UnknownProject.called(scope.project, self._held.projects or ())
+            unknown = UnknownProject.called(scope.project, self._held.projects or ())
+            raise unknown.of_caller(self.identity.user)
+
+    def allows_own(self, permission: str) -> bool:
+        """Whether the caller needs no permission for what is about themselves; a narrowed token writes only within."""
+        narrowed = self.identity.narrowed
+        if narrowed is None or self._grants is None or permission == reading(permission):
+            return True
+        return narrowed.allows(permission, PLATFORM, self._grants.roles)
+
+    def check_cluster(self, cluster: str | None) -> None:
+        """Refuse an execution where the token is good for other clusters; None for one that placement is to choose."""
+        narrowed = self.identity.narrowed
+        if narrowed is not None and not narrowed.allows_cluster(cluster):
+            reason = f"must be one of {', '.join(narrowed.clusters)}: the token is good for executions there alone."
+            raise PermissionDenied(
+                f"The token of user {self.identity.user} is good for {narrowed} alone: name one of these clusters for "
+                "the execution, or use another token.",
+                details=[{"field": "cluster", "reason": reason}],
+            )
 
     def check_giving(self, grant: Grant) -> None:
         """Refuse to give what the caller does not have."""
         if self._held is None or self._grants is None:
             return
-        missing = self._grants.missing_to_give(self._held.grants, grant)
+        missing = self._grants.missing_to_give(self._held, grant)
         if missing:
             raise self._denied(missing, f"on {grant.scope}", grant.scope, f"Nobody gives what they lack: {grant}. ")
 
@@ -90,7 +111,7 @@ class Access:
         """Refuse what would give somebody the grants of a user or group, where the caller lacks one of them."""
         if self._held is None or self._grants is None:
             return
-        for grant, missing in self._grants.missing_to_own(self._held.grants, grantee).items():
+        for grant, missing in self._grants.missing_to_own(self._held, grantee).items():
             reason = f"{start} {grant}. Nobody gives what they lack. "
             raise self._denied(missing, f"on {grant.scope}", grant.scope, reason)
 
@@ -108,9 +129,12 @@ class Access:
         more = f" and {len(lacked) - _MOST_NAMED} more" if len(lacked) > _MOST_NAMED else ""
         user, named = self.identity.user, ", ".join(lacked[:_MOST_NAMED])
         word = "permission" if len(lacked) == 1 else "permissions"
+        who, what = f"User {user}", "who could give it"
+        if self.identity.narrowed is not None:
+            who = f"The token of user {user}, which is good for {self.identity.narrowed} alone,"
+            what = "whether the user has it"
         return PermissionDenied(
-            f"{start}User {user} lacks the {word} {named}{more} {where}. `{explaining(user, lacked[0], scope)}` says "
-            "who could give it.",
+            f"{start}{who} lacks the {word} {named}{more} {where}. `{explaining(user, lacked[0], scope)}` says {what}.",
             details=[{"field": permission, "reason": f"is not given {where}."} for permission in lacked],
         )
 

@@ -87,7 +87,7 @@ def _registration_secret(context: Context) -> str:
 
 def cluster_of(context: Context, token: str) -> str:
     """The cluster that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
-    return tokens.owner_of(context, CLUSTER, token)
+    return tokens.find_token(context, CLUSTER, token).owner
 
 
 def list_tokens(context: Context, cluster: str) -> list[StoredToken]:

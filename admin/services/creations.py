@@ -96,7 +96,7 @@ def create_executions(
     started = time.perf_counter()
     requests = list(requests)
     if not dry_run:
-        context.rate_limiter.count_creations(creator.user, (request.run.project for request in requests))
+        context.rate_limiter.count_creations(creator.proven_user, (request.run.project for request in requests))
         note_proven_groups(context, creator)
     named = list(_named(requests, creator, idempotency_key, count() if places is None else places))
     results = _create_from_memory(context, named, _denied(context, named), dry_run=dry_run)

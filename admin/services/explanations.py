@@ -61,6 +61,7 @@ class Explanation:
     created_at: datetime | None = None  #: None for what was not created
     created_by: str | None = None
     claimed_by: str | None = None  #: the name that its creator gave, unverified
+    created_proof: str | None = None  #: how its creator was proven
     provenance: Mapping[int, Provenance] | None = None  #: of settings, by their versions
     decision: StoredDecision | None = None  #: None where nothing was decided yet
     history: list[StoredDecision] | None = None
@@ -201,6 +202,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         created_at=execution.created_at,
         created_by=execution.created_by or None,
         claimed_by=execution.claimed_by,
+        created_proof=execution.created_proof,
         provenance=provenance,
         decision=decision,
         history=history,

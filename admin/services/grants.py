@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
 from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, place_of
+from admin.core.narrowing import Narrowing
 from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
 from admin.core.problems import Invalid, unknown_problem
 from admin.core.provenance import Provenance
@@ -143,6 +144,8 @@ class AccessExplanation:
     groups: Sequence[str]  #: that the user is in
     roles: Sequence[str]  #: that would give it
     able: Sequence[Grantee]  #: who could give it
+    narrowed: Narrowing | None = None  #: what the token is good for by which the user asks, where that is less
+    token_allowed: bool | None = None  #: whether it is allowed by that token; None where there is none
 
     @property
     def is_allowed(self) -> bool:
@@ -155,7 +158,7 @@ class AccessExplanation:
         where = "at any scope" if self.place is None else f"on {self.place}"
         if self.views:
             by = "; ".join(self.describe(view) for view in self.views[:_MOST_NAMED])
-            return f"{who} has {self.permission} {where}, by {by}{_more(self.views)}."
+            return f"{who} has {self.permission} {where}, by {by}{_more(self.views)}.{self._of_token}"
         parts = [f"{who} lacks {self.permission} {where}: no grant gives it."]
         if self.elsewhere:
             by = "; ".join(self.describe(view) for view in self.elsewhere[:_MOST_NAMED])
@@ -163,7 +166,15 @@ class AccessExplanation:
         parts.append(f"Roles that hold it: {', '.join(self.roles) or 'none'}.")
         able = ", ".join(map(str, self.able[:_MOST_NAMED]))
         parts.append(f"Who could give it: {able or 'nobody by a grant'}{_more(self.able)}.")
-        return " ".join(parts)
+        return " ".join(parts) + self._of_token
+
+    @property
+    def _of_token(self) -> str:
+        """What the token by which the user asks is good for; empty where it is as good as the user."""
+        if self.narrowed is None:
+            return ""
+        includes = f", which {'includes' if self.token_allowed else 'excludes'} this" if self.views else ""
+        return f" The token of this request is narrower: it is good for {self.narrowed} alone{includes}."
 
     def describe(self, view: GrantView) -> str:
         """A grant, and through which groups the user has it."""
@@ -197,6 +208,8 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         stored = grants.some(connection, [grant.name for grant in (*allowing, *elsewhere)])
         views = {view.grant: view for view in _views(connection, stored.values())}
     is_user = grantee.noun == USER
+    is_own = grantee == Grantee(USER, context.access.identity.user)
+    narrowed = context.access.identity.narrowed if is_own else None
     groups = memberships.groups_of(grantee.name) if is_user else memberships.groups_above([grantee.name])
     place = PERMISSIONS[permission].place
     return AccessExplanation(
@@ -214,6 +227,8 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         groups=sorted(groups),
         roles=every.roles_with(permission),
         able=every.able_to_give(permission, scope),
+        narrowed=narrowed,
+        token_allowed=None if narrowed is None else context.access.allows(permission, scope),
     )
 
 

@@ -87,7 +87,8 @@ class Verifier:
         if key is None:
             _refuse(f"The token is signed with a key that {self._openid.issuer} does not publish. {_LOGIN}")
         claims = self._claims(token, algorithm, key)
-        identity = Identity(user=self._user(claims), groups=self._groups(claims), proof=Proof.OPENID)
+        user, groups = self._user(claims), self._groups(claims)
+        identity = Identity(user=user, groups=groups, proof=Proof.OPENID, token=_login_name(user, claims, token))
         return _Verified(identity, int(claims["exp"]) + self._openid.leeway_seconds, key_id, key)
 
     def _claims(self, token: str, algorithm: str, key: Key) -> Claims:
@@ -148,6 +149,12 @@ class Verifier:
         groups = _claim(claims, self._openid.groups_claim)
         names = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
         return frozenset(name for name in names if _may_name_group(name))
+
+
+def _login_name(user: str, claims: Claims, token: str) -> str:
+    """A name for the login that a token is of: the same for tokens that were refreshed, if they say which it is."""
+    login = claims.get("sid") or claims.get("auth_time") or token
+    return hashlib.sha256(f"{user} {login}".encode()).hexdigest()[:16]
 
 
 def _may_name_group(name: Any) -> bool:

@@ -245,4 +245,4 @@ _HAPPENED = {
 
 def _who(made_by: Provenance) -> str:
     message = f", '{shorten(' '.join(made_by.message.split()), 200)}'" if made_by.message else ""
-    return f"{show_name(made_by.author, made_by.claimed_by)}{message}"
+    return f"{show_name(made_by.author, made_by.claimed_by, made_by.proof)}{message}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +13,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from admin.core.identities import agent_name
+from admin.core.narrowing import Narrowing
 from admin.errors import Unauthenticated
 from admin.services.context import Context
 from admin.store.tokens import CLUSTER_TOKENS, StoredToken, TokenTable
@@ -31,11 +34,13 @@ class TokenKind:
     mark: str  #: their start, which tells them from other tokens
     table: TokenTable
     refusal: str  #: of a token that is not good, with the remedy
+    caller: Callable[[str], str] = str  #: what the owner is called as a caller
 
 
 CLUSTER = TokenKind(
     mark="rbc-",
     table=CLUSTER_TOKENS,
+    caller=agent_name,
     refusal="This cluster token is unknown, revoked or expired. Register again, or use the newer token.",
 )
 USER = TokenKind(
@@ -56,6 +61,7 @@ class Issued:
     created_at: datetime
     expires_at: datetime | None = None
     name: str | None = None
+    narrowed: Narrowing | None = None  #: what a user's token is good for, where that is less than the user
 
     @property
     def cluster(self) -> str:
@@ -71,15 +77,24 @@ def issue(
     *,
     name: str | None = None,
     expires_at: datetime | None = None,
+    narrowed: Narrowing | None = None,
 ) -> Issued:
     """Make a token, and store its hash."""
     prefix, now = secrets.token_hex(_PREFIX_LENGTH // 2), context.clock()
     token = f"{kind.mark}{prefix}-{secrets.token_urlsafe(32)}"
-    named = {} if name is None else {"name": name}
+    of_users = {} if name is None else {"name": name, "narrowed": None if narrowed is None else narrowed.payload}
     kind.table.add(
-        connection, prefix=prefix, owner=owner, hashed=hash_of(token), now=now, expires_at=expires_at, **named
+        connection, prefix=prefix, owner=owner, hashed=hash_of(token), now=now, expires_at=expires_at, **of_users
     )
-    return Issued(owner=owner, token=token, prefix=prefix, created_at=now, expires_at=expires_at, name=name)
+    return Issued(
+        owner=owner,
+        token=token,
+        prefix=prefix,
+        created_at=now,
+        expires_at=expires_at,
+        name=name,
+        narrowed=narrowed,
+    )
 
 
 def hash_of(text: str) -> str:
@@ -87,8 +102,8 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def owner_of(context: Context, kind: TokenKind, token: str) -> str:
-    """The cluster or user that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
+def find_token(context: Context, kind: TokenKind, token: str) -> StoredToken:
+    """What is stored of a token; Unauthenticated for an unknown, revoked or expired one."""
     now, hashed = context.clock(), hash_of(token)
     stored = context.token_cache.get(hashed)
     if stored is None or not _is_use_noted(stored, now):
@@ -100,8 +115,8 @@ def owner_of(context: Context, kind: TokenKind, token: str) -> str:
         elif stored is not None:
             context.token_cache.keep(hashed, stored)
     if stored is None or not is_good(stored, now):
-        raise Unauthenticated(kind.refusal)
-    return stored.owner
+        raise Unauthenticated(kind.refusal).of_caller(None if stored is None else kind.caller(stored.owner))
+    return stored
 
 
 def is_live(context: Context, token: str) -> bool:

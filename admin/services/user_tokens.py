@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from sqlalchemy import Connection
+
 from admin.core import names
-from admin.core.problems import invalid
+from admin.core.identities import Identity, Proof
+from admin.core.json_text import JsonObject
+from admin.core.narrowing import Narrowing
+from admin.core.permissions import PERMISSIONS
+from admin.core.problems import invalid, raise_problems, unknown_problem
+from admin.core.settings.scopes import SCOPE_KEYS, check_scope
 from admin.core.use_grants import USER, Named
-from admin.errors import AlreadyExists, UserTokenNotFound
+from admin.errors import AlreadyExists, ClusterNotFound, PermissionDenied, UserTokenNotFound
 from admin.services import tokens
 from admin.services.context import Context
 from admin.services.creator_rights import check_giving_use
+from admin.services.fleet import find_clusters
+from admin.services.scopes import check_readable
 from admin.services.tokens import Issued
 from admin.services.users import find_user
 from admin.store import revisions
@@ -21,12 +30,20 @@ from admin.store.user_tokens import USER_TOKENS
 MOST_TOKENS = 100
 
 
-def user_of(context: Context, token: str) -> str:
+def user_of(context: Context, token: str) -> Identity:
     """The user that a token belongs to; Unauthenticated for an unknown, revoked or expired one."""
-    return tokens.owner_of(context, tokens.USER, token)
+    stored = tokens.find_token(context, tokens.USER, token)
+    narrowed = Narrowing.of_payload(stored.narrowed)
+    return Identity(user=stored.owner, proof=Proof.TOKEN, token=stored.prefix, narrowed=narrowed)
 
 
-def create_token(context: Context, user: str, name: str, expires_in: timedelta | None = None) -> Issued:
+def create_token(
+    context: Context,
+    user: str,
+    name: str,
+    expires_in: timedelta | None = None,
+    narrowed: JsonObject | None = None,
+) -> Issued:
     """Make a token of a user; AlreadyExists where a good one has the name."""
     if not names.is_entity_name(name):
         raise invalid("name", f"is not a token's name: use {names.ENTITY_NAME_RULE}.")
@@ -41,6 +58,8 @@ def create_token(context: Context, user: str, name: str, expires_in: timedelta |
     with context.database.writing() as connection:
         revisions.lock_head(connection)  # so that no user who is deleted meanwhile gets one
         find_user(context, connection, user)
+        narrowing = _check_narrowing(context, connection, narrowed)
+        _check_covered(context, narrowing)
         good = [token for token in USER_TOKENS.of(connection, user) if tokens.is_good(token, now)]
         taken = next((token for token in good if token.name == name), None)
         if taken is not None:
@@ -52,7 +71,43 @@ def create_token(context: Context, user: str, name: str, expires_in: timedelta |
         if len(good) >= MOST_TOKENS:
             raise invalid("name", f"user '{user}' has {len(good)} tokens, which is the most; revoke one first.")
         expires_at = None if expires_in is None else now + expires_in
-        return tokens.issue(context, connection, tokens.USER, user, name=name, expires_at=expires_at)
+        return tokens.issue(
+            context, connection, tokens.USER, user, name=name, expires_at=expires_at, narrowed=narrowing
+        )
+
+
+def _check_narrowing(context: Context, connection: Connection, narrowed: JsonObject | None) -> Narrowing | None:
+    """What a token is to be good for; refused where it names what is not there. None where it is not narrowed."""
+    if not narrowed:
+        return None
+    role, roles = narrowed.get("role"), context.settings.roles
+    problems = [] if role is None or role in roles else [unknown_problem("narrowed.role", "role", role, roles)]
+    permissions = tuple(dict.fromkeys(narrowed.get("permissions", ())))
+    problems += [
+        unknown_problem("narrowed.permissions", "permission", permission, PERMISSIONS, most=len(PERMISSIONS))
+        for permission in permissions
+        if permission not in PERMISSIONS
+    ]
+    raise_problems(problems)
+    scope = check_scope(**{key: narrowed[key] for key in SCOPE_KEYS if key in narrowed})
+    check_readable(context, connection, scope)
+    clusters = tuple(dict.fromkeys(narrowed.get("clusters", ())))
+    try:
+        find_clusters(context, connection, clusters)
+    except ClusterNotFound as error:
+        raise invalid("narrowed.clusters", error.message) from error
+    return Narrowing(role=role, permissions=permissions, scope=scope, clusters=clusters)
+
+
+def _check_covered(context: Context, narrowing: Narrowing | None) -> None:
+    """Refuse a token that is good for more than the narrowed one by which it is asked for."""
+    own = context.access.identity.narrowed
+    if own is not None and not own.covers(narrowing, context.settings.roles):
+        raise PermissionDenied(
+            f"The token of user {context.access.identity.user} is good for {own} alone, and makes none that is good "
+            "for more. Narrow the new one as far, or use another token.",
+            details=[{"field": "narrowed", "reason": f"must be within {own}."}],
+        )
 
 
 def list_tokens(context: Context, user: str) -> list[StoredToken]:

@@ -3,26 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from admin.core import names
 from admin.core.changes import Expectation
+from admin.core.identities import Identity
+from admin.core.problems import invalid
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
 from admin.core.users import USER, User
-from admin.errors import UserNotFound
+from admin.errors import PermissionDenied, UserNotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.users import forget_users, user_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
+from admin.services.visibility import access_of
 from admin.store import revisions, users
+
+#: The header that names the user whom a caller acts as.
+ACT_AS = "Rainbow-As"
 
 
 def has_users(context: Context) -> bool:
     """Whether there are users, so that every request needs a token; as it was within the last second."""
     return context.user_presence.is_any(context.database)
+
+
+def act_as(context: Context, identity: Identity, name: str) -> Identity:
+    """The identity of a caller who acts as a user, under both names; UserNotFound where there is no such user."""
+    if not names.is_user_name(name):
+        raise invalid(ACT_AS, f"is not a user's name: use {names.USER_NAME_RULE}.")
+    if not has_users(context):
+        raise invalid(ACT_AS, "this admin has no users: leave it out.")
+    if name == identity.user:
+        return identity
+    access = access_of(context, identity)
+    try:
+        access.check("users.impersonate")
+        with context.database.reading() as connection:
+            find_user(context, connection, name)
+        access.check_acting_as(name)
+    except PermissionDenied as denied:
+        raise denied.of_caller(identity.user) from None
+    # The groups are those that the provider has of the caller, not of the user.
+    return replace(identity, user=name, groups=frozenset(), administrator=identity.user)
 
 
 def has_users_now(context: Context) -> bool:

@@ -18,9 +18,12 @@ from admin.store.revisions import SeenRows
 
 
 def access_of(context: Context, identity: Identity) -> Access:
-    """What a caller may do: users, and agents of an admin that has users, what grants say; all others everything."""
-    is_agent = identity.proof is Proof.AGENT
-    if identity.proof not in (Proof.TOKEN, Proof.OPENID) and not (is_agent and _knows_users(context)):
+    """What a caller may do: users, and agents of an admin that has users, what grants say; all others everything.
+
+    Who acts as a user may do what that user may, however they were proven.
+    """
+    is_user = identity.proof in (Proof.TOKEN, Proof.OPENID) or identity.administrator is not None
+    if not is_user and not (identity.proof is Proof.AGENT and _knows_users(context)):
         return UNRESTRICTED
     return Access(identity, context.known_grants.current(context.database, context.settings.roles))
 
@@ -63,7 +66,8 @@ def seen_warnings(access: Access, warnings: Iterable[Warning]) -> list[Warning]:
 
 
 def check_launch(access: Access, run: RunRequest) -> None:
-    """Refuse to launch what is registered where the caller may not read it."""
+    """Refuse to launch what is registered where the caller may not read it, or at a cluster that a token is not for."""
+    access.check_cluster(run.spec.get("cluster"))
     target = run.spec.get("launch_plan")
     if access.is_restricted and isinstance(target, dict):
         place = Scope(project=target.get("project", run.project), domain=target.get("domain", run.domain))

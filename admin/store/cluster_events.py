@@ -19,7 +19,7 @@ from admin.core.fleet.clusters import (
     REPORTED,
     STATE_EVENTS,
 )
-from admin.core.provenance import Actor, Provenance, read_name
+from admin.core.provenance import Actor, Provenance, acting_proof, read_name
 from admin.store.database import insert_new
 from admin.store.fleet_tables import NO_REPORT, cluster_events, cluster_states, moved_clusters
 from admin.store.keys import NumberedQuery
@@ -62,6 +62,7 @@ class ClusterEvent:
             claimed_by=self.claimed_by,
             at=self.at,
             message=self.reason,
+            proof=acting_proof(self.author or ANONYMOUS, self.proof),
         )
 
 

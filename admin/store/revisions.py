@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func,
 
 from admin.core.changes import PROJECT, Authorship, LastChange, MadeChange, RowChange, RowKey
 from admin.core.fleet.memberships import regrouped_clusters
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, acting_proof
 from admin.core.settings.scopes import Scope
 from admin.store.batches import Insertion
 from admin.store.keys import NumberedQuery, is_by, is_within, key_columns, within
@@ -242,6 +242,7 @@ def _provenance(row: AnyRow) -> Provenance:
         message=row.message,
         undone=row.undone,
         restored=row.restored,
+        proof=acting_proof(row.author, row.proof),
     )
 
 

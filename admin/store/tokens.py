@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Connection, Index, Table, Text, insert, or_, select, update
 
+from admin.core.json_text import JsonObject
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.sql_types import AnyColumn
 
@@ -32,6 +33,7 @@ class StoredToken(NamedTuple):
     expires_at: datetime | None
     revoked_at: datetime | None
     name: str | None = None  #: tokens of clusters have none
+    narrowed: JsonObject | None = None  #: what a token of a user is good for, where that is less than the user
 
 
 class TokenCache:
@@ -76,10 +78,10 @@ class TokenTable:
         hashed: str,
         now: datetime,
         expires_at: datetime | None = None,
-        **named: str,
+        **more: object,
     ) -> None:
-        """Store a new token's hash; `named` is the name, in a table that has names."""
-        values = {"prefix": prefix, self._owner.name: owner, "hash": hashed, "created_at": now} | named
+        """Store a new token's hash; `more` is what the columns of one table alone hold."""
+        values = {"prefix": prefix, self._owner.name: owner, "hash": hashed, "created_at": now} | more
         connection.execute(insert(self._table).values(**values, expires_at=expires_at))
 
     def get(self, connection: Connection, prefix: str) -> StoredToken | None:

@@ -10,7 +10,7 @@ import pytest
 from admin.core.identities import Identity, Proof
 from admin.core.problems import Invalid
 from admin.errors import Forbidden, RainbowError, TooManyAttempts, Unauthenticated
-from admin.gate import Caller, Gate, Operation, TokenFile, accept_request_id
+from admin.gate import Caller, Gate, Operation, Owner, TokenFile, accept_request_id
 from admin.services.wrong_attempts import WrongTokens
 
 TOKEN, OTHER, AGENT = "0123456789abcdef", "fedcba9876543210", "rbc-0a0a0a0a-of-beta"
@@ -34,10 +34,10 @@ def cluster_of(token: str) -> str:
     return "beta"
 
 
-def user_of(token: str) -> str:
+def user_of(token: str) -> Identity:
     if token != USER:
         raise Unauthenticated("This token does not count.")
-    return "ada"
+    return Identity(user="ada", proof=Proof.TOKEN, token="0b0b0b0b")
 
 
 ANA = Identity(user="ana", groups=frozenset({"ml"}), proof=Proof.OPENID)
@@ -74,7 +74,7 @@ def admit(
 ANYBODY = Caller(request_id="r")
 OPERATOR = Caller(request_id="r", identity=Identity(user="anonymous", proof=Proof.SHARED_TOKEN))
 BETA = Caller(request_id="r", identity=Identity(user="cluster/beta", proof=Proof.AGENT, cluster="beta"))
-ADA = Caller(request_id="r", identity=Identity(user="ada", proof=Proof.TOKEN))
+ADA = Caller(request_id="r", identity=Identity(user="ada", proof=Proof.TOKEN, token="0b0b0b0b"))
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ class Lookups:
             is_live=lambda token: token in (USER, AGENT),
         )
 
-    def _noted(self, owner_of: Callable[[str], str]) -> Callable[[str], str]:
-        def look_up(token: str) -> str:
+    def _noted(self, owner_of: Callable[[str], Owner]) -> Callable[[str], Owner]:
+        def look_up(token: str) -> Owner:
             self.count += 1
             return owner_of(token)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from admin.core.grants import GRANTING, Grant, Grantee, Grants, read_grant
 from admin.core.identities import Identity, Proof
+from admin.core.narrowing import Narrowing
 from admin.core.permissions import PERMISSIONS, ROLES, Place, Role
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import PLATFORM, Level, Scope
@@ -132,6 +134,58 @@ def test_what_is_held_allows_the_same_by_lookups(
     assert not all_grants([], groups).held_by(identity).knows("a")
 
 
+narrowings = st.builds(
+    Narrowing,
+    role=st.sampled_from([None, *ALL_ROLES, "undeclared"]),
+    permissions=st.lists(permissions, unique=True, max_size=3).map(tuple),
+    scope=scopes,
+    clusters=st.sampled_from([(), ("east",), ("east", "west")]),
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(grants), groups_of_users(), identities, narrowings, permissions, scopes)
+def test_a_narrowed_token_may_do_what_both_its_user_and_its_narrowing_allow(
+    listed: list[Grant],
+    groups: list[UserGroup],
+    identity: Identity,
+    narrowing: Narrowing,
+    permission: str,
+    scope: Scope,
+) -> None:
+    every = all_grants(listed, groups)
+    whole, narrow = every.held_by(identity), every.held_by(replace(identity, narrowed=narrowing))
+    assert every.held_by(identity) is whole
+    both = whole.allows(permission, scope) and narrowing.allows(permission, scope, ALL_ROLES)
+    if PERMISSIONS[permission].place is Place.ANYWHERE:  # of which the scope of the grant must overlap the token's
+        assert both or not narrow.allows(permission, scope)
+    else:
+        assert narrow.allows(permission, scope) == both
+    assert narrow.permissions(scope) <= whole.permissions(scope)
+    assert whole.allows_some(permission, scope) or not narrow.allows_some(permission, scope)
+    seen = narrow.scopes(permission)
+    if seen is None:
+        assert whole.scopes(permission) is None
+    else:
+        assert all(whole.allows(permission, place) for place in seen if PERMISSIONS[permission].place is Place.SCOPE)
+    for project in ("a", "b"):
+        assert whole.knows(project) or not narrow.knows(project)
+    for grant in listed:
+        assert every.missing_to_give(whole, grant) <= every.missing_to_give(narrow, grant)
+
+
+@settings(max_examples=300)
+@given(narrowings, narrowings, permissions, scopes, st.sampled_from(["east", "west", None]))
+def test_a_narrowing_covers_only_what_is_within_it(
+    wide: Narrowing, narrow: Narrowing, permission: str, scope: Scope, cluster: str | None
+) -> None:
+    assert wide.covers(wide, ALL_ROLES)
+    assert not wide.covers(None, ALL_ROLES)
+    if wide.covers(narrow, ALL_ROLES):
+        assert wide.allows(permission, scope, ALL_ROLES) or not narrow.allows(permission, scope, ALL_ROLES)
+        assert wide.allows_cluster(cluster) or not narrow.allows_cluster(cluster)
+
+
 def test_who_has_every_permission_on_the_platform_is_refused_nothing() -> None:
     every = all_grants([to("ada", "admin"), to("otto", "admin", project="a")], [])
     assert every.held_by(Identity(user="ada")).is_everything
@@ -149,7 +203,7 @@ def test_nobody_gets_by_a_grant_what_its_giver_does_not_have(
     scope: Scope,
 ) -> None:
     every = all_grants(listed, groups)
-    missing = every.missing_to_give(every.of(giver), given_)
+    missing = every.missing_to_give(every.held_by(giver), given_)
     has = naive_permissions(listed, groups, giver, given_.scope)
     role = ALL_ROLES.get(given_.role)
     assert missing == ({GRANTING} | (role.permissions if role else set())) - has
@@ -165,7 +219,7 @@ def test_nobody_gets_by_a_group_what_the_one_who_adds_them_does_not_have(
     listed: list[Grant], groups: list[UserGroup], giver: Identity, user: str, name: str, scope: Scope
 ) -> None:
     every = all_grants(listed, groups)
-    if every.missing_to_own(every.of(giver), Grantee("group", name)):
+    if every.missing_to_own(every.held_by(giver), Grantee("group", name)):
         return
     others = [group for group in groups if group.name != name]
     [group] = [group for group in groups if group.name == name] or [UserGroup(name=name)]
@@ -204,17 +258,17 @@ def test_the_roles_that_hold_a_permission() -> None:
 
 def test_an_administrator_of_a_project_gives_roles_there_alone() -> None:
     every = all_grants([to("ada", "admin", project="a")])
-    ada = every.of(Identity(user="ada"))
+    ada = every.held_by(Identity(user="ada"))
     assert not every.missing_to_give(ada, to("otto", "admin", project="a"))
     assert not every.missing_to_give(ada, to("otto", "editor", project="a", domain="development"))
     assert every.missing_to_give(ada, to("otto", "viewer", project="b")) == ROLES["viewer"].permissions | {GRANTING}
     assert every.missing_to_give(ada, to("otto", "viewer"))
-    assert not every.allowing(ada, "users.write", Scope("", "a")), "which counts on the platform alone"
+    assert not ada.allows("users.write", Scope("", "a")), "which counts on the platform alone"
 
 
 def test_an_editor_gives_nothing() -> None:
     every = all_grants([to("ada", "editor")])
-    assert every.missing_to_give(every.of(Identity(user="ada")), to("otto", "viewer", project="a")) == {GRANTING}
+    assert every.missing_to_give(every.held_by(Identity(user="ada")), to("otto", "viewer", project="a")) == {GRANTING}
 
 
 def test_what_a_grant_is_called() -> None:

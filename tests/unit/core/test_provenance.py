@@ -46,3 +46,22 @@ def test_a_revision_and_an_event_are_described_with_author_time_and_message() ->
     assert restoring.describe(NOW) == "revision 42 (rollback to 0), ana, 0 s ago"
     cordoned_by = Provenance(event=7, author="anonymous", claimed_by="otto", at=NOW, message=None)
     assert cordoned_by.describe(NOW) == "event 7, anonymous (says otto), 0 s ago"
+
+
+@pytest.mark.parametrize(
+    ("identity", "proof", "name"),
+    [
+        (Identity(user="bea", proof=Proof.TOKEN, administrator="ada"), "token of ada", "bea (by ada)"),
+        (Identity(user="bea", proof=Proof.OPENID, administrator="ada"), "openid of ada", "bea (by ada)"),
+        (
+            Identity(user="bea", proof=Proof.SHARED_TOKEN, administrator="shared-token"),
+            "shared-token",
+            "bea (by shared-token)",
+        ),
+        (Identity(user="ada", proof=Proof.TOKEN), "token", "ada"),
+        (Identity(user="shared-token", proof=Proof.SHARED_TOKEN), "shared-token", "shared-token (says me)"),
+    ],
+)
+def test_what_an_administrator_does_as_somebody_has_both_names(identity: Identity, proof: str, name: str) -> None:
+    actor = Actor.of_identity(identity, "me")
+    assert (actor.author, actor.proof, str(actor)) == (identity.user, proof, name)

@@ -69,6 +69,20 @@ def test_a_good_token_proves_its_user_and_groups() -> None:
     assert verifier().identify(token) == Identity(user="ana", groups=frozenset({"ml", "search"}), proof=Proof.OPENID)
 
 
+def test_the_name_of_a_login_stays_when_its_tokens_are_refreshed_and_is_no_part_of_them() -> None:
+    def login_of(**more: Any) -> str:
+        token = KEY.sign(claims(**more))
+        name = verifier().identify(token).token or ""
+        assert name
+        assert name not in token
+        return name
+
+    assert login_of(sid="1", jti="a") == login_of(sid="1", jti="b") != login_of(sid="2", jti="a")
+    assert login_of(auth_time=1, jti="a") == login_of(auth_time=1, jti="b") != login_of(auth_time=2, jti="b")
+    assert login_of(jti="a") != login_of(jti="b")
+    assert login_of(sid="1", sub="bob") != login_of(sid="1")
+
+
 MAKERS: dict[str, Callable[[], SigningKey]] = {
     "RS256": lambda: rsa_key("r"),
     "PS256": lambda: rsa_key("p", "PS256"),
