@@ -12,6 +12,7 @@ from flask_swagger_ui import get_swaggerui_blueprint
 from admin.api import (
     agents,
     attributes,
+    audit,
     changes,
     cluster_groups,
     effective,
@@ -43,13 +44,15 @@ from admin.gate import Gate, TokenFile
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
 from admin.services.agents import MOST_WRONG_SECRETS, cluster_of
+from admin.services.audit import Auditor
+from admin.services.audit_queue import AuditFile, AuditQueue
 from admin.services.change_commits import commit_changes
 from admin.services.context import Context
 from admin.services.rates import RateLimiter
 from admin.services.state import StateSummary
 from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
-from admin.services.users import has_users, has_users_now
+from admin.services.users import act_as, has_users, has_users_now
 from admin.services.waiting import WaitLimiter
 from admin.services.wrong_attempts import FailureLimiter, WrongTokens
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -68,6 +71,7 @@ from admin.store.write_probe import WriteProbe
 _OPERATIONS = (
     agents.operations,
     attributes.operations,
+    audit.operations,
     changes.operations,
     service.clock,
     service.configuration,
@@ -134,6 +138,7 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         operations=all_operations(),
         user_of=lambda token: user_of(app.extensions["rainbow"], token),
         has_users=lambda: has_users(app.extensions["rainbow"]),
+        act_as=lambda identity, name: act_as(app.extensions["rainbow"], identity, name),
         has_users_now=lambda: has_users_now(app.extensions["rainbow"]),
         identify=_identify(settings.openid),
         serves_openly=settings.server.serve_openly,
@@ -148,6 +153,7 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         FastLane(lambda: app.extensions["rainbow"], app.wsgi_app),
         most_at_once=settings.server.threads,
         max_body_bytes=settings.server.max_body_bytes,
+        auditor=Auditor(lambda: app.extensions["rainbow"]),
         rate_limiter=context.rate_limiter,
     )
     app.extensions["rainbow-front"] = front
@@ -177,6 +183,7 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
         changes=GroupCommit(commit_changes, _MOST_CHANGES, database.write_lock),
         write_probe=WriteProbe(database),
         clock=database.clock,
+        audit_queue=AuditQueue(AuditFile(settings.audit_file) if settings.audit_file else None),
     )
 
 

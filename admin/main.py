@@ -141,6 +141,7 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
 @_age("events", "events of executions that ended, and events of clusters that happened,")
 @_age("logs", "logs and output files of executions that ended")
 @_age("revisions", "revisions, but for the last one, that were made")
+@_age("audit", "audit events that happened")
 @click.option("--dryRun", "--dry-run", "dry_run", is_flag=True, help="Count what would be deleted, and delete nothing.")
 @click.option(
     "--acceptClock",
@@ -150,7 +151,7 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
     help="Trust the clock, where pruning is suspended because it has jumped by more than a day.",
 )
 def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, **flags: Any) -> None:
-    """Delete executions, events, logs and revisions that are old enough.
+    """Delete executions, events, logs, revisions and audit events that are old enough.
 
     The ages come from the options, else from the configuration; what neither names is kept. Executions are deleted
     only once they have ended. Admins may run meanwhile. The command may be stopped at any time and started again,
@@ -253,7 +254,9 @@ def create_token_command(
       rainbow-admin create-token ada --create
       rainbow-admin create-token ada --config rainbow.yaml --expires 1d --file token
     """
+    from admin.core.audit import RequestOrigin
     from admin.server.startup import check_schema, open_app, prepare
+    from admin.services.audit import note_token_created, store_waiting
     from admin.services.changeable.base import ChangeOptions
     from admin.services.grants import make_first_administrator
     from admin.services.user_tokens import create_token, revoke
@@ -279,6 +282,8 @@ def create_token_command(
         raise CannotStart(f"{error} With --create the user is created.") from error
     except (RainbowError, Invalid) as error:
         raise CannotStart(str(error)) from error
+    note_token_created(context, RequestOrigin(), None, issued)
+    store_waiting(context, is_last=True)
     if path is None:
         click.echo(issued.token)
     else:
@@ -327,7 +332,7 @@ def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
         "registration_secret_file": ("clusters", "registrationSecretFile"),
         "database": ("database", "url"),
         "log_format": ("logging", "format"),
-        **{name: ("retention", name) for name in ("executions", "events", "logs", "revisions")},
+        **{name: ("retention", name) for name in ("executions", "events", "logs", "revisions", "audit")},
     }
     overrides: dict[str, dict[str, Any]] = {}
     for flag, (*sections, key) in keys.items():

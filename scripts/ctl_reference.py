@@ -35,7 +35,7 @@ PAGES = {
     "tokens": ("fleet.tokens",),
     "users": ("users",),
     "access": ("access",),
-    "operations": ("reconciliations", "clock", "admin_config"),
+    "operations": ("reconciliations", "clock", "admin_config", "audit"),
     "client": ("login", "config", "completion", "version"),
 }
 

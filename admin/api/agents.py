@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Response, current_app, request
 
-from admin.api.current import caller, context
+from admin.api.current import caller, context, origin
 from admin.api.operations import Operations, respond
 from admin.core.permissions import OPEN, OWN_AGENT
 from admin.messages.agents import SyncAnswer, SyncBody
@@ -17,7 +17,7 @@ from admin.messages.tokens import (
     TokenAnswer,
     TokensAnswer,
 )
-from admin.services import agents
+from admin.services import agents, audit
 from admin.services.syncs import sync
 from admin.services.tokens import Issued
 from admin.services.wrong_attempts import FailureLimiter
@@ -28,6 +28,7 @@ MOST_BYTES = 32 * 1024 * 1024
 
 
 def _issued(issued: Issued) -> Response:
+    audit.note_token_created(context(), origin(), caller().identity, issued)
     response = respond(IssuedAnswer.from_attributes(issued))
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -73,7 +74,10 @@ def rotate_cluster_token(name: str, body: Fields) -> Response:
 @operations.add("DELETE", "/clusters/<name>/tokens/<prefix>", permission="cluster_tokens.write", errors=(404,))
 def revoke_cluster_token(name: str, prefix: str) -> RevokedAnswer:
     """Revoke a token at once."""
-    return RevokedAnswer(prefix=prefix, changed=agents.revoke(context(), name, prefix))
+    is_changed = agents.revoke(context(), name, prefix)
+    if is_changed:
+        audit.note_token_revoked(context(), origin(), caller().identity, audit.cluster_token(name, prefix))
+    return RevokedAnswer(prefix=prefix, changed=is_changed)
 
 
 @operations.add(

@@ -7,14 +7,15 @@ from itertools import islice
 
 from flask import request
 
-from admin.api.current import caller, context
+from admin.api.current import caller, context, origin
 from admin.api.failures import note_refusal, translate
 from admin.api.operations import Operations
 from admin.core.problems import invalid
+from admin.errors import RainbowError
 from admin.messages.creations import CreatedAnswer, CreationBody, ManyCreatedAnswer, RepeatBody
 from admin.messages.reading import or_none
 from admin.messages.requests import Fields, WriteQuery
-from admin.services import creations, executions
+from admin.services import audit, creations, executions
 from admin.services.creations import Refusal
 from admin.services.run_requests import CreationRequest
 
@@ -46,6 +47,9 @@ def _create_many(read: list[CreationRequest | Refusal], *, dry_run: bool) -> Man
     refusals = (outcome for outcome in outcomes if isinstance(outcome, Exception))
     for refusal in islice(refusals, _MOST_NOTED):
         note_refusal(translate(refusal, caller().request_id), caller().request_id, request.method)
+    for outcome in outcomes:
+        if isinstance(outcome, RainbowError) and outcome.is_denial:
+            audit.note_denied(context(), origin(), caller().identity, outcome)
     return ManyCreatedAnswer.from_outcomes(outcomes, dry_run=dry_run)
 
 

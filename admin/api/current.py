@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flask import current_app, request
 
+from admin.core.audit import RequestOrigin
 from admin.gate import Caller
 from admin.services.access import Access
 from admin.services.context import Context
@@ -11,6 +12,8 @@ from admin.services.visibility import access_of
 
 #: Where the environ of a request holds its caller.
 CALLER = "rainbow.caller"
+#: Where it holds the error with which it is answered, if it is.
+FAILURE = "rainbow.failure"
 _ACCESS = "rainbow.access"
 _VIEW = "rainbow.view"
 
@@ -29,6 +32,17 @@ def context() -> Context:
 def _context() -> Context:
     admin: Context = current_app.extensions["rainbow"]
     return admin
+
+
+def origin() -> RequestOrigin:
+    """Where the request came from, and what it is for."""
+    rule = request.url_rule
+    return RequestOrigin(
+        address=request.remote_addr,
+        method=request.method,
+        route=None if rule is None else rule.rule,
+        request_id=caller().request_id,
+    )
 
 
 def access() -> Access:

@@ -9,7 +9,7 @@ from flask import Flask, Response, current_app, request
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
-from admin.api.current import caller
+from admin.api.current import FAILURE, caller
 from admin.core.problems import Invalid, shorten
 from admin.errors import (
     BodyTooLarge,
@@ -100,6 +100,7 @@ def answer_failures(app: Flask) -> None:
         return respond(translate(failure, caller().request_id))
 
     def respond(error: RainbowError) -> Response:
+        request.environ[FAILURE] = error
         body = error_body(error, caller().request_id, request.method)
         response = Response(body, status=error.status, mimetype="application/json")
         response.headers.extend(error_headers(error))

@@ -27,7 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from admin.api.attributes import path_of, put_attribute
 from admin.api.bodies import parse_body
-from admin.api.current import CALLER
+from admin.api.current import CALLER, FAILURE
 from admin.api.effective import STALE
 from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.api.front import ROUTE
@@ -150,7 +150,7 @@ class FastLane:
             options = ChangeOptions(authorship=authorship, access=access)
             kind, changed = put_attribute(self._context, check_scope(**attribute.keys), body, Expectation(), options)
         except Exception as failure:
-            error = translate(failure, caller.request_id)
+            error = environ[FAILURE] = translate(failure, caller.request_id)
             text, headers = error_body(error, caller.request_id, environ["REQUEST_METHOD"]), tuple(error_headers(error))
             return _Answer(attribute.route, text, headers, status_line(error))
         text = encode(WriteAnswer.from_changed(kind, changed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -12,10 +13,12 @@ from flask import Flask, request
 
 from admin import metrics
 from admin.api.browsers import BrowserGuard
-from admin.api.current import CALLER
+from admin.api.current import CALLER, FAILURE
 from admin.api.failures import error_body, error_headers, status_line, translate
+from admin.core.audit import RequestOrigin
 from admin.errors import Busy, RainbowError
-from admin.gate import MOST_OPEN_BYTES, Gate, accept_request_id
+from admin.gate import MOST_OPEN_BYTES, Caller, Gate, accept_request_id
+from admin.services.audit import Auditor
 from admin.services.rates import RateLimiter
 
 if TYPE_CHECKING:
@@ -49,8 +52,10 @@ class Front:
         *,
         most_at_once: int,
         max_body_bytes: int,
+        auditor: Auditor | None = None,
         rate_limiter: RateLimiter | None = None,
     ) -> None:
+        self._auditor = auditor
         self._gate = gate
         self._browser_guard = browser_guard
         self._answer = answer
@@ -74,7 +79,7 @@ class Front:
             chunks = self._answer(environ, _identifying(environ, start_response))
         finally:
             places.append(place)
-        _observe(environ)  # not before: an application that fails after it has started is answered once more
+        self._observe(environ)  # not before: an application that fails after it has started is answered once more
         return chunks
 
     def admit(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes] | None:
@@ -92,6 +97,7 @@ class Front:
                 head.path,
                 authorization=environ.get("HTTP_AUTHORIZATION"),
                 request_id=head.request_id,
+                act_as=environ.get("HTTP_RAINBOW_AS"),
                 address=environ.get("REMOTE_ADDR", ""),
                 is_forwarded=_is_forwarded(environ),
             )
@@ -99,6 +105,8 @@ class Front:
                 self._count(self._rate_limiter, head, environ)
         except Exception as failure:
             return self.refuse(environ, start_response, translate(failure, head.request_id))
+        if self._auditor is not None and environ[CALLER].identity.token is not None:
+            self._auditor.note_use(self._origin(environ), environ[CALLER].identity)
         return None
 
     def _count(self, rate_limiter: RateLimiter, head: _Head, environ: WSGIEnvironment) -> None:
@@ -106,17 +114,37 @@ class Front:
         identity = environ[CALLER].identity
         if identity.cluster is None and not self._gate.is_open(head.method, head.path):
             project = self._gate.project(head.method, head.path) or _asked_project(environ["QUERY_STRING"])
-            rate_limiter.count_request(identity.user, project)
+            rate_limiter.count_request(identity.proven_user, project)
 
     def refuse(self, environ: WSGIEnvironment, start_response: StartResponse, error: RainbowError) -> list[bytes]:
         """What answers a request that is refused."""
         head: _Head = environ[_HEAD]
         environ[ROUTE] = self._gate.route(head.method, head.path)
+        environ[FAILURE] = error
         body = error_body(error, head.request_id, head.method)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
         _identifying(environ, start_response)(status_line(error), headers)
-        _observe(environ)
+        self._observe(environ)
         return [] if head.method == "HEAD" else [body]
+
+    def _observe(self, environ: WSGIEnvironment) -> None:
+        """Count and log an answer, and note it where the request was denied."""
+        _observe(environ)
+        error: RainbowError | None = environ.get(FAILURE)
+        if self._auditor is None or error is None or not error.is_denial:
+            return
+        caller: Caller | None = environ.get(CALLER)
+        if caller is not None or "HTTP_AUTHORIZATION" in environ or error.status == HTTPStatus.FORBIDDEN:
+            self._auditor.note_denied(self._origin(environ), None if caller is None else caller.identity, error)
+
+    def _origin(self, environ: WSGIEnvironment) -> RequestOrigin:
+        head: _Head = environ[_HEAD]
+        return RequestOrigin(
+            address=environ.get("REMOTE_ADDR") or None,
+            method=head.method if head.method in _METHODS else "other",
+            route=environ.get(ROUTE) or self._gate.route(head.method, head.path),
+            request_id=head.request_id,
+        )
 
     def most_bytes(self, environ: WSGIEnvironment) -> int:
         """How large the body of a request may be."""

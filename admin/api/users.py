@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from flask import Response
 
-from admin.api.current import caller, context
+from admin.api.current import caller, context, origin
 from admin.api.operations import Operations, respond
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
 from admin.core.changes import read_named, read_named_as
@@ -28,7 +28,7 @@ from admin.messages.users import (
     UserWritten,
     WhoamiAnswer,
 )
-from admin.services import user_tokens, users
+from admin.services import audit, user_tokens, users
 from admin.services.changes import Changed
 
 operations = Operations("users")
@@ -130,8 +130,9 @@ def list_user_tokens(name: str) -> UserTokensAnswer:
 )
 def create_user_token(name: str, body: Fields) -> Response:
     """Make a token of a user; it is shown this once."""
-    issued = user_tokens.create_token(context(), name, body["name"], body.get("expires"))
-    response = respond(IssuedUserTokenAnswer.from_attributes(issued, user=issued.owner))
+    issued = user_tokens.create_token(context(), name, body["name"], body.get("expires"), body.get("narrowed"))
+    audit.note_token_created(context(), origin(), caller().identity, issued)
+    response = respond(IssuedUserTokenAnswer.from_issued(issued))
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -139,4 +140,7 @@ def create_user_token(name: str, body: Fields) -> Response:
 @operations.add("DELETE", "/users/<name>/tokens/<prefix>", permission="tokens.write", own="name", errors=(404,))
 def revoke_user_token(name: str, prefix: str) -> RevokedAnswer:
     """Revoke a token of a user at once."""
-    return RevokedAnswer(prefix=prefix, changed=user_tokens.revoke(context(), name, prefix))
+    is_changed = user_tokens.revoke(context(), name, prefix)
+    if is_changed:
+        audit.note_token_revoked(context(), origin(), caller().identity, audit.user_token(name, prefix))
+    return RevokedAnswer(prefix=prefix, changed=is_changed)

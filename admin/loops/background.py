@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from admin.loops.audit import AuditLoop
 from admin.loops.evictions import EvictionLoop
 from admin.loops.leadership import Leader
 from admin.loops.retention import RetentionLoop
@@ -11,9 +12,11 @@ from admin.services.context import Context
 
 
 def start_background(context: Context) -> Leader:
-    """Start every loop; they run while this process holds the lease."""
+    """Start every loop; they run while this process holds the lease, but for those that each process has."""
     leader = Leader(
-        context, [WaitingLoop(context), EvictionLoop(context), RetentionLoop(context), StatisticsLoop(context)]
+        context,
+        [WaitingLoop(context), EvictionLoop(context), RetentionLoop(context), StatisticsLoop(context)],
+        [AuditLoop(context)],
     )
     leader.start()
     return leader

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -18,12 +19,27 @@ from admin.store import loop_leases
 _log = logging.getLogger("rainbow.loops")
 
 
-class Leader:
-    """Runs rounds of work while this process has the lease, and waits for it otherwise."""
+class OwnWork(Protocol):
+    """Work that every process does for itself."""
 
-    def __init__(self, context: Context, works: Iterable[Callable[[], None]]) -> None:
+    def __call__(self) -> None: ...
+
+    def close(self) -> None:
+        """Do what is left when the process ends."""
+
+
+class Leader:
+    """Runs rounds of work while this process has the lease, and waits for it otherwise.
+
+    What every process has to do for itself is done meanwhile too, and a last time when it ends.
+    """
+
+    def __init__(
+        self, context: Context, works: Iterable[Callable[[], None]], own_works: Iterable[OwnWork] = ()
+    ) -> None:
         self._context = context
         self._works = tuple(works)
+        self._own_works = tuple(own_works)
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loops", daemon=True)
@@ -45,10 +61,12 @@ class Leader:
             if now >= next_claim:
                 leads = self._claim(leads)
                 next_claim = now + settings.loop_lease_seconds / 3
-            if leads:
-                for work in self._works:
-                    self._do(work)
+            works: list[Callable[[], None]] = [*self._own_works, *(self._works if leads else ())]
+            for work in works:
+                self._do(work)
             self._closing.wait(settings.loop_interval_seconds if leads else settings.loop_lease_seconds / 3)
+        for own_work in self._own_works:
+            self._do(own_work.close)
         if leads:
             self._release()
 

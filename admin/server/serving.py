@@ -24,7 +24,15 @@ from admin.gate import MOST_LOOKUPS
 from admin.logs import log_configuration
 from admin.server.granian_worker import serve_worker
 from admin.server.respawning import RespawningServer
-from admin.server.startup import check_certificate, check_exposure, free_address, open_app, prepare, warn_of_exposure
+from admin.server.startup import (
+    check_audit_file,
+    check_certificate,
+    check_exposure,
+    free_address,
+    open_app,
+    prepare,
+    warn_of_exposure,
+)
 from admin.server.workers import SharedMemory, create_worker
 
 _log = logging.getLogger("rainbow.server")
@@ -43,6 +51,7 @@ def serve(config_file: str | None, overrides: Mapping[str, Mapping[str, Any]]) -
     logging.config.dictConfig(logs)
     check_exposure(settings)
     check_certificate(settings)
+    check_audit_file(settings)
     address, port = free_address(settings.server.host, settings.server.port)
     app = open_app(settings)
     warn_of_exposure(settings)

@@ -17,6 +17,7 @@ from admin.configuration import Settings
 from admin.core.hosts import is_loopback
 from admin.core.problems import shorten
 from admin.errors import CannotStart
+from admin.services.audit_queue import append
 from admin.services.clocks import begin_clock_check
 from admin.services.projects import seed_projects
 from admin.services.users import has_users
@@ -116,6 +117,17 @@ def check_certificate(settings: Settings) -> None:
     except (OSError, ValueError) as error:  # ssl's own errors are OSErrors
         reason = getattr(error, "strerror", None) or str(error)
         raise CannotStart(f"The certificate {cert} with the key {key} cannot be used: {reason}.") from error
+
+
+def check_audit_file(settings: Settings) -> None:
+    """CannotStart for a file of audit events that cannot be written."""
+    if settings.audit_file is None:
+        return
+    try:
+        append(settings.audit_file, b"")
+    except OSError as error:
+        reason = f"audit.file {settings.audit_file} cannot be written: {error.strerror}"
+        raise CannotStart(f"{reason}. Name a file in a directory that the admin may write to, or -.") from error
 
 
 def _no_password() -> str:

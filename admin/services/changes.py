@@ -13,10 +13,12 @@ from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
 from admin.core.settings.warnings import Warning
+from admin.core.users import USER
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
 from admin.services.access import UNRESTRICTED
 from admin.services.affected_scopes import ChangedValues, find_changed_values
+from admin.services.audit import note_users_removed
 from admin.services.capped_defaults import caps_below, find_capped_below
 from admin.services.change_drafts import (
     Drafted,
@@ -110,6 +112,10 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
     if isinstance(outcome, Exception):
         raise outcome
+    removed_users = [
+        row.change.name for row in outcome.rows if row.change.kind == USER and row.change.action == "delete"
+    ]
+    note_users_removed(context, options.authorship, removed_users)
     try:
         return with_late_warnings(context, outcome)
     except Exception:  # the change is committed, so that no fault of a warning may be taken for its own

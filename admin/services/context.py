@@ -16,6 +16,7 @@ from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
 from admin.services.access import UNRESTRICTED, Access
+from admin.services.audit_queue import AuditQueue
 from admin.services.preparations import CreationCache
 from admin.services.rates import RateLimiter
 from admin.services.waiting import WaitLimiter
@@ -59,6 +60,7 @@ class Context:
     token_cache: TokenCache = field(default_factory=TokenCache)
     live_tokens: LiveTokens = field(default_factory=LiveTokens)
     user_presence: UserPresence = field(default_factory=UserPresence)
+    audit_queue: AuditQueue = field(default_factory=AuditQueue)
     known_grants: KnownGrants = field(default_factory=KnownGrants)
     known_rights: KnownRights = field(default_factory=KnownRights)
     #: Of users, what their proofs named last, and the number of changes that requests went by then.

@@ -14,13 +14,20 @@ if TYPE_CHECKING:
 #: The author of a change by an unidentified caller.
 ANONYMOUS = "anonymous"
 
+#: The author, and the proof, of what is done with the token that operators share.
+_SHARED_TOKEN = "shared-token"
+
 #: Who sets a field that only documents given with --with would set.
 ASSUMED = "the given documents"
 
 
-def show_name(author: str | None, claimed_by: str | None) -> str:
-    """A caller's name: the author, and beside it the claimed name."""
+def show_name(author: str | None, claimed_by: str | None, proof: str | None = None) -> str:
+    """A caller's name: the author, and beside it the administrator who acted as the author, or the claimed name."""
     claim = f"(says {claimed_by})" if claimed_by else ""
+    how, _, administrator = (proof or "").partition(" of ")
+    if how == _SHARED_TOKEN and author not in (_SHARED_TOKEN, ANONYMOUS):
+        administrator = _SHARED_TOKEN
+    claim = f"(by {administrator})" if administrator else claim
     return " ".join(part for part in (author, claim) if part)
 
 
@@ -32,7 +39,7 @@ def show_author(document: Document, claimed: str = "claimed_by") -> str:
     """
     name = document.get(claimed)
     if document.get("author"):
-        return show_name(document["author"], document.get("claimed_by"))
+        return show_name(document["author"], document.get("claimed_by"), document.get("proof"))
     return show_name(ANONYMOUS, None if name == ANONYMOUS else name) if name else ""
 
 
@@ -49,7 +56,7 @@ def describe_provenance(printer: Printer, provenance: Document) -> str:
     parts = [
         *(f"{noun} {provenance[noun]}{_rolled_back(provenance)}" for noun in _NUMBERED if provenance.get(noun)),
         "which is no longer kept" if provenance.get("kept") is False else "",
-        show_name(provenance.get("author"), provenance.get("claimed_by")),
+        show_name(provenance.get("author"), provenance.get("claimed_by"), provenance.get("proof")),
         printer.when(provenance.get("at")),
         f"'{' '.join(str(provenance['message']).split())}'" if provenance.get("message") else "",
     ]

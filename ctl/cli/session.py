@@ -59,7 +59,10 @@ class Session:
 
             if self.settings.flyte is not None:
                 self.printer.note(self.settings.flyte.note)
-            self._client = Client.from_settings(self.settings, on_stale=self._warn_of_age)
+            client = Client.from_settings(self.settings, on_stale=self._warn_of_age)
+            if self.settings.as_user is not None:
+                _check_acting(client, self.settings.as_user)
+            self._client = client
         return self._client
 
     def _warn_of_age(self, seconds: int) -> None:
@@ -75,6 +78,14 @@ class Session:
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
+
+
+def _check_acting(client: Client, user: str) -> None:
+    """Refuse to go on where an older admin would act in the caller's own name."""
+    from ctl.client.errors import InvalidInput
+
+    if client.whoami().get("user") != user:
+        raise InvalidInput(f"The admin at {client.endpoint} is older than --as: nothing was done as {user}.")
 
 
 def local_user() -> str | None:

@@ -48,6 +48,7 @@ class Client(
         timeout: float = 30.0,
         retries: int = 2,
         on_stale: Callable[[int], None] | None = None,
+        as_user: str | None = None,
     ) -> None:
         """
         A client of the admin at `endpoint`, written as `ctl.client.endpoints` says.
@@ -55,10 +56,16 @@ class Client(
         A function as `token` is called for each request. `ca_file` has the certificate authorities to trust for https;
         `timeout` is how many seconds to wait for an answer in each attempt, and `retries` how often a failed read is
         tried again. `on_stale` is called with the age in seconds of an answer that the admin gives from its memory,
-        while its database is away.
+        while its database is away. `as_user` is the user to act as; an older admin ignores that, which `whoami` tells.
         """
         self._transport = Transport(
-            endpoint, token=token, ca_file=ca_file, timeout=timeout, retries=retries, on_stale=on_stale
+            endpoint,
+            token=token,
+            ca_file=ca_file,
+            timeout=timeout,
+            retries=retries,
+            on_stale=on_stale,
+            as_user=as_user,
         )
 
     @classmethod
@@ -98,6 +105,7 @@ class Client(
             timeout=seconds,
             retries=retries,
             on_stale=on_stale,
+            as_user=settings.as_user,
         )
 
     def __enter__(self) -> Self:

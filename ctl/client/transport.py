@@ -82,6 +82,7 @@ class Transport:
         replace_bad_text: bool = False,
         remedies: Remedies = REMEDIES,
         on_stale: Callable[[int], None] | None = None,
+        as_user: str | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """
@@ -99,6 +100,8 @@ class Transport:
         self._token = token
         if isinstance(token, str):
             self._headers |= _bearer(token)
+        if as_user is not None:
+            self._headers |= _acting_as(as_user)
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._replace_bad_text = replace_bad_text
@@ -256,6 +259,12 @@ def _bearer(token: str | None) -> dict[str, str]:
     if not token.isascii() or not token.isprintable():
         raise InvalidInput("The token has invalid characters: it must be printable ASCII.")
     return {"Authorization": f"Bearer {token}"}
+
+
+def _acting_as(user: str) -> dict[str, str]:
+    if not user or not user.isascii() or not user.isprintable() or " " in user:
+        raise InvalidInput(f"{user!r} is no user to act as: give the name of one.")
+    return {"Rainbow-As": user}
 
 
 def _pause(attempt: int, retry_after: str | None = None) -> float:

@@ -172,6 +172,7 @@ get = KindGroup(
         "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Tokens of a user", place="users.tokens"),
+        "audit": Entry(summary="Logins, what was done with tokens, and denied requests", place="audit"),
         "workflow": Entry(summary="Workflows and their versions", place="registrations.workflows"),
         "task": Entry(
             summary="The same as workflow: tasks are registered as workflows", place="registrations.workflows"

@@ -217,3 +217,43 @@ def test_an_admin_with_a_shared_token_gets_users_and_everything_goes_on(tmp_path
         assert "flytesnacks" in shell.ok("rainbowctl get project", RAINBOW_TOKEN=ada)
         agent.url = admin.url
         assert [lease["id"]["name"] for lease in agent.take()] == ["after"]
+
+
+def test_an_administrator_acts_as_somebody_under_both_names(shell: Shell, tmp_path: Path) -> None:
+    ada = token_of(tmp_path, "ada", "--create")
+    wait_until(lambda: shell.run("rainbowctl whoami", RAINBOW_TOKEN=ada).status == 0, 30)
+    shell.ok("rainbowctl create user bea", RAINBOW_TOKEN=ada)
+    assert shell.ok("rainbowctl --as bea whoami", RAINBOW_TOKEN=ada) == "bea (by the token of ada)\n"
+    update = "rainbowctl update execution-cluster-label -p flytesnacks --value mycluster"
+    assert "No project is called" in shell.refused(2, f"{update} --as bea", RAINBOW_TOKEN=ada)
+    shell.ok("rainbowctl create grant editor --user bea", RAINBOW_TOKEN=ada)
+    shell.ok(f"{update} --as bea", RAINBOW_TOKEN=ada)
+    assert "bea (by ada)" in shell.ok("rainbowctl history --filter.limit 1", RAINBOW_TOKEN=ada)
+    assert "bea (by ada)" in shell.ok("rainbowctl get execution-cluster-label -A -o wide", RAINBOW_TOKEN=ada)
+    assert "No user is called 'bee'" in shell.refused(3, "rainbowctl --as bee get project", RAINBOW_TOKEN=ada)
+    assert "'b a'" in shell.refused(2, "rainbowctl --as 'b a' get project", RAINBOW_TOKEN=ada)
+    bea = shell.ok("rainbowctl create user-token bea laptop", RAINBOW_TOKEN=ada).strip()
+    refusal = shell.refused(4, "rainbowctl --as ada whoami", RAINBOW_TOKEN=bea)
+    assert "User bea lacks the permission users.impersonate on platform." in refusal
+
+
+def test_a_token_is_narrowed_by_flags(shell: Shell, tmp_path: Path) -> None:
+    ada = token_of(tmp_path, "ada", "--create")
+    wait_until(lambda: shell.run("rainbowctl whoami", RAINBOW_TOKEN=ada).status == 0, 30)
+    flags = "--role viewer --permission attributes.read -p flytesnacks -d development -w train"
+    token = shell.ok(f"rainbowctl create user-token ada report {flags}", RAINBOW_TOKEN=ada).strip()
+    shown = "role viewer, permission attributes.read, project flytesnacks, domain development, workflow train"
+    table = shell.ok("rainbowctl get user-token ada", RAINBOW_TOKEN=ada)
+    assert shown in table
+    assert shell.ok("rainbowctl whoami", RAINBOW_TOKEN=token) == f"ada (by token), narrowed to {shown}\n"
+    refusal = shell.refused(2, "rainbowctl create user-token ada other --role viewers", RAINBOW_TOKEN=ada)
+    assert "Did you mean 'viewer'?" in refusal
+    where = "-p flytesnacks -d development -w train"
+    written = f"rainbowctl update execution-cluster-label {where} --value mycluster"
+    refusal = " ".join(shell.refused(4, written, RAINBOW_TOKEN=token).split())
+    assert "The token of user ada, which is good for role viewer, permission attributes.read, workflow" in refusal
+    explain = "rainbowctl explain access ada attributes.write -p flytesnacks -d development"
+    explained = " ".join(shell.ok(explain, RAINBOW_TOKEN=token).split())
+    assert "User ada has attributes.write" in explained
+    assert "The token of this request is narrower: it is good for role viewer" in explained
+    assert json.loads(shell.ok(f"{explain} -o json", RAINBOW_TOKEN=token))["token_allowed"] is False

@@ -17,7 +17,7 @@ from admin.store.tokens import CACHE_SECONDS, LiveTokens
 from tests.conftest import MakeApp
 from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of
-from tests.support.placing import API, PROJECT, asked, refused
+from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
 from tests.support.statements import statements
 
 MOST = 5
@@ -148,6 +148,17 @@ def test_requests_are_limited_by_user_and_probes_and_agents_are_not(make_app: Ma
     now[0] += 0.5
     assert ada.get("whoami")["user"] == "ada"
     assert 'rainbow_limited_total{limit="user_requests"}' in app.test_client().get("/metrics").get_data(as_text=True)
+
+
+def test_what_is_done_as_somebody_counts_for_who_does_it(make_app: MakeApp) -> None:
+    app = make_app(limits={"user": {"requestsPerSecond": 2, "creationsPerSecond": 1}})
+    frozen(app)
+    ada, bea = made_user(app), made_user(app, "bea")
+    body = {"project": PROJECT, "domain": DOMAIN, "spec": {"job": JOB}}
+    created = [ada.call("POST", "executions", body, **{"Rainbow-As": "bea"}) for _ in range(2)]
+    assert "user 'ada' makes more than 1 creations" in refused(created[1], 429, "too_many_requests")["message"]
+    refused(ada.call("GET", "whoami"), 429, "too_many_requests")
+    ok(bea.call("POST", "executions", body))
 
 
 def test_requests_are_limited_by_the_project_that_they_name(make_app: MakeApp) -> None:

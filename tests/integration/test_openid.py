@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 from admin.core.grants import Grant, Grantee
 from admin.core.identities import Identity, Proof
 from admin.errors import ProviderUnavailable, Unauthenticated
-from admin.services import grants
+from admin.services import grants, users
 from admin.services.changeable.base import ChangeOptions
 from admin.services.openid import Verifier
 from admin.services.openid_keys import FRESH_SECONDS, PAUSE_SECONDS, ProviderKeys
@@ -69,6 +69,39 @@ def test_a_token_of_the_provider_proves_its_user_who_is_recorded(
     told = {"user": "ana", "groups": ["ml", "search"], "proof": "openid"}
     assert api.get("/api/v1/whoami", headers=bearer(token)).json == told
     assert verifier(openid_provider).identify(token) == ANA
+
+
+def test_a_login_is_noted_once_and_without_its_token(make_app: MakeApp, openid_provider: OpenIdProvider) -> None:
+    api = make_api(make_app, openid_provider)
+    administrator = Grant(role="admin", grantee=Grantee("group", "ml"))
+    grants.create_grant(context_of(api.application), administrator, ChangeOptions())
+    token = openid_provider.tokens().access_token
+    for address in ("192.0.2.7", "192.0.2.8", "192.0.2.7"):
+        whoami = api.get("/api/v1/whoami", headers=bearer(token), environ_base={"REMOTE_ADDR": address})
+        assert whoami.status_code == 200
+    answer = api.get("/api/v1/audit", headers=bearer(token), environ_base={"REMOTE_ADDR": "192.0.2.8"})
+    events = [
+        (event["event"], event["address"], event["user"], event["proof"]) for event in answer.get_json()["events"]
+    ]
+    assert sorted(events) == [
+        ("LOGIN", "192.0.2.7", "ana", "openid"),
+        ("NEW_ADDRESS", "192.0.2.7", "ana", "openid"),
+        ("NEW_ADDRESS", "192.0.2.8", "ana", "openid"),
+    ]
+    assert not [part for part in token.split(".") if part in answer.get_data(as_text=True)]
+
+
+def test_who_acts_as_somebody_leaves_the_groups_of_the_provider_behind(
+    make_app: MakeApp, openid_provider: OpenIdProvider
+) -> None:
+    api = make_api(make_app, openid_provider)
+    context, options = context_of(api.application), ChangeOptions()
+    grants.create_grant(context, Grant(role="admin", grantee=Grantee("group", "ml")), options)
+    users.create_user(context, "bea", {}, options)
+    headers = {**bearer(openid_provider.tokens().access_token), "Rainbow-As": "bea"}
+    told = {"user": "bea", "groups": [], "proof": "openid", "administrator": "ana"}
+    assert api.get("/api/v1/whoami", headers=headers).json == told
+    assert api.get("/api/v1/users", headers=headers).status_code == 403
 
 
 def test_where_to_log_in_is_told_without_a_token(make_app: MakeApp, openid_provider: OpenIdProvider) -> None:

@@ -88,7 +88,7 @@ ROWS: dict[str, tuple[str, str]] = {
     **{f"{verb}_cluster_token": (PLATFORM, "") for verb in ("rotate", "revoke")},
     "list_cluster_tokens": (PLATFORM, ""),
     **dict.fromkeys(("list_reconciliations", "get_reconciliation", "end_reconciliation"), (PLATFORM, "")),
-    **dict.fromkeys(("get_clock", "accept_clock", "get_configuration"), (PLATFORM, "")),
+    **dict.fromkeys(("get_clock", "accept_clock", "get_configuration", "list_audit_events"), (PLATFORM, "")),
     **{f"{verb}_{noun}": (PLATFORM, "") for verb in ("get", "create", "put", "delete") for noun in ("group", "user")},
     **dict.fromkeys(("list_groups", "list_users", "list_user_tokens"), (PLATFORM, "")),
     **dict.fromkeys(("create_user_token", "revoke_user_token"), (PLATFORM, "")),
@@ -115,7 +115,10 @@ Callers = Mapping[str, FlaskClient]
 
 @pytest.fixture(scope="module")
 def callers(shared_app: Flask) -> Callers:
-    """A user for each role on the project alone (`viewer-here`) and on the platform; and one without any."""
+    """A user for each role on the project alone (`viewer-here`) and on the platform; and one without any.
+
+    The administrator has a token for each of these roles and places too (`viewer-here-token`).
+    """
     api, context, options = shared_app.test_client(), context_of(shared_app), ChangeOptions()
     ok(api.post(f"{API}/attribute_changes", json={"changes": [ENTRY, {**ENTRY, "project": FOREIGN}]}))
     for project in (PROJECT, FOREIGN):
@@ -133,6 +136,11 @@ def callers(shared_app: Flask) -> Callers:
         client = clients[name] = shared_app.test_client()
         token = user_tokens.create_token(context, name, "laptop").token
         client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+    for role in ROLES:
+        for place, keys in (("", {}), ("-here", {"project": PROJECT})):
+            client = clients[f"{role}{place}-token"] = shared_app.test_client()
+            token = user_tokens.create_token(context, "admin", f"{role}{place}", None, {"role": role, **keys}).token
+            client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
     return clients
 
 
@@ -214,6 +222,18 @@ def check_foreign(callers: Callers, user: str, operation: Operation, query: str,
 
 
 @pytest.mark.parametrize("id", ROWS)
+def test_a_token_of_an_administrator_is_as_good_as_a_user_of_its_role(callers: Callers, id: str) -> None:
+    operation, (_place, query) = OPERATIONS[id], ROWS[id]
+    if operation.permission == OF_EACH_ROW:
+        return
+    for user in (f"{role}{place}" for role in ROLES for place in ("", "-here")):
+        for project in (PROJECT, FOREIGN, ABSENT):
+            by_user, by_token = (call(callers, name, operation, query, project) for name in (user, f"{user}-token"))
+            assert is_denied(by_token) == is_denied(by_user), (user, by_token.get_data(as_text=True))
+            assert is_hidden(by_token, project) == is_hidden(by_user, project), (user, project)
+
+
+@pytest.mark.parametrize("id", ROWS)
 def test_without_a_token_only_what_is_open_is_answered(callers: Callers, id: str) -> None:
     operation, (_place, query) = OPERATIONS[id], ROWS[id]
     answer = call(callers, "", operation, query)
@@ -223,7 +243,8 @@ def test_without_a_token_only_what_is_open_is_answered(callers: Callers, id: str
 
 def test_every_permission_is_asked_for_by_a_route() -> None:
     declared = {operation.permission for operation in OPERATIONS.values()}
-    assert PERMISSIONS.keys() - declared == {"audit.read", "executions.override"}
+    # The others are asked for by a header of any request, and by what a request says.
+    assert PERMISSIONS.keys() - declared == {"users.impersonate", "executions.override"}
     assert OWN_AGENT in declared
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from sqlalchemy.exc import OperationalError
 
 from admin.core.changes import ANYTHING
 from admin.core.grants import Grant, Grantee
+from admin.core.permissions import ROLES
+from admin.core.settings.scopes import PLATFORM, Scope
 from admin.errors import Unauthenticated
 from admin.services import user_tokens, users
 from admin.services.changeable.base import ChangeOptions
@@ -39,6 +42,7 @@ class Person:
 
     def __init__(self, client: FlaskClient, token: str | None) -> None:
         self.client = client
+        self.token = token
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
@@ -51,11 +55,11 @@ class Person:
         return ok(self.call(method, path, body))
 
 
-def made_user(app: Flask, name: str = "ada", **payload: Any) -> Person:
-    """A new user with a token, who may do everything."""
+def made_user(app: Flask, name: str = "ada", *, role: str = "admin", scope: Scope = PLATFORM, **payload: Any) -> Person:
+    """A new user with a token, who may do everything, or what a role may at a scope."""
     context = context_of(app)
-    administrator = Grant(role="admin", grantee=Grantee("user", name))
-    make_change(context, [user_write(name, payload), grant_write(administrator)], ChangeOptions())
+    grant = Grant(role=role, grantee=Grantee("user", name), scope=scope)
+    make_change(context, [user_write(name, payload), grant_write(grant)], ChangeOptions())
     return Person(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
 
 
@@ -388,3 +392,220 @@ def test_an_agent_creates_as_its_cluster(app: Flask) -> None:
     created = Person(app.test_client(), agent.token).do("POST", "executions", asked("e"))["execution"]
     assert (created["created_by"], "created_proof" in created) == ("cluster/east", False)
     assert ada.get(f"executions/{PROJECT}/{DOMAIN}/e")["created_by"] == "cluster/east"
+
+
+# As somebody else
+
+
+def test_what_is_done_as_somebody_has_both_names_everywhere(app: Flask, ada: Person) -> None:
+    made_user(app, "bea")
+    as_bea = {"Rainbow-As": "bea"}
+    assert ok(ada.call("GET", "whoami", **as_bea)) == {
+        "user": "bea",
+        "groups": [],
+        "proof": "token",
+        "administrator": "ada",
+    }
+    ok(ada.call("PUT", f"project_attributes/{PROJECT}", LABEL, **as_bea))
+    ok(ada.call("PUT", "pools/gpu", {"pool": {"members": [{"id": "mycluster"}]}}, **as_bea))
+    pool, label = ada.get("revisions?limit=2")["revisions"]
+    assert [(entry["author"], entry["proof"]) for entry in (pool, label)] == [("bea", "token of ada")] * 2
+    entry = ada.get("timeline?limit=1")["entries"][0]
+    assert (entry["author"], entry["proof"]) == ("bea", "token of ada")
+    assert ada.get("pools/gpu")["provenance"]["definition"]["proof"] == "token of ada"
+    taken = refused(
+        ada.call("POST", "pools", {"pool": {"name": "gpu", "members": [{"id": "x"}]}}), 409, "already_exists"
+    )
+    assert "bea (by ada)" in taken["message"]
+    ok(ada.call("POST", "users/bea/tokens", {"name": "second"}, **as_bea))
+    created = ada.get("audit?event=TOKEN_CREATED")["events"][0]
+    assert (created["user"], created["proof"]) == ("bea", "token of ada")
+    assert {event["user"] for event in ada.get("audit?event=NEW_ADDRESS")["events"]} == {"ada"}
+
+
+def test_an_execution_and_its_end_have_both_names(app: Flask, ada: Person) -> None:
+    made_user(app, "bea")
+    as_bea = {"Rainbow-As": "bea"}
+    body = {"project": PROJECT, "domain": DOMAIN, "name": "mine", "spec": {"job": JOB}}
+    ok(ada.call("POST", "executions", body, **as_bea))
+    execution = ada.get(f"executions/{PROJECT}/{DOMAIN}/mine")
+    assert (execution["created_by"], execution["created_proof"]) == ("bea", "token of ada")
+    ok(ada.call("DELETE", f"executions/{PROJECT}/{DOMAIN}/mine", {"cause": "enough"}, **as_bea))
+    events = ada.get(f"executions/{PROJECT}/{DOMAIN}/mine/events")["events"]
+    assert {(event["author"], event["proof"]) for event in events if event.get("author")} == {("bea", "token of ada")}
+
+
+def test_acting_as_somebody_is_refused_by_name(app: Flask) -> None:
+    nobody = Person(app.test_client(), None)
+    agent = Person(app.test_client(), played_agent(app.test_client(), context_of(app), "beta").token)
+    refused(nobody.call("GET", "whoami", **{"Rainbow-As": "bea"}), 400, "invalid_request", "Rainbow-As")
+    ada = made_user(app)
+    assert ok(ada.call("GET", "whoami", **{"Rainbow-As": "ada"})) == ada.get("whoami")
+    refused(ada.call("GET", "whoami", **{"Rainbow-As": "adda"}), 404, "user_not_found")
+    for wrong in ("", "a b", "anonymous/x", "x" * 200):
+        refused(ada.call("GET", "whoami", **{"Rainbow-As": wrong}), 400, "invalid_request", "Rainbow-As")
+    refused(agent.call("GET", "whoami", **{"Rainbow-As": "ada"}), 403, "forbidden")
+    refused(nobody.call("GET", "whoami", **{"Rainbow-As": "ada"}), 401, "unauthenticated")
+
+
+def test_who_acts_as_somebody_may_do_what_that_user_may(make_app: MakeApp, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(SHARED_TOKEN)
+    app = make_app(server={"apiTokenFile": str(file)})
+    ada, shared = made_user(app), Person(app.test_client(), SHARED_TOKEN)
+    made_user(app, "bea", role="viewer", scope=Scope(project=PROJECT))
+    for administrator, by in ((ada, "token of ada"), (shared, "shared-token")):
+        ok(administrator.call("GET", f"projects/{PROJECT}", **{"Rainbow-As": "bea"}))
+        written = administrator.call("PUT", f"project_attributes/{PROJECT}", LABEL, **{"Rainbow-As": "bea"})
+        assert "User bea lacks the permission attributes.write" in refused(written, 403, "permission_denied")["message"]
+        foreign = administrator.call("GET", "projects/flyteexamples", **{"Rainbow-As": "bea"})
+        refused(foreign, 404, "project_not_found")
+        denied = ada.get("audit?event=FORBIDDEN&user=bea")["events"]
+        assert by in [event["proof"] for event in denied]
+
+
+def test_nobody_acts_as_a_user_who_may_do_more(make_app: MakeApp) -> None:
+    app = make_app(roles={"helper": {"permissions": ["users.impersonate", *ROLES["viewer"].permissions]}})
+    made_user(app)
+    helper = made_user(app, "otto", role="helper")
+    made_user(app, "bea", role="viewer")
+    assert ok(helper.call("GET", "whoami", **{"Rainbow-As": "bea"}))["administrator"] == "otto"
+    more = refused(helper.call("GET", "whoami", **{"Rainbow-As": "ada"}), 403, "permission_denied")
+    assert more["message"].startswith("User ada has admin for user ada on platform. Nobody gives what they lack.")
+
+
+# Narrower than the user
+
+
+def narrowed_token(app: Flask, owner: Person, user: str = "ada", **narrowed: Any) -> Person:
+    made = owner.do("POST", f"users/{user}/tokens", {"name": secrets.token_hex(4), "narrowed": narrowed})
+    return Person(app.test_client(), made["token"])
+
+
+def test_a_token_may_be_narrower_than_its_user_and_says_so(app: Flask, ada: Person) -> None:
+    narrowed = {"role": "viewer", "permissions": ["logs.read"], "project": PROJECT, "domain": DOMAIN}
+    narrowed = {**narrowed, "clusters": ["local"]}
+    made = ada.do("POST", "users/ada/tokens", {"name": "report", "narrowed": narrowed})
+    assert made["narrowed"] == narrowed
+    report, laptop = sorted(ada.get("users/ada/tokens")["tokens"], key=lambda token: token["name"] != "report")
+    assert (report["narrowed"], "narrowed" in laptop) == (narrowed, False)
+    narrow = Person(app.test_client(), made["token"])
+    assert narrow.get("whoami")["narrowed"] == narrowed
+    assert "narrowed" not in ada.get("whoami")
+    identity = user_tokens.user_of(context_of(app), made["token"])
+    assert (identity.narrowed and identity.narrowed.payload) == narrowed
+    assert "narrowed" not in ada.do("POST", "users/ada/tokens", {"name": "whole", "narrowed": {}})
+    reason = ada.get("audit?event=TOKEN_CREATED")["events"][1]["reason"]
+    assert "narrowed to role viewer, permission logs.read, " in reason
+
+
+def test_a_narrowed_token_is_refused_what_its_user_may(app: Flask, ada: Person) -> None:
+    viewer = narrowed_token(app, ada, role="viewer", project=PROJECT)
+    viewer.get(f"projects/{PROJECT}")
+    denied = refused(viewer.call("PUT", f"project_attributes/{PROJECT}", LABEL), 403, "permission_denied")
+    assert denied["message"] == (
+        f"The token of user ada, which is good for role viewer, project {PROJECT} alone, lacks the permission "
+        f"attributes.write on project {PROJECT}. `rainbowctl explain access ada attributes.write -p {PROJECT}` says "
+        "whether the user has it."
+    )
+    explained = viewer.get(f"access/explanation?user=ada&permission=attributes.write&project={PROJECT}")
+    assert (explained["allowed"], explained["token_allowed"]) == (True, False)
+    assert explained["narrowed"] == {"role": "viewer", "project": PROJECT}
+    assert explained["message"].endswith(
+        f" The token of this request is narrower: it is good for role viewer, project {PROJECT} alone, which excludes "
+        "this."
+    )
+    reading = viewer.get(f"access/explanation?user=ada&permission=attributes.read&project={PROJECT}")
+    assert (reading["token_allowed"], reading["message"][-14:]) == (True, "includes this.")
+    whole = ada.get(f"access/explanation?user=ada&permission=attributes.write&project={PROJECT}")
+    assert {"narrowed", "token_allowed"}.isdisjoint(whole)
+    refused(viewer.call("GET", "projects/flyteexamples"), 404, "project_not_found")
+    assert [project["id"] for project in viewer.get("projects")["projects"]] == [PROJECT]
+    refused(viewer.call("GET", "users"), 403, "permission_denied")
+    ok(ada.call("PUT", f"project_attributes/{PROJECT}", LABEL))
+
+
+def test_a_narrowed_token_gives_nobody_more_than_it_has(app: Flask, ada: Person) -> None:
+    bea = made_user(app, "bea", role="viewer")
+    keeper = narrowed_token(app, ada, permissions=["tokens.write", "users.write", "grants.write", "groups.write"])
+    for narrowed in (None, {}, {"role": "viewer"}, {"project": PROJECT}):
+        body = {"name": "wider", **({} if narrowed is None else {"narrowed": narrowed})}
+        wider = refused(keeper.call("POST", "users/ada/tokens", body), 403, "permission_denied", "narrowed")
+        assert "makes none that is good for more" in wider["message"]
+    within = {"name": "within", "narrowed": {"permissions": ["users.write"]}}
+    assert keeper.do("POST", "users/ada/tokens", within)["narrowed"] == within["narrowed"]
+    refused(keeper.call("POST", "users/bea/tokens", within), 403, "permission_denied")
+    grant = {"grant": {"role": "editor", "user": "bea"}}
+    refused(keeper.call("POST", "grants", grant), 403, "permission_denied")
+    applied = {"changes": [{"grant_definition": grant["grant"]}]}
+    refused(keeper.call("POST", "attribute_changes", applied), 403, "permission_denied")
+    keeper.do("POST", "users", {"user": {"name": "new"}})
+    refused(bea.call("GET", "users"), 403, "permission_denied")
+    refused(keeper.call("GET", "whoami", **{"Rainbow-As": "bea"}), 403, "permission_denied")
+
+
+def test_a_narrowed_token_changes_nothing_of_its_user_beyond_it(app: Flask, ada: Person) -> None:
+    laptop = ada.get("users/ada/tokens")["tokens"][0]["prefix"]
+    viewer = narrowed_token(app, ada, role="viewer")
+    assert len(viewer.get("users/ada/tokens")["tokens"]) == 2
+    assert viewer.get("users/ada")["name"] == "ada"
+    refused(
+        viewer.call("POST", "users/ada/tokens", {"name": "x", "narrowed": {"role": "viewer"}}), 403, "permission_denied"
+    )
+    refused(viewer.call("DELETE", f"users/ada/tokens/{laptop}"), 403, "permission_denied")
+
+
+def test_a_token_for_roles_of_configuration_follows_them(make_app: MakeApp) -> None:
+    app = make_app(roles={"clerk": {"permissions": ["executions.read", "projects.read"]}})
+    ada = made_user(app)
+    clerk = narrowed_token(app, ada, role="clerk")
+    clerk.get("executions")
+    refused(clerk.call("GET", "pools"), 403, "permission_denied")
+    later = make_app()  # where the role is no longer declared
+    refused(Person(later.test_client(), clerk.token or "").call("GET", "executions"), 403, "permission_denied")
+
+
+def test_a_token_for_clusters_creates_executions_that_name_one(app: Flask, ada: Person) -> None:
+    for cluster in ("east", "west"):
+        ada.do("PUT", f"clusters/{cluster}", {"cluster": {}})
+    east = narrowed_token(app, ada, clusters=["east"])
+    body = {"project": PROJECT, "domain": DOMAIN, "spec": {"job": JOB}}
+
+    def at(cluster: str) -> dict[str, Any]:
+        return {**body, "spec": {"job": JOB, "cluster": cluster}}
+
+    assert ok(east.call("POST", "executions", at("east")))["execution"]["cluster"] == "east"
+    for elsewhere in (at("west"), body):
+        denied = refused(east.call("POST", "executions", elsewhere), 403, "permission_denied", "cluster")
+        assert "is good for cluster east alone: name one of these clusters" in denied["message"]
+    several = {"executions": [body, at("east")]}
+    first, second = ok(east.call("POST", "executions", several))["results"]
+    assert (first["error"]["error"], "error" in second) == ("permission_denied", False)
+    whole = ok(ada.call("POST", "executions", {**body, "name": "anywhere"}))["execution"]
+    again = east.call("POST", "executions/relaunch", {"id": whole["id"], "name": "again"})
+    refused(again, 403, "permission_denied", "cluster")
+    wide = {"name": "wide", "narrowed": {"role": "admin"}}
+    refused(east.call("POST", "users/ada/tokens", wide), 403, "permission_denied", "narrowed")
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "error", "field"),
+    [
+        ({"role": "viewers"}, "invalid_request", "narrowed.role"),
+        ({"permissions": ["logs.reads"]}, "invalid_request", "narrowed.permissions"),
+        ({"permissions": []}, "invalid_request", "narrowed.permissions"),
+        ({"project": "nowhere"}, "unknown_project", "project"),
+        ({"domain": "nowhere"}, "unknown_domain", "domain"),
+        ({"workflow": "w"}, "invalid_request", None),
+        ({"clusters": ["nowhere"]}, "invalid_request", "narrowed.clusters"),
+        ({"clusters": []}, "invalid_request", "narrowed.clusters"),
+        ({"pool": "gpu"}, "invalid_request", "narrowed.pool"),
+        ("viewer", "invalid_request", "narrowed"),
+    ],
+)
+def test_a_wrong_narrowing_is_refused_and_makes_no_token(
+    ada: Person, narrowed: Any, error: str, field: str | None
+) -> None:
+    fields = () if field is None else (field,)
+    refused(ada.call("POST", "users/ada/tokens", {"name": "report", "narrowed": narrowed}), 400, error, *fields)
+    assert [token["name"] for token in ada.get("users/ada/tokens")["tokens"]] == ["laptop"]

@@ -77,7 +77,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "PoolBody": {"pool": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
     "LabelBody": {"label": {"name": "one", "members": [{"id": "local"}], "description": "d"}, **AUTHOR},
     "UserBody": {"user": {"name": "one", "description": "d"}, **AUTHOR},
-    "UserTokenBody": {"name": "laptop", "expires": "1d"},
+    "UserTokenBody": {
+        "name": "laptop",
+        "expires": "1d",
+        "narrowed": {"role": "viewer", "project": PROJECT, "domain": DOMAIN, "clusters": ["local"]},
+    },
     "GroupBody": {"group": {"name": "one", "users": ["u"], "groups": ["h"], "description": "d"}, **AUTHOR},
     "ClusterGroupBody": {"cluster_group": {"name": "one", "clusters": ["local"], "description": "d"}, **AUTHOR},
     "UseGrantBody": {"use_grant": {"cluster": "local", "user": "u"}, **AUTHOR},

@@ -1,6 +1,9 @@
-"""The calls of the client that are about the admin itself: its clock, its configuration, and where users log in."""
+"""The calls of the client that are about the admin itself: its clock, configuration, audit events, and logins."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 from ctl.client.answers import Document
 from ctl.client.calls.base import Calls, non_empty
@@ -20,6 +23,19 @@ class ServiceCalls(Calls):
     def admin_config(self) -> Document:
         """The admin's configuration in force: each key with its `value` and `source`; passwords are hidden."""
         return self._read("configuration", holding="values")
+
+    def audit(self, **filters: Any) -> Iterator[Document]:
+        """
+        Logins, what was done with tokens, and denied requests, newest first, page by page.
+
+        Filters are `event`, `user`, `address`, `after` and `before` (RFC 3339), and `limit`, the size of a page.
+        """
+        yield from self._pages("audit", "events", filters)
+
+    def audit_pages(self, **filters: Any) -> Iterator[Document]:
+        """The same as answers: each has its `events`, and the last what was pruned and is `not_listed`."""
+        with self._newer_path("It notes nothing of tokens and denied requests."):
+            yield from self._answers("audit", "events", non_empty(filters))
 
     def provider(self) -> Document:
         """The OpenID provider at which users log in: its `issuer`, the `client_id` of rainbowctl there, `scopes`."""

@@ -22,9 +22,18 @@ class UserCalls(Calls):
         """The tokens of a user, newest first, without their secrets."""
         return list(self._read(_tokens(user), holding="tokens")["tokens"])
 
-    def create_user_token(self, user: str, name: str, *, expires: str | None = None) -> Document:
-        """A new `token`, which cannot be read again; it ends after `expires`, such as `90d`, or never."""
-        return self._write("POST", _tokens(user), non_empty({"name": name, "expires": expires}))
+    def create_user_token(
+        self, user: str, name: str, *, expires: str | None = None, narrowed: Document | None = None
+    ) -> Document:
+        """
+        A new `token`, which cannot be read again; it ends after `expires`, such as `90d`, or never.
+
+        `narrowed` is what it is good for, of all that the user may do: a `role`, `permissions`, the keys of a
+        scope, and `clusters`.
+        """
+        body = non_empty({"name": name, "expires": expires, **({"narrowed": narrowed} if narrowed else {})})
+        with self._newer_parameter("narrowed", "Its tokens are as good as their users."):
+            return self._write("POST", _tokens(user), body)
 
     def revoke_user_token(self, user: str, prefix: str) -> Document:
         """End a token at once; `changed` tells whether it counted until now."""

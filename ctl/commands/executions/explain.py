@@ -204,7 +204,7 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
     """When it was created, and by whom."""
     if not explanation.get("created_at"):
         return []
-    name = show_name(explanation.get("created_by"), explanation.get("claimed_by"))
+    name = show_name(*(explanation.get(key) for key in ("created_by", "claimed_by", "created_proof")))
     return [f"created   {printer.when(explanation['created_at'])}{f', by {name}' if name else ''}"]
 
 

@@ -136,7 +136,7 @@ _WIDE: Columns = {
     "STATE": attrgetter("state"),
     "MODE": _field("mode"),
     "CREATED BY": lambda execution: show_name(
-        execution.document.get("created_by"), execution.document.get("claimed_by")
+        *(execution.document.get(key) for key in ("created_by", "claimed_by", "created_proof"))
     ),
     "PRINCIPAL": _field("principal"),
     "CAUSE": _cause,

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.lists import Listing, choose_rows, typed_choice
-from ctl.cli.options import Argument, definition_completer, force_option, text_option
+from ctl.cli.options import (
+    LAUNCH_PLAN_WORDS,
+    Argument,
+    Option,
+    definition_completer,
+    domain_option,
+    force_option,
+    option,
+    project_option,
+    require_text,
+    text_option,
+)
 from ctl.cli.output import Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.nouns import USER
+from ctl.client.scopes import KEYS
 from ctl.commands.fleet.tokens import check_writable, deliver_token, revoke_token
 
 _GET_HELP = """Show the tokens of a user, newest first; never their secrets.
@@ -24,12 +36,18 @@ _CREATE_HELP = """Make a token of a user, by which the admin knows who calls.
 
 The token is printed once, or written to a file with mode 0600. Give it to rainbowctl as RAINBOW_TOKEN, or the file as
 --tokenFile or in a context. No two good tokens of a user have the same name.
+
+--role, --permission, -p, -d, -w, --launchplan and --cluster narrow it: it is then good only for what that role may do
+and for these permissions, at that scope and below, and of executions for those that name one of these clusters, as far
+as its user may do that.
 """
 _DELETE_HELP = """Revoke a token of a user: requests with it are refused at once, by other replicas within a second.
 
 Asks for confirmation on a terminal.
 """
 
+_PERMISSION_HELP = "Good only for this, such as executions.create. Repeatable."
+_CLUSTER_HELP = "Good only for executions that name this cluster. Repeatable."
 _TOKEN_FIELDS = ("prefix", "name", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
 _LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS}, ahead=("expires_at",))
 _USER = Argument("user", explanation="Name of the user.", shell_complete=definition_completer(USER))
@@ -57,9 +75,19 @@ def get_user_token(session: Session, user: str, **flags: Any) -> None:
             "LAST USED": Time("last_used_at"),
             "EXPIRES": Time("expires_at", is_ahead=True),
             "REVOKED": Time("revoked_at"),
+            **({"NARROWED TO": describe_narrowing} if any(token.get("narrowed") for token in tokens) else {}),
         },
         empty=empty,
     )
+
+
+def describe_narrowing(token: Document) -> str:
+    """`role viewer, project flytesnacks, domain development, cluster east`; empty for a token as good as its user."""
+    narrowed = token.get("narrowed") or {}
+    parts = {"role": narrowed.get("role"), "permission": narrowed.get("permissions")}
+    parts |= {key.replace("_", " "): narrowed.get(key) for key in KEYS} | {"cluster": narrowed.get("clusters")}
+    names = {noun: [part] if isinstance(part, str) else part or [] for noun, part in parts.items()}
+    return ", ".join(f"{noun} {name}" for noun in parts for name in names[noun])
 
 
 def _read(session: Session, user: str) -> Iterator[Document]:
@@ -72,6 +100,15 @@ def _read(session: Session, user: str) -> Iterator[Document]:
     params=[
         _USER,
         Argument("name", explanation="What the token is for, such as laptop."),
+        text_option("role", metavar="ROLE", help="Good only for what this role may do, such as viewer."),
+        option("permission", parameter="permissions", multiple=True, metavar="NAME", help=_PERMISSION_HELP),
+        project_option("Good only in this project."),
+        domain_option("Good only in this domain."),
+        Option(["-w", "--workflow"], metavar="WORKFLOW", callback=require_text, help="Good only for this workflow."),
+        text_option(
+            *LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Good only for this launch plan."
+        ),
+        option("cluster", parameter="clusters", multiple=True, metavar="NAME", help=_CLUSTER_HELP),
         text_option("expires", metavar="DURATION", help="After how long it ends, such as 90d; without it, never."),
         text_option(
             "newTokenFile",
@@ -83,18 +120,29 @@ def _read(session: Session, user: str) -> Iterator[Document]:
     examples=[
         "rainbowctl create user-token ada laptop --expires 90d --newTokenFile ~/.rainbow-token",
         "rainbowctl create user-token nightly pipeline > token",
+        "rainbowctl create user-token nightly report --role viewer -p flytesnacks -d development",
     ],
 )
-def create_user_token(session: Session, user: str, name: str, expires: str | None, file: str | None) -> None:
+def create_user_token(
+    session: Session, user: str, name: str, expires: str | None, file: str | None, **flags: Any
+) -> None:
     if file is not None:
         check_writable(Path(file))
     elif session.printer.format == "name":
         raise InvalidInput("-o name would lose the token, which is shown once: leave it out, or write it to a file.")
-    answer = session.client.create_user_token(user, name, expires=expires)
+    answer = session.client.create_user_token(user, name, expires=expires, narrowed=_narrowed(session, flags))
     prefix = answer["prefix"]
     again = f"revoke {prefix}, and create one again"
     deliver_token(session, answer, f"user-token/{user}/{prefix}", file, again=again)
     session.printer.note(f"Token {prefix} of user {user} is valid now. It is not shown again.")
+
+
+def _narrowed(session: Session, flags: Mapping[str, Any]) -> Document:
+    """What the flags narrow a token to; the project and domain of the context do not."""
+    typed = {key: flags[key] for key in ("role", "workflow", "launch_plan")}
+    typed |= {key: session.typed.get(key) for key in ("project", "domain")}
+    typed |= {key: list(flags[key]) for key in ("permissions", "clusters")}
+    return {key: value for key, value in typed.items() if value}
 
 
 @command(
