@@ -8,7 +8,7 @@ from alembic import op
 from admin.store.database import RowId, UtcDateTime
 
 revision = "0034"
-down_revision = "0032"
+down_revision = "0033"
 
 _TEXTS = ("user_name", "proof", "address", "method", "route", "request_id", "target", "reason")
 
