@@ -16,7 +16,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -51,6 +51,14 @@ _FORWARDED = (
     "This request came through a proxy, and this admin without users and without a token serves its own machine alone. "
     "Make the first user on its host with `rainbow-admin create-token USER --create --file FILE`, or start it with "
     "--apiTokenFile FILE; then send a token."
+)
+#: The header of further tokens, and how many it may have.
+MORE_TOKENS = "Rainbow-Tokens"
+MOST_ADDED = 32
+_OF_OTHERS = f"The tokens of one request are of one user: leave those of others out of {MORE_TOKENS}."
+_NOT_ALIKE = (
+    "The tokens of one request add up where they are narrowed to the same but for their clusters: leave the others out "
+    f"of {MORE_TOKENS}."
 )
 _NOT_THE_SHARED_TOKEN = "The bearer token is not the one that this admin accepts. Check RAINBOW_TOKEN."
 
@@ -184,15 +192,16 @@ class Gate:
         *,
         authorization: str | None,
         request_id: str,
+        more_tokens: str | None = None,
         act_as: str | None = None,
         address: str = "",
         is_forwarded: bool = False,
     ) -> Caller:
         """The caller of a request; Unauthenticated or Forbidden where it may not be made, Busy where it may later.
 
-        `act_as` is the user whom the caller wants to act as. `is_forwarded` says that a proxy has passed it on, so that
-        its caller may be anywhere. After too many wrong tokens from an `address`, TooManyAttempts for further wrong
-        ones.
+        `more_tokens` are others of the same user, with commas between; `act_as` is the user whom the caller wants to
+        act as. `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many
+        wrong tokens from an `address`, TooManyAttempts for further wrong ones.
         """
         if self.is_open(method, path):
             return Caller(request_id=request_id)
@@ -207,6 +216,8 @@ class Gate:
                     )
                 return agent
         identity = self._identify(token, address, is_forwarded)
+        if more_tokens and identity.proof is not Proof.NONE:
+            identity = self._add_tokens(identity, more_tokens, address)
         if act_as is not None and self._act_as is not None:
             identity = self._act_as(identity, act_as)
         return Caller(request_id=request_id, identity=identity)
@@ -236,6 +247,28 @@ class Gate:
                 # What such tokens begin with says nothing of whose they are.
                 raise self._refuse(wrong, None, address) from wrong
         raise self._refuse(Unauthenticated(self._wrong_token(has_users)), token, address)
+
+    def _add_tokens(self, identity: Identity, more: str, address: str) -> Identity:
+        """A caller who sends several tokens: each is for some clusters, and together they are for all of these."""
+        added = [token.strip() for token in more.split(",")]
+        if len(added) > MOST_ADDED:
+            raise invalid(MORE_TOKENS, f"has {len(added)} tokens; {MOST_ADDED} are the most.")
+        for token in added:
+            if identity.proof is not Proof.TOKEN or self._user_of is None or not token.startswith(tokens.USER.mark):
+                raise Unauthenticated(
+                    f"{MORE_TOKENS} takes tokens of users (rbu-…), beside another one of the same user."
+                )
+            other = self._look_up(self._user_of, token, address)
+            if other.user != identity.user:
+                raise Forbidden(_OF_OTHERS).of_caller(identity.user)
+            if identity.narrowed is not None and other.narrowed is not None:
+                narrowed = identity.narrowed.with_use_of(other.narrowed)
+                if narrowed is None:
+                    raise Forbidden(_NOT_ALIKE).of_caller(identity.user)
+                identity = replace(identity, narrowed=narrowed)
+            else:  # one of them is as good as its user
+                identity = replace(identity, narrowed=None)
+        return identity
 
     def _no_token(self, has_users: bool) -> str:
         if self._identify_openid is not None:

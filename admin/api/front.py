@@ -97,6 +97,7 @@ class Front:
                 head.path,
                 authorization=environ.get("HTTP_AUTHORIZATION"),
                 request_id=head.request_id,
+                more_tokens=environ.get("HTTP_RAINBOW_TOKENS"),
                 act_as=environ.get("HTTP_RAINBOW_AS"),
                 address=environ.get("REMOTE_ADDR", ""),
                 is_forwarded=_is_forwarded(environ),

@@ -8,8 +8,19 @@ from typing import NamedTuple
 from admin.core.grants import Grants
 from admin.core.identities import Identity, Proof
 from admin.core.memos import Memo
+from admin.core.narrowing import read_use, use_text
+from admin.core.provenance import Actor, administrator_of
 from admin.core.settings.scopes import Scope
-from admin.core.use_grants import GROUP, NOTHING_SINCE_DELETED, NOTHING_TO_CREATE, USER, Named, Usable, UseGrants
+from admin.core.use_grants import (
+    EVERYTHING,
+    GROUP,
+    NOTHING_SINCE_DELETED,
+    NOTHING_TO_CREATE,
+    USER,
+    Named,
+    Usable,
+    UseGrants,
+)
 
 #: What one needs to create executions, and to have them run.
 CREATING = "executions.create"
@@ -27,13 +38,15 @@ class Creator(NamedTuple):
 
     user: str
     proof: str | None = None
+    use: str | None = None  #: the clusters that its token is for, as they are stored; None for all
     groups: frozenset[str] | None = None  #: that the proof names; None for those that it named last
 
     @classmethod
     def of(cls, identity: Identity) -> Creator:
         """The same of a caller."""
-        proof = None if identity.proof in (Proof.NONE, Proof.AGENT) else identity.proof.value
-        return cls(identity.user, proof, identity.groups if identity.proof is Proof.OPENID else None)
+        proof = Actor.of_identity(identity, None).proof
+        use = None if identity.narrowed is None else use_text(identity.narrowed.use)
+        return cls(identity.user, proof, use, identity.groups if proof == Proof.OPENID.value else None)
 
     @property
     def is_agent(self) -> bool:
@@ -43,7 +56,17 @@ class Creator(NamedTuple):
     @property
     def has_rights_of_its_own(self) -> bool:
         """Whether what it may depends on grants: the shared token, and whoever nobody asked, may use all clusters."""
-        return self.proof in _PROVEN or self.is_agent
+        return self.proof in _PROVEN or self.is_agent or self._is_acted_as
+
+    @property
+    def _is_acted_as(self) -> bool:
+        """Whether an administrator created it as somebody, whose rights count."""
+        return administrator_of(self.user, self.proof) is not None
+
+    @property
+    def must_be_stored(self) -> bool:
+        """Whether it is a user of this admin, not of an OpenID provider alone."""
+        return self.proof == Proof.TOKEN.value or self._is_acted_as
 
 
 class Rights(NamedTuple):
@@ -110,7 +133,7 @@ class CreatorRights:
         return creator.has_rights_of_its_own and (self._knows_users or not creator.is_agent)
 
     def granted(self, creator: Creator, project: str) -> Usable | None:
-        """What use grants alone let a creator use in a project; None for everything."""
+        """What use grants and its token alone let a creator use in a project; None for everything."""
         return self._granted(creator, (project,))
 
     def granted_anywhere(self, creator: Creator, projects: frozenset[str] | None) -> Usable | None:
@@ -131,14 +154,17 @@ class CreatorRights:
         return self._use_grants.targets([grantee, *(Named(GROUP, name) for name in groups)])
 
     def _granted(self, creator: Creator, projects: Collection[str]) -> Usable | None:
-        if not self.is_closed or not self._asks(creator):
+        if not self._asks(creator):
             return None
-        named = self._named(creator)
-        groups = self._grants.memberships.groups_of(creator.user, named)
-        return self._use_grants.of(creator.user, groups, projects)
+        usable = None
+        if self.is_closed:
+            groups = self._grants.memberships.groups_of(creator.user, self._named(creator))
+            usable = self._use_grants.of(creator.user, groups, projects)
+        use = read_use(creator.use)
+        return usable if use is None else (usable or EVERYTHING)._replace(within=self._use_grants.clusters_of(use))
 
     def _usable(self, creator: Creator, scope: Scope) -> Usable | None:
-        if creator.proof == Proof.TOKEN.value and creator.user not in self._users:
+        if creator.must_be_stored and creator.user not in self._users:
             return NOTHING_SINCE_DELETED
         if not self.may(creator, CREATING, scope):
             return NOTHING_TO_CREATE

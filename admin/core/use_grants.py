@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Text
+from admin.core.narrowing import Use
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.problems import Problem, raise_problems
 from admin.core.settings.kinds import Payload
@@ -96,6 +97,7 @@ def use_grant_of(payload: Payload) -> UseGrant:
 NOT_GRANTED = "may not be used by its creator"
 CREATOR_DELETED = "may not be used: its creator was deleted"
 MAY_NOT_CREATE = "may not be used: its creator may not create executions there"
+NOT_OF_TOKEN = "may not be used by the token that created it"
 
 
 class UsableClusters(NamedTuple):
@@ -112,6 +114,8 @@ class Usable(NamedTuple):
     pools: frozenset[str] = frozenset()
     labels: frozenset[str] = frozenset()
     reason: str = NOT_GRANTED
+    is_everything: bool = False  #: whether all clusters may be used
+    within: frozenset[str] | None = None  #: of all that, these clusters alone, which its token is for; None for any
 
     def by(self, route: Route) -> UsableClusters | None:
         """The clusters that may be used by a route; None for all that it leads to."""
@@ -119,11 +123,14 @@ class Usable(NamedTuple):
 
     def by_name(self, kind: RouteKind, name: str) -> UsableClusters | None:
         """The same of a route by its kind and name."""
-        if (kind is RouteKind.POOL and name in self.pools) or (kind is RouteKind.LABEL and name in self.labels):
-            return None
-        return UsableClusters(self.clusters, self.reason)
+        is_named = name in self.pools if kind is RouteKind.POOL else kind is RouteKind.LABEL and name in self.labels
+        if self.is_everything or is_named:
+            return None if self.within is None else UsableClusters(self.within, NOT_OF_TOKEN)
+        return UsableClusters(self.clusters if self.within is None else self.clusters & self.within, self.reason)
 
 
+#: Of a creator that may use everything.
+EVERYTHING = Usable(frozenset(), is_everything=True)
 #: Of a creator that may use nothing any more.
 NOTHING_SINCE_DELETED = Usable(frozenset(), reason=CREATOR_DELETED)
 NOTHING_TO_CREATE = Usable(frozenset(), reason=MAY_NOT_CREATE)
@@ -156,6 +163,11 @@ class UseGrants:
         if usable is None:
             usable = self._known[targets] = self._usable(targets)
         return usable
+
+    def clusters_of(self, use: Use) -> frozenset[str]:
+        """The clusters that a token is for, those of groups as they are now."""
+        groups = (self._cluster_groups.get(name, ()) for noun, name in use if noun == CLUSTER_GROUP)
+        return frozenset(name for noun, name in use if noun == CLUSTER).union(*groups)
 
     def _usable(self, targets: frozenset[Named]) -> Usable:
         by_noun = {noun: frozenset(target.name for target in targets if target.noun == noun) for noun in TARGETS}

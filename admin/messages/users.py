@@ -69,7 +69,12 @@ class NarrowedBody(ScopeQuery):
     clusters = fields.List(
         fields.String(validate=NAME),
         validate=validate.Length(min=1, max=100),
-        metadata={"description": "It may create executions that name one of these clusters, and no others."},
+        metadata={"description": "The executions that it creates may use these clusters, and no others."},
+    )
+    cluster_groups = fields.List(
+        fields.String(validate=NAME),
+        validate=validate.Length(min=1, max=100),
+        metadata={"description": "They may use the clusters of these groups too, as they are at each decision."},
     )
 
 
@@ -99,6 +104,7 @@ class NarrowedAnswer(Answer):
     workflow: str | None = None
     launch_plan: str | None = None
     clusters: list[str] | None = None
+    cluster_groups: list[str] | None = None
 
     @classmethod
     def from_narrowing(cls, narrowing: Narrowing | None) -> NarrowedAnswer | None:

@@ -79,17 +79,6 @@ class Access:
             return True
         return narrowed.allows(permission, PLATFORM, self._grants.roles)
 
-    def check_cluster(self, cluster: str | None) -> None:
-        """Refuse an execution where the token is good for other clusters; None for one that placement is to choose."""
-        narrowed = self.identity.narrowed
-        if narrowed is not None and not narrowed.allows_cluster(cluster):
-            reason = f"must be one of {', '.join(narrowed.clusters)}: the token is good for executions there alone."
-            raise PermissionDenied(
-                f"The token of user {self.identity.user} is good for {narrowed} alone: name one of these clusters for "
-                "the execution, or use another token.",
-                details=[{"field": "cluster", "reason": reason}],
-            )
-
     def check_giving(self, grant: Grant) -> None:
         """Refuse to give what the caller does not have."""
         if self._held is None or self._grants is None:

@@ -201,7 +201,7 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
                 existing = executions.get(connection, request.id)
                 if existing is not None:
                     return _repeated(existing, request)
-                known = current_rights(context, connection) if asks_for_rights(context) else None
+                known = current_rights(context, connection) if asks_for_rights(context, request.creator) else None
                 rights = partial(rights_at_creation, context, rights=known)
                 view = StoredView(context, connection, hold=not dry_run, rights=rights)
                 preparation = prepare(context, view, request)
@@ -220,12 +220,12 @@ def _named(
     requests: Iterable[CreationRequest], creator: Identity, idempotency_key: str | None, places: Iterable[int]
 ) -> Iterator[CreationRequest]:
     """The requests with their creator, and each with a name."""
-    groups = Creator.of(creator).groups
+    _user, _proof, use, groups = Creator.of(creator)
     for place, request in zip(places, requests, strict=False):
         key = idempotency_key if idempotency_key is None or place == 0 else f"{idempotency_key}/{place}"
         name = request.name or generated_name(request.run, key)
         author, claimed_by, proof = Actor.of_identity(creator, request.claimed_by)
-        yield CreationRequest(request.run, name, claimed_by, author, proof, groups)
+        yield CreationRequest(request.run, name, claimed_by, author, proof, use, groups)
 
 
 def generated_name(run: RunRequest, idempotency_key: str | None = None) -> str:

@@ -38,9 +38,10 @@ def current_rights(context: Context, connection: Connection) -> CreatorRights:
     )
 
 
-def asks_for_rights(context: Context) -> bool:
+def asks_for_rights(context: Context, creator: Creator) -> bool:
     """Whether what is created depends on more rights of its creator than to create it."""
-    return context.settings.is_cluster_use_closed or bool(context.settings.rules.fenced)
+    settings = context.settings
+    return settings.is_cluster_use_closed or bool(settings.rules.fenced) or creator.use is not None
 
 
 def rights_at_creation(context: Context, request: CreationRequest, rights: CreatorRights | None) -> Rights:
@@ -77,7 +78,7 @@ def usable_by(
 
 def creator_of(execution: Execution | WaitingExecution | LeasedExecution) -> Creator:
     """Who created an execution."""
-    return Creator(execution.created_by, execution.created_proof)
+    return Creator(execution.created_by, execution.created_proof, execution.created_use)
 
 
 def _scope_of(execution: Execution | WaitingExecution | LeasedExecution) -> Scope:

@@ -16,6 +16,7 @@ from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
+from admin.core.narrowing import read_use
 from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import Evaluation, evaluate
 from admin.core.placement.routes import Route
@@ -24,7 +25,8 @@ from admin.core.problems import Invalid
 from admin.core.resources import add, subtract
 from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
-from admin.errors import InvalidRequest, RainbowError
+from admin.core.use_grants import Usable
+from admin.errors import InvalidRequest, PermissionDenied, RainbowError
 from admin.services.catalogs import CachedCatalog, StoredCatalog
 from admin.services.context import Context
 from admin.services.creator_rights import asks_for_rights, current_rights, rights_at_creation, usable_by
@@ -49,11 +51,27 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     usable, may_override = view.rights(request)
     check_route(effective, view.fleet, may_override=may_override)
     if usable is not None:
+        _check_token(request, usable, run_plan.route, view.fleet)
         workload = replace(run_plan.workload, usable=usable.by(run_plan.route))
         run_plan = replace(run_plan, workload=workload)
     evaluation = view.evaluate(run_plan)
     check_feasible(evaluation)
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
+
+
+def _check_token(request: CreationRequest, usable: Usable, route: Route, fleet: Fleet) -> None:
+    """Refuse a route that leads to none of the clusters that the token of the creator is for."""
+    if usable.within is None:
+        return
+    group = group_of(route, fleet)
+    members = fleet.clusters.keys() if group is None else {member.cluster for member in group.members}
+    if usable.within.isdisjoint(members):
+        names = ", ".join(name for _noun, name in read_use(request.created_use) or ())
+        raise PermissionDenied(
+            f"The token of user {request.created_by} is for {names} alone, and {route} leads to none of them. Name one "
+            "of them, or use another token.",
+            details=[{"field": "cluster", "reason": f"must be one of {names}."}],
+        )
 
 
 class CachedView:
@@ -76,7 +94,6 @@ class CachedView:
         )
         self.catalog = CachedCatalog(context, self.basis)
         self.now = context.clock()
-        self._rights = self._find_rights() if asks_for_rights(context) else None
 
     def _find_rights(self) -> CreatorRights:
         """What creators may use; each change of that is a revision, so that it is read once for each."""
@@ -88,7 +105,8 @@ class CachedView:
 
     def rights(self, request: CreationRequest) -> Rights:
         """What the creator of a request may."""
-        return rights_at_creation(self._context, request, self._rights)
+        known = self._find_rights() if asks_for_rights(self._context, request.creator) else None
+        return rights_at_creation(self._context, request, known)
 
     def prepare(self, request: CreationRequest) -> Preparation:
         """The preparation of a request, the same for all equal requests at one basis."""

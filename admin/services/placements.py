@@ -54,11 +54,12 @@ def where_would(
     """Where a request of a caller would run now, or after a proposed change. Nothing is written."""
     check_launch(context.access, request.run)
     name, creator = request.name or generated_name(request.run), Creator.of(asker)
-    named = request._replace(name=name, created_by=creator.user, created_proof=creator.proof, groups=creator.groups)
+    user, proof, use, groups = creator
+    named = request._replace(name=name, created_by=user, created_proof=proof, created_use=use, groups=groups)
     with context.database.reading() as connection:
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
         try:
-            known = rights_after(context, connection, changes) if asks_for_rights(context) else None
+            known = rights_after(context, connection, changes) if asks_for_rights(context, creator) else None
             rights = partial(rights_at_creation, context, rights=known)
             view = StoredView(context, connection, proposed=changes, rights=rights)
             preparation = prepare(context, view, named)

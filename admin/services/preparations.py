@@ -78,7 +78,7 @@ class Preparation:
         deadline = queue_deadline(self.run_plan.quality_of_service, now)
         uid = secrets.token_hex(8)
         cluster, message = decision.cluster, decision.message
-        creator = (request.created_by, request.claimed_by, request.created_proof)
+        creator = (request.created_by, request.claimed_by, request.created_proof, request.created_use)
         return Creation(template, request.name or "", uid, *creator, cluster, message, deadline, now)
 
     def plan_values(self, queue: str | None) -> JsonObject:

@@ -28,7 +28,7 @@ from admin.core.settings.scopes import Scope
 from admin.errors import RainbowError
 from admin.metrics import count_redecided
 from admin.services.context import Context
-from admin.services.creator_rights import current_rights, rights_of, usable_by
+from admin.services.creator_rights import creator_of, current_rights, rights_of, usable_by
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
 from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
@@ -331,7 +331,10 @@ def _redecide(
         execution = executions.get(connection, listed.key, lock=not dry_run)
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _outcome(listed, listed.reason, listed.reason_message)
-        request = CreationRequest(run_request_of(execution), execution.name)
+        user, proof, use, _groups = creator_of(execution)
+        request = CreationRequest(
+            run_request_of(execution), execution.name, created_by=user, created_proof=proof, created_use=use
+        )
         rights = rights_of(context, execution, current_rights(context, connection))
         try:
             view = StoredView(

@@ -64,6 +64,7 @@ class CreationRequest(NamedTuple):
     claimed_by: str | None = None  #: the name that the caller gives, unverified
     created_by: str = ""  #: as the gate knows the caller
     created_proof: str | None = None  #: how the caller was proven
+    created_use: str | None = None  #: the clusters that the caller's token is for; None for all
     groups: frozenset[str] | None = None  #: that the proof names; None where it names none, or of what is stored
 
     @property
@@ -73,7 +74,7 @@ class CreationRequest(NamedTuple):
     @property
     def creator(self) -> Creator:
         """Whose rights count."""
-        return Creator(self.created_by, self.created_proof, self.groups)
+        return Creator(self.created_by, self.created_proof, self.created_use, self.groups)
 
     @property
     def key(self) -> str:

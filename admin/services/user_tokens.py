@@ -22,7 +22,7 @@ from admin.services.fleet import find_clusters
 from admin.services.scopes import check_readable
 from admin.services.tokens import Issued
 from admin.services.users import find_user
-from admin.store import revisions
+from admin.store import cluster_groups, revisions
 from admin.store.tokens import StoredToken
 from admin.store.user_tokens import USER_TOKENS
 
@@ -96,7 +96,11 @@ def _check_narrowing(context: Context, connection: Connection, narrowed: JsonObj
         find_clusters(context, connection, clusters)
     except ClusterNotFound as error:
         raise invalid("narrowed.clusters", error.message) from error
-    return Narrowing(role=role, permissions=permissions, scope=scope, clusters=clusters)
+    groups = tuple(dict.fromkeys(narrowed.get("cluster_groups", ())))
+    known = cluster_groups.members(connection)
+    unknown = [group for group in groups if group not in known]
+    raise_problems([unknown_problem("narrowed.cluster_groups", "cluster group", group, known) for group in unknown])
+    return Narrowing(role=role, permissions=permissions, scope=scope, clusters=clusters, cluster_groups=groups)
 
 
 def _check_covered(context: Context, narrowing: Narrowing | None) -> None:

@@ -36,7 +36,7 @@ _MAX_CACHED_TRAILS = 10_000
 _OWN = [
     executions.c[name]
     for name in (
-        *("name", "uid", "created_by", "claimed_by", "created_proof"),
+        *("name", "uid", "created_by", "claimed_by", "created_proof", "created_use"),
         *("cluster", "reason_message", "queue_deadline", "created_at"),
     )
 ]
@@ -102,6 +102,7 @@ class Creation(NamedTuple):
     created_by: str
     claimed_by: str | None
     created_proof: str | None
+    created_use: str | None
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -246,12 +247,13 @@ def _store_in_postgresql(
             "created_by": created_by,
             "claimed_by": claimed_by,
             "created_proof": proof,
+            "created_use": use,
             "cluster": cluster,
             "reason_message": message,
             "queue_deadline": deadline,
             "created_at": now,
         }
-        for template, name, uid, created_by, claimed_by, proof, cluster, message, deadline, now in creations
+        for template, name, uid, created_by, claimed_by, proof, use, cluster, message, deadline, now in creations
     ]
     bodies = [{"digest": trail.digest, "body": trail.body} for trail in unknown.values()]
     *numbers_now, taken = connection.execute(

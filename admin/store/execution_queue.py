@@ -100,7 +100,7 @@ def oldest_at(connection: Connection, clusters: Iterable[str], *, by_creator: bo
     return _first_of_routes(connection, _OLDEST[by_creator].where(*UNLEASED, _columns.cluster.in_(list(clusters))))
 
 
-_SELECT_OLDEST = select(func.min(_columns.id)).group_by(_columns.route_kind, _columns.route_name)
+_SELECT_OLDEST = select(func.min(_columns.id)).group_by(_columns.route_kind, _columns.route_name, _columns.created_use)
 
 _OLDEST = {
     False: _SELECT_OLDEST,

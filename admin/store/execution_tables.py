@@ -33,6 +33,7 @@ executions = Table(
     Column("uid", Text, nullable=False, server_default=""),  # random; a name may be used again, "" before it existed
     Column("created_by", Text, nullable=False, server_default=""),  # as the gate knew its caller, "" before it was kept
     Column("claimed_by", Text),  # the name that the caller gave, unverified
+    Column("created_use", Text),  # JSON: the clusters that its creator's token was for; NULL for all
     Column("created_proof", Text),  # how the creator was proven; NULL where nobody asked, and of agents
     Column("principal", Text),  # for whom, as the request says
     Column("digest", Text, nullable=False),  # of the request: the same request again creates no second execution

@@ -59,6 +59,7 @@ class Execution(NamedTuple):
     created_by: str  #: as the gate knew its caller
     claimed_by: str | None  #: the name that the caller gave, unverified
     created_proof: str | None  #: how the creator was proven; None where nobody asked, and of agents
+    created_use: str | None  #: the clusters that the creator's token was for, as `narrowing.use_text`; None for all
     cluster: str | None
     reason_message: str
     queue_deadline: datetime | None
@@ -234,6 +235,7 @@ class WaitingExecution(NamedTuple):
     launch_plan: str
     created_by: str
     created_proof: str | None
+    created_use: str | None
 
     @property
     def key(self) -> ExecutionId:

@@ -58,6 +58,7 @@ class LeasedExecution:
     nodes: list[str] | None  #: the same
     created_by: str  #: this and what follows are read by `offered` and `add_creators` alone
     created_proof: str | None
+    created_use: str | None
     route_kind: str
     route_name: str
     workflow: str
@@ -130,7 +131,11 @@ _KEY = (_columns.project, _columns.domain, _columns.name)
 _DETAILS = (_columns.content, _columns.avoid, _columns.nodes)
 #: What says which clusters the creator may use.
 _CREATOR = tuple(
-    _columns[name] for name in ("created_by", "created_proof", "route_kind", "route_name", "workflow", "launch_plan")
+    _columns[name]
+    for name in (
+        *("created_by", "created_proof", "created_use"),
+        *("route_kind", "route_name", "workflow", "launch_plan"),
+    )
 )
 _LEASE_COLUMNS = [
     _columns[name]

@@ -18,7 +18,11 @@ A token file holds one token, or those of several admins by their URLs, and is t
 
     admins:
       https://rainbow.example.org: rbu-…
-      https://other.example.org: rbu-…
+      https://other.example.org:
+        clusters: {east: rbu-…, west: rbu-…}
+        clusterGroups: {racks: rbu-…}
+
+Tokens for clusters and groups of clusters are sent together, and add up.
 
 Where there is no such file, and no endpoint is typed or in the environment, flytectl's configuration is read
 (`ctl.client.flyte_config`).
@@ -52,6 +56,8 @@ CONTEXT_KEYS = {
 }
 #: In a token file, which then has tokens by the URLs of their admins.
 _HAS_ADMINS = re.compile(r"^admins\s*:", re.MULTILINE)
+#: In its entry of an admin, where it has tokens for the use of some clusters.
+_TOKEN_NOUNS = ("clusters", "clusterGroups")
 _FILE_KEYS = ("current_context", "contexts")
 _DEFAULTS = {"endpoint": endpoints.DEFAULT, "timeout": "30", "output": "table"}
 
@@ -132,9 +138,7 @@ class Settings:
         has_ca_file = self.ca_file.value is not None
         for admin, token in admins.items():
             if parse_endpoint(str(admin), has_ca_file=has_ca_file).url == self.admin_url:
-                if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
-                    raise InvalidInput(f"{file}: the entry of {admin} must be one token.")
-                return token
+                return _joined(token, f"{file}: {admin}")
         others = f" It has some for {listed(admins)}." if admins else ""
         raise InvalidInput(f"The token file {file} has no token for {self.admin_url}.{others}")
 
@@ -283,6 +287,25 @@ def _known_keys(document: Any, keys: Any, place: str) -> dict[str, Any]:
             hint = did_you_mean(str(key), keys) or f" There is {listed(keys)}."
             raise InvalidInput(f"{place}: unknown key {key!r}.{hint}")
     return {by_fold[fold(key)]: value for key, value in document.items() if value != ""}
+
+
+def _joined(entry: Any, place: str) -> str:
+    """The token of an admin, or all those for its clusters and groups of clusters."""
+    tokens = [entry]
+    if isinstance(entry, dict):
+        of_nouns = _known_keys(entry, _TOKEN_NOUNS, place)
+        named = [_known_keys(names, None, f"{place}: {noun}") for noun, names in of_nouns.items()]
+        tokens = [token for names in named for token in names.values()]
+    if not tokens or not all(_is_token(token) for token in tokens):
+        raise InvalidInput(
+            f"{place} must be one token, or tokens by the names of clusters and groups of clusters under "
+            f"{listed(_TOKEN_NOUNS)}."
+        )
+    return ",".join(tokens)
+
+
+def _is_token(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable()
 
 
 def save_configuration(configuration: Configuration) -> None:

@@ -254,11 +254,13 @@ def find_proxy_of(endpoint: Endpoint) -> Proxy | None:
 
 
 def _bearer(token: str | None) -> dict[str, str]:
+    """The headers of a token, or of several of one user with commas between, which add up."""
     if not token:
         return {}
     if not token.isascii() or not token.isprintable():
         raise InvalidInput("The token has invalid characters: it must be printable ASCII.")
-    return {"Authorization": f"Bearer {token}"}
+    first, *more = (part.strip() for part in token.split(","))
+    return {"Authorization": f"Bearer {first}", **({"Rainbow-Tokens": ",".join(more)} if more else {})}
 
 
 def _acting_as(user: str) -> dict[str, str]:

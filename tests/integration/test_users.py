@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from admin.services.changeable.users import user_write
 from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.grants import make_first_administrator
+from admin.services.redecisions import decide_waiting
 from admin.store.tokens import CACHE_SECONDS, TokenCache
 from admin.store.user_tokens import user_tokens as token_table
 from admin.store.users import UserPresence
@@ -389,6 +391,7 @@ def test_registrations_clocks_and_reconciliations_name_the_user(ada: Person) -> 
 def test_an_agent_creates_as_its_cluster(app: Flask) -> None:
     agent = played_agent(app.test_client(), context_of(app), "east")
     ada = made_user(app)
+    ada.do("POST", "grants", {"grant": {"role": "submitter", "user": "cluster/east", "project": PROJECT}})
     created = Person(app.test_client(), agent.token).do("POST", "executions", asked("e"))["execution"]
     assert (created["created_by"], "created_proof" in created) == ("cluster/east", False)
     assert ada.get(f"executions/{PROJECT}/{DOMAIN}/e")["created_by"] == "cluster/east"
@@ -565,27 +568,106 @@ def test_a_token_for_roles_of_configuration_follows_them(make_app: MakeApp) -> N
     refused(Person(later.test_client(), clerk.token or "").call("GET", "executions"), 403, "permission_denied")
 
 
-def test_a_token_for_clusters_creates_executions_that_name_one(app: Flask, ada: Person) -> None:
-    for cluster in ("east", "west"):
+@pytest.fixture
+def clusters(ada: Person) -> list[str]:
+    """Three clusters in a pool of all, of which two are a group."""
+    names = ["east", "west", "north"]
+    for cluster in names:
         ada.do("PUT", f"clusters/{cluster}", {"cluster": {}})
-    east = narrowed_token(app, ada, clusters=["east"])
-    body = {"project": PROJECT, "domain": DOMAIN, "spec": {"job": JOB}}
+    ada.do("PUT", "pools/all", {"pool": {"members": [{"id": name} for name in names]}})
+    ada.do("POST", "cluster_groups", {"cluster_group": {"name": "racks", "clusters": ["west", "north"]}})
+    return names
 
-    def at(cluster: str) -> dict[str, Any]:
-        return {**body, "spec": {"job": JOB, "cluster": cluster}}
 
-    assert ok(east.call("POST", "executions", at("east")))["execution"]["cluster"] == "east"
-    for elsewhere in (at("west"), body):
-        denied = refused(east.call("POST", "executions", elsewhere), 403, "permission_denied", "cluster")
-        assert "is good for cluster east alone: name one of these clusters" in denied["message"]
-    several = {"executions": [body, at("east")]}
+def asked_for(name: str | None = None, **where: Any) -> dict[str, Any]:
+    spec = {"job": JOB, **where} if where else {"job": JOB, "cluster_assignment": {"cluster_pool_name": "all"}}
+    return {"project": PROJECT, "domain": DOMAIN, "spec": spec, **({"name": name} if name else {})}
+
+
+def places(person: Person, **headers: str) -> set[str]:
+    """Where executions of a pool of three clusters go, the first by the database, the others from memory."""
+    answers = [ok(person.call("POST", "executions", asked_for(), **headers)) for _ in range(30)]
+    return {answer["execution"].get("cluster") for answer in answers}
+
+
+def test_the_executions_of_a_token_for_clusters_use_these_alone(app: Flask, ada: Person, clusters: list[str]) -> None:
+    east, racks = narrowed_token(app, ada, clusters=["east"]), narrowed_token(app, ada, cluster_groups=["racks"])
+    assert racks.get("whoami")["narrowed"] == {"cluster_groups": ["racks"]}
+    assert places(ada) == set(clusters), "what one token may is not remembered for another"
+    assert (places(east), places(racks)) == ({"east"}, {"west", "north"})
+    assert places(ada) == set(clusters)
+    denied = refused(east.call("POST", "executions", asked_for(cluster="west")), 403, "permission_denied", "cluster")
+    assert "is for east alone, and cluster 'west' leads to none of them" in denied["message"]
+    refused(east.call("POST", "placements", asked_for("x", cluster="west")), 403, "permission_denied", "cluster")
+    several = {"executions": [asked_for(cluster="west"), asked_for()]}
     first, second = ok(east.call("POST", "executions", several))["results"]
     assert (first["error"]["error"], "error" in second) == ("permission_denied", False)
-    whole = ok(ada.call("POST", "executions", {**body, "name": "anywhere"}))["execution"]
-    again = east.call("POST", "executions/relaunch", {"id": whole["id"], "name": "again"})
-    refused(again, 403, "permission_denied", "cluster")
     wide = {"name": "wide", "narrowed": {"role": "admin"}}
     refused(east.call("POST", "users/ada/tokens", wide), 403, "permission_denied", "narrowed")
+
+
+def test_nothing_of_a_token_for_clusters_moves_to_others(app: Flask, ada: Person, clusters: list[str]) -> None:
+    racks = narrowed_token(app, ada, cluster_groups=["racks"])
+    for number in range(10):
+        ok(racks.call("POST", "executions", asked_for(f"e{number}")))
+    context = context_of(app)
+
+    def states() -> set[tuple[str | None, str]]:
+        listed = ada.get(f"executions/{PROJECT}/{DOMAIN}")["executions"]
+        return {(execution.get("cluster"), execution["closure"]["reason"]["code"]) for execution in listed}
+
+    ada.do("POST", "clusters/west/disable")
+    decide_waiting(context)
+    assert {cluster for cluster, _ in states()} == {"north"}
+    ada.do("PUT", "cluster_groups/racks", {"cluster_group": {"clusters": ["west"]}})
+    decide_waiting(context)
+    assert {cluster for cluster, _ in states()} == {None}
+    explained = ada.get(f"executions/{PROJECT}/{DOMAIN}/e0/explanation")
+    assert "may not be used by the token that created it" in json.dumps(explained)
+    ada.do("POST", "executions/redecide", {"selector": {"project": PROJECT, "domain": DOMAIN}})
+    assert {cluster for cluster, _ in states()} == {None}
+    ada.do("POST", "clusters/west/enable")
+    decide_waiting(context)
+    assert {cluster for cluster, _ in states()} == {"west"}
+
+
+def test_tokens_for_clusters_add_up_in_one_request(app: Flask, ada: Person, clusters: list[str]) -> None:
+    east, racks = narrowed_token(app, ada, clusters=["east"]), narrowed_token(app, ada, cluster_groups=["racks"])
+    north = narrowed_token(app, ada, clusters=["north"])
+    added = {"Rainbow-Tokens": f"{north.token}"}
+    assert places(east, **added) == {"east", "north"}
+    assert ok(east.call("GET", "whoami", **added))["narrowed"] == {"clusters": ["east", "north"]}
+    every = {"Rainbow-Tokens": f"{north.token}, {racks.token}"}
+    assert places(east, **every) == set(clusters)
+    whole = {"Rainbow-Tokens": f"{ada.token}"}
+    assert "narrowed" not in ok(east.call("GET", "whoami", **whole))
+    # They add up of one user, and where they are else alike; each must be good.
+    bea = made_user(app, "bea")
+    viewer = narrowed_token(app, ada, role="viewer", clusters=["north"])
+    for token, status, error in (
+        (bea.token, 403, "forbidden"),
+        (viewer.token, 403, "forbidden"),
+        (f"{north.token}x", 401, "unauthenticated"),
+        ("no-token-of-a-user", 401, "unauthenticated"),
+        ("", 401, "unauthenticated"),
+        (",".join([str(north.token)] * 33), 400, "invalid_request"),
+    ):
+        more = {"Rainbow-Tokens": f"{racks.token},{token}"}
+        refused(east.call("POST", "executions", asked_for(), **more), status, error)
+    ada.do("DELETE", f"users/ada/tokens/{str(north.token).split('-')[1]}")
+    refused(east.call("GET", "whoami", **added), 401, "unauthenticated")
+
+
+def test_what_an_administrator_creates_as_somebody_has_the_rights_of_that_user(app: Flask, ada: Person) -> None:
+    made_user(app, "bea", role="submitter")
+    client = app.test_client()
+    client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {ada.token}"
+    agent = played_agent(client, context_of(app), "east")
+    ok(ada.call("POST", "executions", asked_for("e", cluster="east"), **{"Rainbow-As": "bea"}))
+    ada.do("DELETE", "users/bea")
+    assert agent.offered(1) == {}
+    reason = ada.get(f"executions/{PROJECT}/{DOMAIN}/e")["closure"]["reason"]
+    assert "its creator was deleted" in reason["message"]
 
 
 @pytest.mark.parametrize(
@@ -599,6 +681,7 @@ def test_a_token_for_clusters_creates_executions_that_name_one(app: Flask, ada: 
         ({"workflow": "w"}, "invalid_request", None),
         ({"clusters": ["nowhere"]}, "invalid_request", "narrowed.clusters"),
         ({"clusters": []}, "invalid_request", "narrowed.clusters"),
+        ({"cluster_groups": ["nowhere"]}, "invalid_request", "narrowed.cluster_groups"),
         ({"pool": "gpu"}, "invalid_request", "narrowed.pool"),
         ("viewer", "invalid_request", "narrowed"),
     ],

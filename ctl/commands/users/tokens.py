@@ -37,9 +37,10 @@ _CREATE_HELP = """Make a token of a user, by which the admin knows who calls.
 The token is printed once, or written to a file with mode 0600. Give it to rainbowctl as RAINBOW_TOKEN, or the file as
 --tokenFile or in a context. No two good tokens of a user have the same name.
 
---role, --permission, -p, -d, -w, --launchplan and --cluster narrow it: it is then good only for what that role may do
-and for these permissions, at that scope and below, and of executions for those that name one of these clusters, as far
-as its user may do that.
+--role, --permission, -p, -d, -w, --launchplan, --cluster and --clusterGroup narrow it: it is then good only for what
+that role may do and for these permissions, at that scope and below, and the executions that it creates may use these
+clusters alone, as far as its user may do that. Tokens of one user for several clusters may be sent together: they
+add up.
 """
 _DELETE_HELP = """Revoke a token of a user: requests with it are refused at once, by other replicas within a second.
 
@@ -47,7 +48,8 @@ Asks for confirmation on a terminal.
 """
 
 _PERMISSION_HELP = "Good only for this, such as executions.create. Repeatable."
-_CLUSTER_HELP = "Good only for executions that name this cluster. Repeatable."
+_CLUSTER_HELP = "Its executions may use this cluster, and no others. Repeatable."
+_CLUSTER_GROUP_HELP = "Its executions may use the clusters of this group. Repeatable."
 _TOKEN_FIELDS = ("prefix", "name", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
 _LISTING = Listing(fields={name: name for name in _TOKEN_FIELDS}, ahead=("expires_at",))
 _USER = Argument("user", explanation="Name of the user.", shell_complete=definition_completer(USER))
@@ -86,6 +88,7 @@ def describe_narrowing(token: Document) -> str:
     narrowed = token.get("narrowed") or {}
     parts = {"role": narrowed.get("role"), "permission": narrowed.get("permissions")}
     parts |= {key.replace("_", " "): narrowed.get(key) for key in KEYS} | {"cluster": narrowed.get("clusters")}
+    parts |= {"cluster group": narrowed.get("cluster_groups")}
     names = {noun: [part] if isinstance(part, str) else part or [] for noun, part in parts.items()}
     return ", ".join(f"{noun} {name}" for noun in parts for name in names[noun])
 
@@ -109,6 +112,7 @@ def _read(session: Session, user: str) -> Iterator[Document]:
             *LAUNCH_PLAN_WORDS, parameter="launch_plan", metavar="NAME", help="Good only for this launch plan."
         ),
         option("cluster", parameter="clusters", multiple=True, metavar="NAME", help=_CLUSTER_HELP),
+        option("clusterGroup", parameter="cluster_groups", multiple=True, metavar="NAME", help=_CLUSTER_GROUP_HELP),
         text_option("expires", metavar="DURATION", help="After how long it ends, such as 90d; without it, never."),
         text_option(
             "newTokenFile",
@@ -141,7 +145,7 @@ def _narrowed(session: Session, flags: Mapping[str, Any]) -> Document:
     """What the flags narrow a token to; the project and domain of the context do not."""
     typed = {key: flags[key] for key in ("role", "workflow", "launch_plan")}
     typed |= {key: session.typed.get(key) for key in ("project", "domain")}
-    typed |= {key: list(flags[key]) for key in ("permissions", "clusters")}
+    typed |= {key: list(flags[key]) for key in ("permissions", "clusters", "cluster_groups")}
     return {key: value for key, value in typed.items() if value}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from admin.core.creators import OVERRIDING, Creator, CreatorRights
@@ -13,6 +15,7 @@ from admin.core.settings.scopes import Scope
 from admin.core.use_grants import (
     CREATOR_DELETED,
     MAY_NOT_CREATE,
+    NOT_OF_TOKEN,
     Named,
     UsableClusters,
     UseGrant,
@@ -159,7 +162,7 @@ def test_whoever_was_deleted_or_may_not_create_any_more_may_use_nothing(is_close
 
 def test_groups_of_openid_are_those_of_the_request_and_later_those_named_last() -> None:
     every = rights(use("pool:gpu", "group:ml"))
-    now = every.usable(Creator("kim", "openid", frozenset({"ml"})), SCOPE)
+    now = every.usable(Creator("kim", "openid", groups=frozenset({"ml"})), SCOPE)
     later = every.usable(Creator("otto", "openid"), SCOPE)
     unknown = every.usable(Creator("kim", "openid"), SCOPE)
     assert now is later
@@ -199,3 +202,23 @@ def test_the_name_of_a_use_grant_is_what_it_consists_of() -> None:
     grant = read_use_grant({"cluster_group": "racks", "user": "cluster/east"})
     assert grant.name == "cluster_group:racks:user:cluster/east"
     assert read_use_grant(grant.payload) == grant
+
+
+def test_a_token_for_clusters_keeps_its_executions_to_them() -> None:
+    use_of = json.dumps([["cluster", "a"], ["cluster_group", "racks"]])
+    for creator in (Creator("ada", "token", use_of), Creator("ada", "token of root", use_of)):
+        opened = rights(is_closed=False).usable(creator, SCOPE)
+        assert opened is not None
+        assert opened.by(route("pool", "gpu")) == UsableClusters(frozenset({"a", "r1", "r2"}), NOT_OF_TOKEN)
+        closed = rights(use("pool:gpu", "user:ada"), use("cluster:r1", "user:ada")).usable(creator, SCOPE)
+        assert closed is not None
+        assert closed.by(route("pool", "gpu")) == UsableClusters(frozenset({"a", "r1", "r2"}), NOT_OF_TOKEN)
+        assert closed.by(route("any", "")) == UsableClusters(frozenset({"r1"}))
+
+
+def test_what_was_created_as_somebody_goes_by_the_rights_of_that_user() -> None:
+    for proof in ("token of root", "openid of root", "shared-token"):
+        assert rights(is_closed=False).usable(Creator("ada", proof), SCOPE) is None
+        deleted = rights(is_closed=False).usable(Creator("bob", proof), SCOPE)
+        assert deleted is not None
+        assert deleted.reason == CREATOR_DELETED

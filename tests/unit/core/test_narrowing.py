@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from admin.core.narrowing import Narrowing
+from admin.core.narrowing import Narrowing, read_use, use_text
 from admin.core.permissions import ROLES
 from admin.core.settings.scopes import PLATFORM, Scope
 
@@ -37,11 +37,15 @@ def test_a_token_is_good_for_its_permissions_at_its_scope_and_below(
     assert narrowing.allows(permission, scope, ROLES) is is_allowed
 
 
-def test_a_token_is_good_for_its_clusters() -> None:
-    assert Narrowing().allows_cluster("west")
-    assert Narrowing(clusters=("east",)).allows_cluster("east")
-    assert not Narrowing(clusters=("east",)).allows_cluster("west")
-    assert not Narrowing(clusters=("east",)).allows_cluster(None), "which placement would choose"
+def test_tokens_that_are_else_alike_add_up() -> None:
+    east, west = Narrowing(clusters=("east",)), Narrowing(clusters=("west",), cluster_groups=("racks",))
+    both = east.with_use_of(west)
+    assert both == Narrowing(clusters=("east", "west"), cluster_groups=("racks",))
+    assert both.use == (("cluster", "east"), ("cluster", "west"), ("cluster_group", "racks"))
+    assert read_use(use_text(both.use)) == both.use
+    assert (use_text(None), read_use(None)) == (None, None)
+    assert east.with_use_of(Narrowing()) == Narrowing()
+    assert east.with_use_of(Narrowing(role="viewer", clusters=("west",))) is None
 
 
 @pytest.mark.parametrize(

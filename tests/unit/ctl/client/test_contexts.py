@@ -216,6 +216,25 @@ def test_a_file_with_the_tokens_of_several_admins_gives_that_of_the_endpoint(tmp
     assert token_for("http://127.0.0.1:8088", tmp_path) == "rbu-5f1b09aa-two"
 
 
+def test_the_tokens_for_several_clusters_are_sent_together(tmp_path: Path) -> None:
+    text = """
+admins:
+  https://rainbow.example.org:
+    clusters: {east: rbu-1-a, west: rbu-2-b}
+    clusterGroups: {racks: rbu-3-c}
+"""
+    assert token_for("rainbow.example.org", tmp_path, text=text) == "rbu-1-a,rbu-2-b,rbu-3-c"
+    for wrong, problem in (
+        ("{pools: {gpu: rbu-1-a}}", "unknown key 'pools'"),
+        ("{clusters: [rbu-1-a]}", "clusters must hold keys and values"),
+        ("{clusters: {east: [a]}}", "must be one token, or tokens by the names of clusters"),
+        ("{clusters: {}}", "must be one token, or tokens by the names of clusters"),
+        ("[a]", "must be one token, or tokens by the names of clusters"),
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            token_for("rainbow.example.org", tmp_path, text=f"admins:\n  https://rainbow.example.org: {wrong}\n")
+
+
 def test_the_tokens_of_several_admins_are_refused_with_the_remedy(tmp_path: Path) -> None:
     file = tmp_path / "tokens.yaml"
     with pytest.raises(InvalidInput, match=f"run `chmod 600 {file}`"):
