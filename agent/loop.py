@@ -361,6 +361,8 @@ class Agent:
             self.work.outbox.strip_outputs()
         if is_too_large(error):
             self._most_bytes = max(_LEAST_BYTES, self._most_bytes // 2)
+        if isinstance(error, Unauthenticated):
+            self._reported = None  # who is registered again is not known to have reported anything
         if is_replaced(error):
             self._handle_replacement(is_awaited=is_awaited(error))
         # The second time only: a token that is being rotated may not be in its file yet.

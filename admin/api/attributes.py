@@ -37,7 +37,7 @@ from admin.messages.reading import present_fields
 from admin.messages.requests import Fields, WriteQuery
 from admin.messages.shared import ProvenanceAnswer
 from admin.services import attributes, no_effect
-from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.base import ChangeOptions, Mode
 from admin.services.changes import Changed
 from admin.services.context import Context
 from admin.services.effective import Effective
@@ -85,7 +85,7 @@ def _register(level: Level) -> None:
         answer=WriteAnswer,
     )
     def put(query: Fields, body: PutBody, **keys: str) -> Response:
-        options = change_options(query, present_fields(body))
+        options = change_options(query, present_fields(body), Mode.PLAN)
         return _respond(*put_attribute(context(), check_scope(**keys), body, expectation(), options))
 
     @change(
@@ -98,7 +98,7 @@ def _register(level: Level) -> None:
     )
     def patch(query: Fields, body: Fields, **keys: str) -> Response:
         kind = context().settings.kinds.find(query["resource_type"])
-        after, options = partial(_patched, kind, body), change_options(query, body)
+        after, options = partial(_patched, kind, body), change_options(query, body, Mode.PLAN)
         changed = attributes.write_attribute(context(), kind, check_scope(**keys), after, expectation(), options)
         return _respond(kind, changed)
 
@@ -122,7 +122,7 @@ def _patched(kind: Kind, body: Fields, before: Payload | None) -> Payload | None
 def _delete(scope: Scope, query: Fields, body: Fields) -> tuple[Changed, Effective | None]:
     _check_same_scope(scope, body)
     fields = _agreed(query, body)
-    kind, options = _kind(fields.get("resource_type")), change_options(query, fields)
+    kind, options = _kind(fields.get("resource_type")), change_options(query, fields, Mode.PLAN)
     return attributes.delete_attribute(context(), kind, scope, expectation(), options)
 
 

@@ -24,6 +24,7 @@ from admin.messages.clusters import (
 from admin.messages.definitions import (
     ClusterWritten,
     DefinitionDeleteQuery,
+    DefinitionsPageQuery,
     LabelWritten,
     PoolWritten,
     WrittenAnswer,
@@ -32,7 +33,7 @@ from admin.messages.definitions import (
 from admin.messages.groups import GroupAnswer, LabelListAnswer, PoolListAnswer
 from admin.messages.pages import key_of, number_of, number_token, token_of
 from admin.messages.past_definitions import DefinitionsAnswer, DefinitionsQuery
-from admin.messages.requests import AuthorshipFields, Fields, PageQuery, RequestSchema, WriteQuery
+from admin.messages.requests import AuthorshipFields, Fields, RequestSchema, WriteQuery
 from admin.messages.selectors import with_times
 from admin.messages.shared import Answer, Json, to_json
 from admin.messages.shares import SharesAnswer, SharesQuery
@@ -56,9 +57,10 @@ def _get(kind: FleetKind, name: str) -> ClusterAnswer | GroupAnswer:
 
 def _list(kind: FleetKind, query: Fields) -> Sequence[ClusterAnswer | GroupAnswer]:
     if kind is FleetKind.CLUSTER:
-        views = fleet.list_clusters(context(), pool=query.get("pool"), label=query.get("label"))
+        pool, label = query.get("pool"), query.get("label")
+        views = fleet.list_clusters(context(), pool=pool, label=label, unused=query["unused"])
         return [ClusterAnswer.from_view(view) for view in views]
-    return [GroupAnswer.from_view(view) for view in fleet.list_groups(context(), kind)]
+    return [GroupAnswer.from_view(view) for view in fleet.list_groups(context(), kind, unused=query["unused"])]
 
 
 def _definition(kind: FleetKind, name: str, changed: Changed) -> Json | None:
@@ -79,7 +81,7 @@ def _add_reads(kind: FleetKind, answer: type[Answer], list_answer: type[Answer])
         f"/{nouns}",
         id=f"list_{nouns}",
         summary=f"List the {nouns}",
-        query=ClustersQuery if kind is FleetKind.CLUSTER else PageQuery,
+        query=ClustersQuery if kind is FleetKind.CLUSTER else DefinitionsPageQuery,
         answer=list_answer,
         errors=(404,),
         permission="fleet.read",

@@ -17,7 +17,15 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import STORED_LEVELS, Level, Scope
 from admin.core.settings.warnings import Warning
 from admin.messages.effective import ConsequenceAnswer, EffectiveAnswer
-from admin.messages.previews import NewExecutionsAnswer, NewExecutionsField, PreviewAnswer, Routes, routes_of
+from admin.messages.previews import (
+    ChangedBelow,
+    ChangedBelowAnswer,
+    NewExecutionsAnswer,
+    NewExecutionsField,
+    PreviewAnswer,
+    Routes,
+    routes_of,
+)
 from admin.messages.reading import Body, Claimant, MatchingPayload, Message, Name, NoOrg
 from admin.messages.requests import (
     NAME,
@@ -236,6 +244,7 @@ class WriteAnswer(Answer):
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
     routes: Routes = None
+    changed_below: ChangedBelow = None
 
     @classmethod
     def from_changed(cls, kind: Kind, changed: Changed) -> WriteAnswer:
@@ -256,6 +265,7 @@ class WriteAnswer(Answer):
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
             routes=routes_of(changed),
+            changed_below=ChangedBelowAnswer.of(changed),
         )
 
 
@@ -268,6 +278,7 @@ class DeleteAnswer(Answer):
     executions: PreviewAnswer | None = None
     new_executions: NewExecutionsField = None
     routes: Routes = None
+    changed_below: ChangedBelow = None
     afterwards: Annotated[
         EffectiveAnswer | None, Meta(description="What applies at the scope without the row; of a dry run, what would.")
     ] = None
@@ -284,6 +295,7 @@ class DeleteAnswer(Answer):
             executions=PreviewAnswer.of(changed),
             new_executions=NewExecutionsAnswer.of(changed.new_executions),
             routes=routes_of(changed),
+            changed_below=ChangedBelowAnswer.of(changed),
             afterwards=None if afterwards is None else EffectiveAnswer.from_effective(afterwards),
         )
 

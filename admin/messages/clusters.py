@@ -12,9 +12,10 @@ from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health, eta_of
 from admin.core.fleet.summaries import off_because, taken_up
 from admin.core.resources import format_amounts
+from admin.messages.definitions import DefinitionsPageQuery
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
-from admin.messages.requests import NAME, Fields, PageQuery, PayloadField, RequestSchema
+from admin.messages.requests import NAME, Fields, PayloadField, RequestSchema
 from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, VersionPruned, one_of
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, Outlook
 from admin.store.executions import ListedExecution
@@ -23,7 +24,7 @@ from admin.store.executions import ListedExecution
 STATES = ("pending", *(health.value for health in Health))
 
 
-class ClustersQuery(PageQuery):
+class ClustersQuery(DefinitionsPageQuery):
     pool = fields.String(validate=NAME)
     label = fields.String(validate=NAME)
 
@@ -129,7 +130,11 @@ class ClusterAnswer(Answer):
         AmountsAnswer | None, Meta(description="What was free by the last report; absent before there is one.")
     ] = None
     assigned: Annotated[
-        AmountsAnswer | None, Meta(description="What is taken by what waits there, which no report may have yet.")
+        AmountsAnswer | None,
+        Meta(
+            description="What is taken by what waits there, which no report may have yet; before the first report, by "
+            "what runs there too."
+        ),
     ] = None
     free: Annotated[
         AmountsAnswer | None,

@@ -14,10 +14,11 @@ from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import Number, RequestSchema
 from admin.messages.selectors import MOST_SHOWN
 from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
-from admin.messages.statuses import ExecutionStatusAnswer
+from admin.messages.statuses import ExecutionStatusAnswer, StartAnswer
 from admin.services.attempts import MOST_ATTEMPTS, AttemptView
 from admin.services.explanations import Explanation
 from admin.services.redecision_rounds import Redecided
+from admin.services.statuses import ForeseenWait, LeaseView
 from admin.store.decisions import StoredDecision
 from admin.store.execution_events import Event
 
@@ -125,6 +126,26 @@ class HeldLeaseAnswer(Answer):
     confirmed: Annotated[bool, Meta(description="Its agent is known to have it, and may have started it.")]
     heard_at: Annotated[Time | None, Meta(description="When the agent that has it was last heard.")] = None
     health: Annotated[str | None, Meta(description="Of its cluster, `deleted` if it is.")] = None
+    draining: Annotated[bool | None, Meta(description="True while its cluster is.")] = None
+
+    @classmethod
+    def from_lease(cls, lease: LeaseView) -> HeldLeaseAnswer:
+        return cls.from_attributes(lease, draining=lease.is_draining or None)
+
+
+class ForeseenWaitAnswer(Answer):
+    """Why the cluster of something that would be created would not take it at once."""
+
+    obstacle: Annotated[
+        str, Meta(description="That the cluster is full, and of what; or that no agent of it was seen.")
+    ]
+    start: Annotated[
+        StartAnswer | None, Meta(description="Its place in line, and when it would start; absent where none was seen.")
+    ] = None
+
+    @classmethod
+    def from_wait(cls, wait: ForeseenWait) -> ForeseenWaitAnswer:
+        return cls(obstacle=wait.obstacle, start=None if wait.start is None else StartAnswer.from_start(wait.start))
 
 
 class NonCandidateAnswer(Answer):
@@ -179,6 +200,10 @@ class ExplanationAnswer(Answer):
     ] = None
     lease: Annotated[HeldLeaseAnswer | None, Meta(description="While an agent has it.")] = None
     cluster: str | None = None
+    wait: Annotated[
+        ForeseenWaitAnswer | None,
+        Meta(description="Of `placements`: where its cluster would not take it at once."),
+    ] = None
     reason: ReasonAnswer
     pool: str | None = None
     label: str | None = None
@@ -209,6 +234,7 @@ class ExplanationAnswer(Answer):
     @classmethod
     def from_explanation(cls, explanation: Explanation) -> ExplanationAnswer:
         decision, history, silence = explanation.decision, explanation.history, explanation.silence
+        wait = explanation.wait
         provenance, attempts, others = explanation.provenance, explanation.attempts, explanation.not_candidates
         return cls.from_attributes(
             explanation,
@@ -223,7 +249,8 @@ class ExplanationAnswer(Answer):
                 noun: IdentifierAnswer(**explanation.launched[noun]) if noun in explanation.launched else None
                 for noun in ("workflow", "launch_plan")
             },
-            lease=explanation.lease and HeldLeaseAnswer.from_attributes(explanation.lease),
+            lease=explanation.lease and HeldLeaseAnswer.from_lease(explanation.lease),
+            wait=wait and ForeseenWaitAnswer.from_wait(wait),
             not_candidates=others and [NonCandidateAnswer(**entry) for entry in others],
             untold_clusters=explanation.untold_clusters or None,
             silence=silence and SilenceAnswer.from_attributes(silence),

@@ -17,9 +17,19 @@ from admin.messages.previews import (
     reach_of,
     users_of,
 )
-from admin.messages.requests import AuthorshipFields, Fields, Flag, PayloadField, RequestSchema, WriteQuery
+from admin.messages.requests import AuthorshipFields, Fields, Flag, PageQuery, PayloadField, RequestSchema, WriteQuery
 from admin.messages.shared import Answer, Json, WarningAnswer, described_as
 from admin.services.changes import Changed
+
+
+class DefinitionsPageQuery(PageQuery):
+    unused = Flag(
+        load_default=False,
+        metadata={
+            "description": "Only those that no setting, launch plan, pool, label, configuration or unfinished "
+            "execution has, so that they can be deleted without force."
+        },
+    )
 
 
 class DefinitionDeleteQuery(WriteQuery):

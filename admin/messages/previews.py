@@ -21,6 +21,8 @@ from admin.services.previews import ExecutionEffect, ExecutionPreview
 
 #: Executions and users that the answer to a dry run names; the counts are of all.
 _MOST_SHOWN = 1000
+#: Scopes that it names of those below a changed row.
+_MOST_BELOW = 5
 
 
 class EffectOnExecutionAnswer(Answer):
@@ -164,25 +166,52 @@ NewExecutionsField = Annotated[
 ]
 
 
+class ChangedBelowAnswer(Answer):
+    """The scopes below a changed row whose effective values change with it."""
+
+    count: Annotated[int, Meta(description="How many there are, of those that were looked at.")]
+    scopes: Annotated[list[ScopeAnswer], Meta(description="The first five.")]
+    complete: Annotated[bool, Meta(description="Whether every known scope below was looked at.")]
+
+    @classmethod
+    def of(cls, changed: Changed) -> ChangedBelowAnswer | None:
+        """None where there are none."""
+        own = {row.change.scope for row in changed.rows}
+        effects = {effect.scope: effect for effect in changed.values.effects if effect.scope not in own}
+        scopes = [ScopeAnswer.from_attributes(effect) for effect in list(effects.values())[:_MOST_BELOW]]
+        return cls(count=len(effects), scopes=scopes, complete=changed.values.is_complete) if scopes else None
+
+
+ChangedBelow = Annotated[
+    ChangedBelowAnswer | None,
+    Meta(description="Of a dry run: the scopes below whose effective values would change; absent where none would."),
+]
+
+
 class NextRouteAnswer(ScopeAnswer):
     """What new executions at a changed scope would go by."""
 
-    noun: Annotated[str, one_of(RouteKind.POOL.value, RouteKind.LABEL.value)]
-    name: str
-    origin: Annotated[OriginAnswer, Meta(description="Where it is set.")]
+    noun: Annotated[
+        str,
+        one_of(RouteKind.POOL.value, RouteKind.LABEL.value, RouteKind.ANY.value),
+        Meta(description="`any` where nothing is left that decides: any enabled cluster may be chosen."),
+    ]
+    name: Annotated[str | None, Meta(description="Of the pool or label.")] = None
+    origin: Annotated[OriginAnswer | None, Meta(description="Where it is set.")] = None
     message: str
 
     @classmethod
     def from_route(cls, route: NextRoute) -> NextRouteAnswer:
         keys = {name: key or None for name, key in route.scope._asdict().items()}
-        return cls(noun=route.noun, name=route.name, origin=OriginAnswer(**route.origin), message=route.message, **keys)
+        origin = None if route.origin is None else OriginAnswer(**route.origin)
+        return cls(noun=route.noun, name=route.name, origin=origin, message=route.message, **keys)
 
 
 Routes = Annotated[
     list[NextRouteAnswer] | None,
     Meta(
-        description="Of a dry run: the pools and labels that decide where changed settings no longer do, at the first "
-        "twenty changed scopes."
+        description="Of a dry run: the pools and labels that decide where changed settings no longer do, or that none "
+        "does, at the first twenty changed scopes."
     ),
 ]
 

@@ -64,7 +64,9 @@ def register(
         state = fleet.hold_state(connection, name)
         is_admitted = state.admitted and not is_held_back
         event = ClusterEvent(cluster=name, at=now, type=REGISTERED)
-        fleet.save(connection, replace(state, report=report or state.report, admitted=is_admitted), event)
+        # A description does not say what is free; an agent that goes on has reported it, and does so again on change.
+        described = {**state.report, **report}
+        fleet.save(connection, replace(state, report=described, admitted=is_admitted), event)
         return tokens.issue(context, connection, CLUSTER, name)
 
 

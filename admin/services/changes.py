@@ -63,7 +63,7 @@ class Changed:
     dry_run: bool
     values: ChangedValues = field(default_factory=ChangedValues)  #: of a plan: the effective values that would change
     users: tuple[Use, ...] = ()  #: of a dry run: what would miss rows that are removed all the same
-    reach: tuple[RemovedReach, ...] = ()  #: of the same: the scopes that have them now
+    reach: tuple[RemovedReach, ...] = ()  #: of the same: the scopes that have each of them now
     preview: ExecutionPreview | None = None  #: of a dry run: what would become of executions
     new_executions: NewExecutions = field(default_factory=NewExecutions)  #: of a dry run: where it keeps them out
     routes: tuple[NextRoute, ...] = ()  #: of the same: what decides where changed settings no longer do
@@ -152,8 +152,7 @@ def _try_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
         users[:MOST_DETAILS] = explain_uses(context, connection, users[:MOST_DETAILS])
         reach = reach_of_removed(context, connection, drafted.changes) if users else []
         preview = preview_changes(context, connection, drafted.changes)
-        # The reach of what is removed says the same.
-        new_executions = NewExecutions() if reach else new_executions_after(context, connection, drafted.changes)
+        new_executions = new_executions_after(context, connection, drafted.changes)
         routes = next_routes(context, connection, drafted.changes)
         warnings = _complete_warnings(context, connection, drafted.warnings, drafted.draft.changes)
     return replace(

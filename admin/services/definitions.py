@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -73,11 +73,11 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     return _fleet_of(connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
 
 
-def fleet_without(context: Context, connection: Connection, kind: FleetKind, name: str) -> Fleet:
-    """The fleet without a definition, be it configured or managed; pools and labels go on naming a cluster."""
+def fleet_without(context: Context, connection: Connection, kind: FleetKind, names: Collection[str]) -> Fleet:
+    """The fleet without some definitions, be they configured or managed; pools and labels go on naming a cluster."""
     present = [*context.settings.fleet, *fleet.definitions(connection)]
-    left = [definition for definition in present if (definition.kind, definition.name) != (kind, name)]
-    return _fleet_of(connection, left, {(kind, name): None})
+    left = [definition for definition in present if definition.kind is not kind or definition.name not in names]
+    return _fleet_of(connection, left, {(kind, name): None for name in names})
 
 
 def _fleet_of(connection: Connection, defined: list[Definition], changed: ChangedDefinitions) -> Fleet:
@@ -172,10 +172,36 @@ def check_managed(context: Context, kind: FleetKind, name: str) -> None:
 _MOST_NAMED, _MOST_USERS = 5, 500
 
 
+def find_unused(context: Context, connection: Connection, kind: FleetKind) -> set[str]:
+    """The managed clusters, pools or labels that nothing would miss, so that each can be deleted as it is."""
+    current = current_fleet(context, connection)
+    groups = [*current.pools.values(), *current.labels.values()] if kind is FleetKind.CLUSTER else []
+    members = {member.cluster for group in groups for member in group.members}
+    managed = [definition for definition in fleet.definitions(connection) if definition.kind is kind]
+    alone = {definition.name: definition for definition in managed if definition.name not in members}
+    # None of these is a member of another, so that all can be taken away at once.
+    left = fleet_without(context, connection, kind, alone) if alone else current
+    setting, field = _FIELDS[kind]
+    named = attributes.names_in(connection, setting.name, field) if alone else frozenset()
+    return {
+        name
+        for name, definition in alone.items()
+        if next(users_of(context, connection, definition, left, (), named), None) is None
+    }
+
+
 def users_of(
-    context: Context, connection: Connection, definition: Definition, after: Fleet, changes: Iterable[RowChange]
+    context: Context,
+    connection: Connection,
+    definition: Definition,
+    after: Fleet,
+    changes: Iterable[RowChange],
+    named: Collection[str] | None = None,
 ) -> Iterator[Use]:
-    """What would miss a removed definition once some changes are made, of which its removal is one."""
+    """What would miss a removed definition once some changes are made, of which its removal is one.
+
+    `named` are the names that settings have, where they are known.
+    """
     if _is_replaced(definition, after):
         return
     name = definition.name
@@ -189,7 +215,7 @@ def users_of(
     else:
         placed_by = {"route_kind": definition.kind.noun, "route_name": name}
     if definition.kind is not FleetKind.CLUSTER or after.label(name) is None:
-        yield from _named_by(context, connection, definition, changes)
+        yield from _named_by(context, connection, definition, changes, named)
     yield from _executions(connection, describe_executions, **placed_by)
     if definition.kind is FleetKind.CLUSTER:  # which a request names, and which none may wait at now
         waiting = {"route_kind": RouteKind.CLUSTER.value, "route_name": name, "cluster": ""}
@@ -214,7 +240,11 @@ def _is_replaced(definition: Definition, after: Fleet) -> bool:
 
 
 def _named_by(
-    context: Context, connection: Connection, definition: Definition, changes: Iterable[RowChange]
+    context: Context,
+    connection: Connection,
+    definition: Definition,
+    changes: Iterable[RowChange],
+    named: Collection[str] | None,
 ) -> Iterator[Use]:
     """The settings that name a pool or label, or a cluster by the label that its own name is."""
     kind, field = _FIELDS[definition.kind]
@@ -225,7 +255,8 @@ def _named_by(
 
     changed = [change for change in changes if change.kind == kind.name]
     most = _MOST_USERS + len(changed)
-    stored = attributes.naming(connection, kind.name, field, name, most)
+    is_named = named is None or name in named
+    stored = attributes.naming(connection, kind.name, field, name, most) if is_named else []
     rows = [row for row in rows_after(stored, changed).values() if names_it(row.payload)]
     rest = 0
     if len(stored) == most:  # there may be others

@@ -40,8 +40,8 @@ def judge_health(context: Context) -> list[tuple[str, str]]:
     changed = []
     for name in context.watch.silent(agents.unreachable_seconds):
         health = Health.LOST if name in lost else Health.UNREACHABLE
-        if heard[name].health in (health.value, Health.LOST.value):
-            continue
+        if heard[name].health in (health.value, Health.LOST.value, Health.EXPECTED.value):
+            continue  # of a cluster that was deleted and defined again, the agent is no longer the one that was heard
         with context.database.writing() as connection:
             fleet.lock(connection)
             state = fleet.hold_state(connection, name)

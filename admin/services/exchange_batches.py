@@ -130,14 +130,19 @@ def _state_after(before: ClusterState, exchange: Exchange, connection: Connectio
         syncs=max(before.syncs, request.seen) + 1,
         health=Health.READY.value,
     )
-    if request.report not in (None, before.report):
-        after = replace(after, report=request.report, reported_at=now)
-    return after
+    is_news = before.reported_at is None or request.report != before.report
+    return replace(after, report=request.report, reported_at=now) if request.report is not None and is_news else after
+
+
+def _is_same(before: ClusterState, after: ClusterState) -> bool:
+    """Whether a sync says nothing new of a cluster; its first report does, be it what its registration said."""
+    is_first = before.reported_at is None and after.reported_at is not None
+    return not is_first and (before.health, before.report) == (after.health, after.report)
 
 
 def _changes_fleet(context: Context, connection: Connection, before: ClusterState, after: ClusterState) -> bool:
     """Whether decisions may depend on the difference; load counts only where a pool's strategy looks at it."""
-    if (before.health, before.report) == (after.health, after.report):
+    if _is_same(before, after):
         return False
     if before.health != after.health or not differs_only_in_load(before.report, after.report):
         return True
@@ -150,7 +155,7 @@ def _store_states(connection: Connection, exchanges: list[Exchange], now: dateti
     for exchange in exchanges:
         before, after = exchange.before, exchange.answer.state
         note_succession(connection, before, after)
-        if (before.health, before.report) == (after.health, after.report):
+        if _is_same(before, after):
             unchanged.append(after)
             continue
         kind = "READY" if before.health != after.health else REPORTED

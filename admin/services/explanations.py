@@ -26,7 +26,7 @@ from admin.services.executions import Previous, beyond_last, find_execution, fin
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.silences import SilenceView, view_silence
-from admin.services.statuses import LeaseView, view_lease, view_status
+from admin.services.statuses import ForeseenWait, LeaseView, view_lease, view_status
 from admin.store import cluster_events, decisions, execution_events, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.execution_events import Event
@@ -72,6 +72,7 @@ class Explanation:
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
     untold_clusters: int = 0  #: that the asker may not use, and is not told of
+    wait: ForeseenWait | None = None  #: of what was not created: why its cluster would not take it at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +159,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         if decision is history[-1]:
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
             silence = view_silence(context, connection, execution, heard)
-            lease = view_lease(execution, heard, is_deleted=not fleet_now.has_cluster(execution.cluster or ""))
+            name = execution.cluster or ""
+            lease = view_lease(execution, heard, fleet_now.clusters[name] if fleet_now.has_cluster(name) else None)
             status = view_status(context, connection, execution, settings, provenance, silence, attempts)
             refused = execution_events.refused_reports(connection, execution.id, _MOST_REFUSED)
         told = told_clusters(context, connection, asker, fleet_now)

@@ -27,7 +27,7 @@ from admin.services.changeable.fleet import definition_write
 from admin.services.changes import Changed, make_change
 from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenance, defined_by
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, fleet_of
+from admin.services.definitions import current_fleet, find_unused, fleet_of
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.silences import note_silences
 from admin.store import cluster_events, execution_queue, executions, fleet
@@ -97,11 +97,15 @@ class GroupView:
     switched_off: Mapping[str, Mapping[str, Provenance]]  #: what set the states that keep work from some members
 
 
-def list_groups(context: Context, kind: FleetKind) -> list[GroupView]:
-    """Every pool, or every label, by name."""
+def list_groups(context: Context, kind: FleetKind, *, unused: bool = False) -> list[GroupView]:
+    """Every pool, or every label, by name; or only those that nothing uses."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
-        return _group_views(context, connection, current, _groups(current, kind).values())
+        groups = _groups(current, kind)
+        if unused:
+            names = find_unused(context, connection, kind)
+            groups = {name: group for name, group in groups.items() if name in names}
+        return _group_views(context, connection, current, groups.values())
 
 
 def get_group(context: Context, kind: FleetKind, name: str) -> GroupView:
@@ -177,11 +181,15 @@ def not_found(context: Context, connection: Connection, kind: FleetKind, name: s
     return row_not_found(context, connection, NOT_FOUND[kind], kind.value, name, names)
 
 
-def list_clusters(context: Context, *, pool: str | None = None, label: str | None = None) -> list[ClusterView]:
-    """Every cluster, declared or expected, by name; or only those of a pool and a label."""
+def list_clusters(
+    context: Context, *, pool: str | None = None, label: str | None = None, unused: bool = False
+) -> list[ClusterView]:
+    """Every cluster, declared or expected, by name; or only those of a pool and a label, or that nothing uses."""
     with context.database.reading() as connection:
         current = current_fleet(context, connection)
         names = set(current.clusters)
+        if unused:
+            names &= find_unused(context, connection, FleetKind.CLUSTER)
         if pool is not None:
             if pool not in current.pools:
                 raise not_found(context, connection, FleetKind.POOL, pool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -14,18 +14,22 @@ from admin.core.changes import RowWrite
 from admin.core.creators import Creator
 from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
+from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
 from admin.core.placement.routes import describe_rungs
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.problems import Invalid
 from admin.core.provenance import ANYBODY
+from admin.core.resources import format_amounts
 from admin.core.settings.scopes import Scope
+from admin.core.settings.warnings import WarningCode
 from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.creator_rights import asks_for_rights, rights_at_creation, told_clusters
 from admin.services.decision_views import StoredView, prepare
+from admin.services.definitions import ChangedDefinitions, definitions_after
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
@@ -35,10 +39,12 @@ from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
+from admin.services.statuses import foresee_wait
 from admin.services.visibility import check_launch, seen_executions
 from admin.store import cluster_events, execution_counts, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
+from admin.store.statuses import NewInLine
 
 #: Executions whose recorded states are read together.
 _PAGE = 500
@@ -76,6 +82,11 @@ def where_would(
         others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
         rungs = rungs_with_sources(connection, steps["rungs"], resolved.identifiers)
         told = told_clusters(context, connection, asker, view.fleet)
+        wait = None
+        if decision.cluster is not None:
+            new = NewInLine(decision.cluster, run_plan.tier, run_plan.priority)
+            wait = foresee_wait(context, connection, view.fleet.clusters[new.cluster], run_plan.workload, new)
+        outranked = _outranked_capacities(view.fleet, definitions_after(changes))
     explanation = Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -99,11 +110,25 @@ def where_would(
         ),
         launched=resolved.identifiers,
         rule=describe_rungs(steps["rungs"]),
-        warnings=preparation.warnings(decision.cluster),
+        warnings=[*preparation.warnings(decision.cluster), *outranked],
         provenance=provenance,
         not_candidates=others,
+        wait=wait,
     )
     return without_untold(explanation, told)
+
+
+def _outranked_capacities(fleet: Fleet, definitions: ChangedDefinitions) -> Iterator[dict[str, str]]:
+    """A warning of each cluster whose changed definition has a capacity that the report of its agent outranks."""
+    for kind, name in definitions:
+        cluster = fleet.clusters.get(name) if kind is FleetKind.CLUSTER else None
+        if cluster is None or not cluster.outranked_capacity:
+            continue
+        reported = format_amounts({name: (cluster.capacity or {})[name] for name in cluster.outranked_capacity})
+        declared = format_amounts(cluster.outranked_capacity)
+        parts = (f"{reported[name]} {name}, not {declared[name]}" for name in declared)
+        message = f"Cluster '{name}' has {'; '.join(parts)}: the report of its agent outranks its definition."
+        yield {"code": WarningCode.REPORTED_CAPACITY.value, "message": message}
 
 
 @dataclass(frozen=True, kw_only=True)

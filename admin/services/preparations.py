@@ -46,14 +46,15 @@ class Preparation:
         if self.evaluation.code != EXPECTED.code:
             return warnings
         route = self.run_plan.route
+        unseen = next(place.cluster.unseen for place in self.evaluation.candidates if place.cluster.name == cluster)
         other_way = (
             "end the execution, whose request names the cluster itself, and create it anew"
             if route.kind is RouteKind.CLUSTER
             else f"add a cluster that has one and can run it to {route}"
         )
         message = (
-            f"No agent of cluster '{cluster}' has ever been seen. The execution waits there until one is: start its "
-            f"agent, or {other_way}."
+            f"No agent of cluster '{cluster}' {unseen}. The execution waits there until one is: start its agent, or "
+            f"{other_way}."
         )
         return [*warnings, {"code": WarningCode.UNSEEN_CLUSTER.value, "message": message}]
 

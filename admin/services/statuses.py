@@ -26,8 +26,11 @@ from admin.core.executions.run_times import Spent, Times, add_up, late_by, spend
 from admin.core.executions.silences import Drain, foresee_silence
 from admin.core.executions.starts import MOST_AHEAD, Ahead, Start, find_start
 from admin.core.executions.statuses import Circumstances, Status
+from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
-from admin.core.placement.filters import ROOM
+from admin.core.placement.candidates import Workload
+from admin.core.placement.filters import EXPECTED, ROOM
+from admin.core.placement.obstacles import obstacle_at
 from admin.core.placement.routes import describe_rungs
 from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier
@@ -38,11 +41,12 @@ from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
-from admin.store import registrations, statuses
+from admin.store import execution_queue, fleet, registrations, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
 from admin.store.given_jobs import given_jobs
 from admin.store.registration_tables import workflows
+from admin.store.statuses import InLine, NewInLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +57,10 @@ class LeaseView:
     confirmed: bool  #: the agent is known to have it, and may have started it
     heard_at: datetime | None  #: None where nothing was ever heard of its cluster
     health: str | None  #: of its cluster; `deleted` where that is gone from the fleet
+    is_draining: bool  #: whether its cluster is
 
 
-def view_lease(execution: Execution, heard: HeardCluster | None, *, is_deleted: bool) -> LeaseView | None:
+def view_lease(execution: Execution, heard: HeardCluster | None, cluster: Cluster | None) -> LeaseView | None:
     """The lease of an execution; None where no agent has one."""
     if execution.lease_expires_at is None:
         return None
@@ -64,7 +69,8 @@ def view_lease(execution: Execution, heard: HeardCluster | None, *, is_deleted: 
         confirmed=execution.confirmed,
         # Of the agent that has it, where another one serves the cluster now.
         heard_at=execution.silent_since or (heard and heard.last_sync_at),
-        health="deleted" if is_deleted else heard and heard.health,
+        health="deleted" if cluster is None else heard and heard.health,
+        is_draining=cluster is not None and cluster.state.draining,
     )
 
 
@@ -204,12 +210,38 @@ def _why_no_other(execution: Execution) -> str:
     return f"{why}, as launch plan '{plan['name']}', version {plan['version']}, says"
 
 
-def _start(access: Access, connection: Connection, execution: Execution, position: int, now: datetime) -> Start:
+def _start(access: Access, connection: Connection, execution: InLine, position: int, now: datetime) -> Start:
     """When an execution starts that is in line at a cluster."""
     ahead = statuses.ahead(connection, execution, MOST_AHEAD + 1, now)
     held, waiting = ([_as_seen(access, other) for other in others] for others in ahead)
     backing_off = statuses.count_backing_off(connection, execution, now)
     return find_start(execution.cluster or "", position, held, waiting, now, backing_off)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeseenWait:
+    """Why the cluster of something that would be created would not take it at once."""
+
+    obstacle: str
+    start: Start | None  #: where it would be in line; None at a cluster whose agent has not been seen
+
+
+def foresee_wait(
+    context: Context, connection: Connection, cluster: Cluster, workload: Workload, new: NewInLine
+) -> ForeseenWait | None:
+    """Why a cluster would not take something new at once, and when it would start; None where it would take it."""
+    now, state = context.clock(), fleet.states(connection, [cluster.name]).get(cluster.name)
+    if state is not None:  # a report of load alone is no new generation of the fleet
+        cluster = cluster.with_state(replace(cluster.state, report=state.report, reported_at=state.reported_at))
+    waiting = execution_queue.taken_by_waiting(connection, {cluster.name: cluster}, now)
+    obstacle = obstacle_at(cluster, workload, waiting)
+    if obstacle is None or obstacle.filter not in (ROOM.name, EXPECTED.name):
+        return None
+    reason = f"{cluster.name} {obstacle.reason}"
+    if obstacle.filter == EXPECTED.name:
+        return ForeseenWait(obstacle=reason, start=None)
+    position = statuses.place_in_line(connection, new, now)
+    return ForeseenWait(obstacle=reason, start=_start(context.access, connection, new, position, now))
 
 
 def _as_seen(access: Access, other: Ahead) -> Ahead:

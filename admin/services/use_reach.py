@@ -13,6 +13,7 @@ from admin.core.executions.consequences import KINDS, ConsequenceCode, Placement
 from admin.core.executions.effective_settings import payload_of
 from admin.core.executions.removals import NOUNS, rules_without
 from admin.core.fleet.definitions import FleetKind
+from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
 from admin.core.settings.builtin_kinds import CLUSTER_ASSIGNMENT
 from admin.core.settings.kinds import Merge
@@ -20,7 +21,7 @@ from admin.core.settings.resolution import Row, RowsByKind
 from admin.core.settings.scopes import Scope
 from admin.core.settings.uses import Sought
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, definitions_after, fleet_without
+from admin.services.definitions import current_fleet, definitions_after, fleet_after, fleet_without
 from admin.services.registered_work import plan_settings
 from admin.services.use_search import CHUNK, Question, Use, UseSearch, ask_name
 from admin.store import attributes, projects
@@ -57,9 +58,11 @@ def reach_of_removed(context: Context, connection: Connection, changes: Sequence
     if len(definitions) < len(changes) or any(definition is not None for definition in definitions.values()):
         return []
     removed = []
+    # What the scopes may go to instead is what all of the changes leave.
+    left = fleet_after(context, connection, changes)
     for kind, name in list(definitions)[:_MOST_REMOVED]:
         question, places, is_complete = places_of(context, connection, kind.noun, name)
-        reached = reached_scopes(context, connection, question, places)
+        reached = reached_scopes(context, connection, question, places, left)
         removed.append(RemovedReach(noun=kind.noun, name=name, reached=reached, is_complete=is_complete))
     return removed
 
@@ -92,13 +95,20 @@ def scopes_of(context: Context, connection: Connection, named: Sequence[tuple[st
 
 
 def reached_scopes(
-    context: Context, connection: Connection, question: Question, places: Sequence[tuple[Use, Scope]]
+    context: Context,
+    connection: Connection,
+    question: Question,
+    places: Sequence[tuple[Use, Scope]],
+    left: Fleet | None = None,
 ) -> list[Reached]:
-    """Those of some scopes that have it from the use beside them."""
+    """Those of some scopes that have it from the use beside them.
+
+    `left` is the fleet that is left without it, where it is not the only one that is removed.
+    """
     scopes = [scope for _, scope in places]
     rows = attributes.at_scopes(connection, {use.sought.kind.name for use, _ in places} | KINDS, scopes)
     definitions = plan_settings(connection, scopes)
-    loss = _Loss(context, connection, question)
+    loss = _Loss(context, connection, question, left)
     archived = projects.archived_among(connection, {scope.project for scope in scopes if scope.project})
     reached = []
     for use, scope in places:
@@ -119,11 +129,12 @@ def reached_scopes(
 class _Loss:
     """What new executions miss if a pool, label, cluster, queue or queue tag goes away; of other things, nothing."""
 
-    def __init__(self, context: Context, connection: Connection, question: Question) -> None:
+    def __init__(self, context: Context, connection: Connection, question: Question, left: Fleet | None) -> None:
         self._is_felt = question.noun in NOUNS
         rules, fleet = context.settings.rules, current_fleet(context, connection)
         kind = next((kind for kind in FleetKind if kind.noun == question.noun), None)
-        left = fleet if kind is None else fleet_without(context, connection, kind, question.name)
+        if left is None:
+            left = fleet if kind is None else fleet_without(context, connection, kind, [question.name])
         self._now = PlacementObstacles(rules, fleet) if question.is_known else None
         self._then = PlacementObstacles(rules_without(rules, question.noun, question.name), left)
 

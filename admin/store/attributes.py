@@ -192,6 +192,13 @@ def count_naming(connection: Connection, kind: str, field: str, name: str) -> in
     return int(connection.execute(select(func.count()).where(*_is_naming(kind, field, name))).scalar_one())
 
 
+def names_in(connection: Connection, kind: str, field: str) -> frozenset[str]:
+    """The names that rows of a kind have in a field."""
+    payload: Any = attributes.c.payload
+    query = select(payload[field].as_string().distinct()).where(attributes.c.kind == kind)
+    return frozenset(name for name in connection.execute(query).scalars() if name)
+
+
 def _is_naming(kind: str, field: str, name: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     payload: Any = attributes.c.payload  # the operators of JSON have no types
     return attributes.c.kind == kind, payload[field].as_string() == name

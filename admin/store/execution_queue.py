@@ -13,6 +13,7 @@ from sqlalchemy import (
     cast,
     false,
     func,
+    not_,
     select,
     true,
 )
@@ -24,6 +25,7 @@ from admin.core.resources import add, occupied
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
     IS_QUEUED,
+    LEASED,
     MAY_START,
     OPEN,
     QUEUED,
@@ -68,25 +70,31 @@ def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExec
 def taken_by_waiting(
     connection: Connection, clusters: Mapping[str, Cluster], now: datetime
 ) -> dict[str, dict[str, int]]:
-    """What is taken of each of some clusters by what waits there; what is in back-off takes nothing."""
+    """What is taken of each of some clusters by what waits there; what is in back-off takes nothing.
+
+    Of a cluster whose agent syncs and has not reported what is free, also what its agent has.
+    """
     taken: dict[str, dict[str, int]] = {}
-    for name, exclusive, *amounts in connection.execute(_TAKEN, {"clusters": list(clusters), "now": now}):
+    unreported = [name for name, cluster in clusters.items() if cluster.state.has_unreported_agent]
+    rows = [*connection.execute(_TAKEN, {"clusters": list(clusters), "now": now})]
+    rows += connection.execute(_HELD, {"clusters": unreported}) if unreported else ()
+    for name, exclusive, *amounts in rows:
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
         taken[name] = add(taken.get(name, {}), occupies)
     return taken
 
 
-_TAKEN = (
-    select(
-        _columns.cluster,
-        _columns.exclusive,
-        *(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS),
-        func.count(),
-    )
-    .where(QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)))
-    .group_by(_columns.cluster, _columns.exclusive)
+_SUM_DEMANDS = select(
+    _columns.cluster,
+    _columns.exclusive,
+    *(func.sum(cast(_columns[f"demand_{resource}"], Float)) for resource in DEMANDS),
+    func.count(),
+).group_by(_columns.cluster, _columns.exclusive)
+_TAKEN = _SUM_DEMANDS.where(
+    QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True))
 )
+_HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _columns.cluster.in_(bindparam("clusters", expanding=True)))
 
 
 def full_routes(connection: Connection, reasons: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:

@@ -234,7 +234,7 @@ def keep_ending(connection: Connection, states: Iterable[ClusterState]) -> None:
 
 
 def forget(connection: Connection, names: Iterable[str]) -> None:
-    """Reset the states of clusters; how many syncs were stored stays, for an agent that remembers it may come back."""
+    """Reset the states of clusters; when and how often they synced stays, for an agent that remembers may come back."""
     _reset(connection, names)
 
 
@@ -242,7 +242,7 @@ def lose(connection: Connection, names: Iterable[str]) -> None:
     """Mark clusters as lost, and reset the rest of their states."""
     clusters = sorted(names)
     _add_states(connection, clusters)
-    _reset(connection, clusters, "admitted", "last_sync_at", health=Health.LOST.value)
+    _reset(connection, clusters, "admitted", health=Health.LOST.value)
 
 
 def renew(connection: Connection, names: Iterable[str]) -> None:
@@ -251,9 +251,13 @@ def renew(connection: Connection, names: Iterable[str]) -> None:
 
 
 def _reset(connection: Connection, names: Iterable[str], *kept: str, **more: object) -> None:
-    """Give clusters the state of a new one, but for the columns that are kept and those that are given."""
+    """Give clusters the state of a new one, but for the columns that are kept and those that are given.
+
+    That an agent was heard, how often and when, is true of every later cluster of that name.
+    """
     new = vars(ClusterState(name=""))
-    values = {name: value for name, value in new.items() if name not in ("name", "syncs", *kept)} | more
+    values = {name: value for name, value in new.items() if name not in ("name", "syncs", "last_sync_at", *kept)}
+    values |= more
     connection.execute(update(cluster_states).where(cluster_states.c.name.in_(list(names))).values(**values))
 
 

@@ -80,7 +80,10 @@ def describe_origin_revision(printer: Printer, origin: Document, revisions: Mapp
     """The revision that set a field; where that is not known, the last one of its row, and that it is so."""
     if origin.get("assumed"):
         return ASSUMED
-    revision = describe_revision(printer, origin.get("revision") or origin.get("version"), revisions)
+    number = origin.get("revision") or origin.get("version")
+    revision = describe_revision(printer, number, revisions)
+    if revision and number and (origin.get("set_before") or 0) > number:
+        return f"{revision}, or an earlier one"
     if revision and origin.get("set_before"):
         return f"before revision {origin['set_before']}; its row was changed last by {revision}"
     return revision
@@ -117,7 +120,9 @@ def describe_fields_revisions(printer: Printer, row: Document, revisions: Mappin
     numbers = sorted(set((row.get("revisions") or {}).values()), reverse=True)
     parts = [ASSUMED] if row.get("assumed") else []
     parts += [describe_revision(printer, number, revisions) for number in numbers]
-    if row.get("set_before") or not parts:
+    if (row.get("set_before") or 0) > (row.get("version") or 0) > 0:
+        parts.append(f"{describe_revision(printer, row['version'], revisions)}, or an earlier one")
+    elif row.get("set_before") or not parts:
         parts.append(f"before revision {row['set_before']}" if row.get("set_before") else "")
         last = describe_revision(printer, row.get("version"), revisions)
         parts.append(f"its row was changed last by {last}" if last and last not in parts else "")

@@ -64,23 +64,18 @@ def show_notes(session: Session, preview: Document) -> None:
 
 
 def show_reach(session: Session, answer: Document) -> None:
-    """At how many scopes new executions would be refused, or wait, without what is removed.
+    """At how many scopes executions would miss each of what is removed; an older admin does not say.
 
-    An older admin does not say.
+    How many are refused, or wait, is said of the whole change.
     """
-    reach = answer.get("reach") or []
-    for removed in reach:
-        more = "" if removed["complete"] else "at least "
-        parts = [
-            f"{verb} at {more}{count(removed[key], 'scope')}"
-            for key, verb in (("refused", "be refused"), ("waiting", "wait"))
-            if removed.get(key)
-        ]
-        if parts:
-            without = "it" if len(reach) == 1 else f"{removed['noun']} {removed['name']}"
-            plans = removed["launch_plans"]
-            among = f"; {more}{count(plans, 'launch plan')} {'has' if plans == 1 else 'have'} it" if plans else ""
-            session.printer.note(f"Without {without} new executions would {' and '.join(parts)}{among}.")
+    for removed in answer.get("reach") or []:
+        missed = (removed.get("refused") or 0) + (removed.get("waiting") or 0)
+        if not missed:
+            continue
+        more, plans = "" if removed["complete"] else "at least ", removed["launch_plans"]
+        among = f", {more}{count(plans, 'launch plan')} among them" if plans else ""
+        noun, scopes = removed["noun"].capitalize(), f"{more}{count(missed, 'scope')}"
+        session.printer.note(f"{noun} {removed['name']} would be missed at {scopes}{among}.")
 
 
 def show_new_executions(session: Session, answer: Document) -> None:
@@ -103,6 +98,20 @@ def show_new_executions(session: Session, answer: Document) -> None:
         )
 
 
+def show_changed_below(session: Session, answer: Document) -> None:
+    """The scopes below a changed row that would feel the change; an older admin does not say."""
+    below = answer.get("changed_below")
+    if not below or session.printer.is_quiet:
+        return
+    named = [Scope.from_document(scope).describe() for scope in below["scopes"]]
+    others = below["count"] - len(named)
+    more = "" if below["complete"] else "at least "
+    rest = f"; and {count(others, 'other')}" if others else ""
+    session.printer.report(
+        f"Effective values change at {more}{count(below['count'], 'scope')} below: {'; '.join(named)}{rest}."
+    )
+
+
 def show_routes(session: Session, answer: Document) -> None:
     """Which pools and labels would decide where changed settings no longer do; an older admin does not say."""
     for route in answer.get("routes") or [] if not session.printer.is_quiet else []:
@@ -114,6 +123,8 @@ def show_preview(session: Session, answer: Document, *, is_dry_run: bool) -> Non
 
     Where a dry run is all that was asked for, it also says that none would be affected.
     """
+    if is_dry_run:
+        show_changed_below(session, answer)
     show_routes(session, answer)
     show_new_executions(session, answer)
     preview = answer.get("executions")

@@ -93,8 +93,10 @@ def test_what_waits_for_a_cluster_by_name_and_what_its_delete_would_do_are_said(
         out, err = rainbowctl("delete pool fast --force --dryRun")
         assert err.splitlines()[:2] == [
             "Dry run: pool fast was not deleted.",
-            "Without it new executions would be refused at 1 scope.",
+            "Pool fast would be missed at 1 scope.",
         ]
+        refused = "With this, new executions are refused at 1 scope: project flytesnacks, domain development: "
+        assert f"{refused}No pool is called 'fast'" in " ".join(out.split())
         answer = json.loads(rainbowctl("delete pool fast --force --dryRun -o json")[0])
         [reach] = answer["reach"]
         assert (reach["noun"], reach["name"], reach["refused"], reach["complete"]) == ("pool", "fast", 1, True)
@@ -278,3 +280,70 @@ def test_a_value_inside_a_map_is_found_and_shown_by_its_own_name(
         assert "flytesnacks/development/follows" in shown
         shown = rainbowctl("compare -p flytesnacks -d development --otherDomain staging")
         assert "  envs.values.LOG_LEVEL  " in shown
+
+
+def test_the_previews_of_new_work_are_said_in_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == status, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return printed.out if line.endswith("-o json") else " ".join(f"{printed.out} {printed.err}".split())
+
+    state, bigger = tmp_path / "state.yaml", tmp_path / "bigger.yaml"
+    state.write_text("capacity: {cpu: 2, executions: 3}\nfree: {cpu: 2, executions: 0}\n")
+    bigger.write_text("kind: cluster\nname: birch\ncapacity: {cpu: 64}\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    here = "-p flytesnacks -d development"
+    with running_admin() as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        for line in (
+            "create cluster aspen",
+            "create cluster birch",
+            "create cluster dogwood",
+            "create cluster elm",
+            f"update cluster-state aspen --file {state}",
+            f"update cluster-state birch --file {state}",
+            "create pool main --member aspen --member birch",
+            "create pool full --member birch",
+            "create pool gpu --member dogwood",
+            "update cluster-pool-attribute -d development --clusterPoolName main",
+        ):
+            rainbowctl(line)
+        projects = len(json.loads(rainbowctl("get project -o json")))
+        shown = rainbowctl("delete cluster aspen birch --force --dryRun")
+        assert f"With this, new executions wait at {projects} scopes: project " in shown
+        assert "No cluster of pool 'main' is able: 'aspen' was deleted, 'birch' was deleted." in shown
+        assert f"Cluster aspen would be missed at {projects} scopes. Cluster birch would be" in shown
+        answer = json.loads(rainbowctl("delete cluster aspen birch --force --dryRun -o json"))
+        assert answer["new_executions"]["waiting"] == projects
+        shown = rainbowctl("delete cluster-pool-attribute -d development --dryRun")
+        assert "at domain development would go to any enabled cluster (aspen, birch, dogwood, elm, local)" in shown
+        assert f"Effective values change at {projects} scopes below: project " in shown
+        assert "Nothing would apply there" not in shown
+        shown = rainbowctl("update cluster-pool-attribute -d development --clusterPoolName gpu --dryRun")
+        assert f"With this, new executions wait at {projects} scopes: project " in shown
+        assert "By pool 'gpu' executions wait at 'dogwood': no agent of it has ever been seen." in shown
+        shown = rainbowctl(f"place new {here} --clusterPool full -- true")
+        assert (
+            "flytesnacks/development/new would wait at birch, next: birch is full (3 of 3 executions taken); " in shown
+        )
+        assert "start Nothing is ahead of it at birch: its agent takes it as soon as it has room for it." in shown
+        rainbowctl(f"create execution first {here} --clusterPool full -- true")
+        place = f"place new {here} --clusterPool full"
+        assert "would wait at birch, number 2 in line: " in (shown := rainbowctl(f"{place} -- true"))
+        assert "ahead flytesnacks/development/first, QUEUED: no time limit" in shown
+        told = json.loads(rainbowctl(f"{place} -o json -- true"))
+        assert told["wait"]["start"]["position"] == 2
+        shown = rainbowctl(f"place new {here} --cluster dogwood -- true")
+        assert "would wait at dogwood: no agent of it has ever been seen; as of revision " in shown
+        shown = rainbowctl(f"{place} --with {bigger} -- true")
+        assert "Cluster 'birch' has 2 cpu, not 64: the report of its agent outranks its definition." in shown
+        shown = rainbowctl(f"{place} --cpu 4 --with {bigger} -- true", status=2)
+        assert "is too small: 2 cpu in all as its agent reports, not 64 as defined, 4 wanted" in shown
+        assert rainbowctl("get pool --unused -o name").split() == ["pool/gpu"]
+        assert rainbowctl("get cluster --unused -o name").split() == ["cluster/elm"]
+        assert "No labels match." in rainbowctl("get label --unused")
+        wrong = rainbowctl("get pool gpu --unused", status=2)
+        assert "gpu names one, and --unused filters the list: leave out one of the two." in wrong

@@ -14,8 +14,9 @@ from admin.core.executions.spec import target_of
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import Evaluation, evaluate
+from admin.core.placement.filters import EXPECTED
 from admin.core.placement.routes import DEFINITION, Route, RouteKind, Rung, Target, find_route
-from admin.core.problems import Refused
+from admin.core.problems import Refused, list_first
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformValues
@@ -31,6 +32,8 @@ ROUTE_KINDS = tuple(_ROUTE_KINDS)
 #: The field of each that does.
 ROUTE_FIELDS = {kind: field for kind, (_, field) in _ROUTE_KINDS.items()}
 KIND_OF_ROUTE = {route_kind: kind for kind, (route_kind, _) in _ROUTE_KINDS.items()}
+#: Clusters that a message names.
+_MOST_NAMED = 5
 #: The kinds whose values may have such a consequence.
 KINDS = frozenset({*_ROUTE_KINDS, kinds.EXECUTION_QUEUE.name})
 
@@ -52,6 +55,7 @@ class Consequence:
     refusal: Refused | None = None
     message: str = ""  #: why executions wait
     route: Route | None = None  #: where they would go
+    is_unseen: bool = False  #: whether they wait at clusters whose agents have not been seen
 
 
 def consequence_of(
@@ -117,6 +121,17 @@ def _of_place(route: Route, fleet: Fleet, evaluation: Evaluation) -> Consequence
     return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message, route=route)
 
 
+def _of_unseen(route: Route, evaluation: Evaluation) -> Consequence | None:
+    """That executions of a route wait at clusters whose agents have not been seen; None where one has been."""
+    if evaluation.code != EXPECTED.code:
+        return None
+    clusters = [candidate.cluster for candidate in evaluation.best]
+    names = list_first([f"'{cluster.name}'" for cluster in clusters], _MOST_NAMED)
+    why = clusters[0].why_expected if len(clusters) == 1 else "no agent of these has been seen"
+    message = f"By {route} executions wait at {names}: {why}."
+    return Consequence(code=ConsequenceCode.WAITS, message=message, route=route, is_unseen=True)
+
+
 class PlacementObstacles:
     """Finds what keeps new executions, which ask for nothing themselves, from being placed on a fleet.
 
@@ -151,15 +166,21 @@ class PlacementObstacles:
     def newly_at(
         self, scope: Scope, rows: RowsByKind, definition: Mapping[str, Any], before: Consequence | None
     ) -> Consequence | None:
-        """The same; None also where executions were kept in the same way `before`."""
+        """The same; None also where executions were kept in the same way `before`.
+
+        Those that waited for an agent to come, and then find no cluster at all, are kept in another way.
+        """
         consequence = self.at(scope, rows, definition)
-        return None if consequence and before and consequence.code is before.code else consequence
+        if consequence is None or before is None or consequence.code is not before.code:
+            return consequence
+        return consequence if before.is_unseen and not consequence.is_unseen else None
 
     def _of_route(self, route: Route) -> Consequence | None:
         place = route.kind, route.name
         if place not in self._evaluations:
             self._evaluations[place] = _evaluate(route, self._fleet)
+        evaluation = self._evaluations[place]
         try:
-            return _of_place(route, self._fleet, self._evaluations[place])
+            return _of_place(route, self._fleet, evaluation) or _of_unseen(route, evaluation)
         except Refused as refusal:
             return Consequence(code=ConsequenceCode.REFUSES, refusal=refusal)

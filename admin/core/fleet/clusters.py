@@ -114,8 +114,13 @@ class ClusterState:
 
     @property
     def was_deleted(self) -> bool:
-        """Whether the cluster was deleted since its agent synced last: that resets all but the number of syncs."""
+        """Whether the cluster was deleted since its agent synced last: all but when and how often it did is reset."""
         return self.agent is None and (self.syncs > 0 or self.is_of_deleted)
+
+    @property
+    def has_unreported_agent(self) -> bool:
+        """Whether an agent syncs of which no report is stored: it reports on change, and may have done so before."""
+        return self.agent is not None and self.reported_at is None
 
     @property
     def is_of_deleted(self) -> bool:
@@ -163,8 +168,17 @@ class Cluster:
 
     @cached_property
     def is_expected(self) -> bool:
-        """Whether neither an agent of it nor a report by hand has ever been seen."""
+        """Whether neither an agent of it nor a report by hand has been seen, ever or since it was deleted."""
         return self.health is Health.EXPECTED
+
+    @property
+    def unseen(self) -> str:
+        """What no agent of a cluster that is expected has: ever been seen, or since the cluster was deleted."""
+        return "has been seen since it was deleted" if self.state.was_deleted else "has ever been seen"
+
+    @property
+    def why_expected(self) -> str:
+        return f"no agent of it {self.unseen}"
 
     @cached_property
     def enabled(self) -> bool:
@@ -226,6 +240,13 @@ class Cluster:
     def utilization(self) -> float | None:
         """How full it was at the last report, from 0 to 1; None where that is unknown."""
         return None if self.capacity is None or self.unused is None else utilization(self.capacity, self.unused)
+
+    @cached_property
+    def outranked_capacity(self) -> Amounts:
+        """What its definition has of its capacity where the report of its agent, which counts, says otherwise."""
+        reported = parse_capacity(self.state.report.get("capacity", {}))
+        declared = parse_capacity(self.definition.payload.get("capacity", {}))
+        return {resource: amount for resource, amount in declared.items() if reported.get(resource, amount) != amount}
 
     def with_state(self, state: ClusterState) -> Cluster:
         """The same cluster in another state; amounts are read again only if the report is another one."""

@@ -154,14 +154,14 @@ def _describe_undeclared(cluster: Cluster) -> str:
 def expected_warnings(
     fleet: Fleet, waiting: Mapping[str, int], naming: Mapping[str, int] | None = None
 ) -> list[Warning]:
-    """A warning of each cluster that has never been seen and at which executions wait, which `waiting` counts.
+    """A warning of each cluster that is expected and at which executions wait, which `waiting` counts.
 
     `naming` counts those of them whose requests name the cluster itself, so that no other one can take them.
     """
     return [
         Warning(
             code=WarningCode.UNSEEN_CLUSTER,
-            message=f"No agent of cluster '{name}' has ever been seen, and work waits there (executions: "
+            message=f"No agent of cluster '{name}' {cluster.unseen}, and work waits there (executions: "
             f"{waiting[name]}). Start its agent{_other_ways(waiting[name], (naming or {}).get(name, 0))}.",
             kind=FleetKind.CLUSTER.value,
             scope=PLATFORM,

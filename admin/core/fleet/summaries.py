@@ -26,7 +26,6 @@ _WORDS = {
     "lost": "its agent is lost",
     "deleted": "it was deleted",
 }
-_EXPECTED = "no agent of it has ever been seen"
 
 
 def off_because(cluster: Cluster) -> list[str]:
@@ -63,7 +62,8 @@ def _describe_state(
     if not words:
         return f"{name} {_describe_room(cluster.capacity, free, waiting)}.{deleted}"
     if words == ["expected"]:
-        return f"{name} is expected: {_EXPECTED}. It gets only what no cluster that has been seen could run.{deleted}"
+        gets = "It gets only what no cluster that has been seen could run."
+        return f"{name} is expected: {cluster.why_expected}. {gets}{deleted}"
     if "draining" in words and provenance.get("cordoned", provenance.get("draining")) != provenance.get("draining"):
         words.insert(words.index("draining") + 1, "cordoned")  # by an event of its own
     if words == ["deleted"] and deleted_by:

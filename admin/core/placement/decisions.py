@@ -132,7 +132,7 @@ def choose(evaluation: Evaluation, key: str) -> Decision:
 
 def describe_choice(cluster: str, code: str, *, is_past: bool = False) -> str:
     """What the choice of a cluster means while the execution waits there, or once it does not any more."""
-    unseen = ", of which no agent had ever been seen when this was decided" if code == EXPECTED.code else ""
+    unseen = ", which had no agent when this was decided" if code == EXPECTED.code else ""
     if is_past:
         return f"Cluster '{cluster}' was chosen{unseen}."
     return f"Waits for cluster '{cluster}'{unseen or ' to take it'}."

@@ -15,8 +15,6 @@ from admin.core.fleet.silence import silent_since
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
-NEVER_SEEN = "is expected: no agent of it has ever been seen"
-
 #: Why a cluster is dropped that pools or labels still name.
 WAS_DELETED = "was deleted"
 
@@ -100,10 +98,15 @@ def _silence(cluster: Cluster) -> str:
 
 
 def _expected(candidates: Sequence[Candidate], workload: Workload) -> Drops:
-    expected = [candidate.position for candidate in candidates if candidate.cluster.is_expected]
+    expected = [candidate for candidate in candidates if candidate.cluster.is_expected]
     if not expected or not could_run(candidates, workload):
         return {}
-    return dict.fromkeys(expected, NEVER_SEEN)
+    return {candidate.position: describe_expected(candidate.cluster) for candidate in expected}
+
+
+def describe_expected(cluster: Cluster) -> str:
+    """Why a cluster that is expected gets nothing that another one could run."""
+    return f"is expected: {cluster.why_expected}"
 
 
 def could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
@@ -116,7 +119,7 @@ def could_run(candidates: Sequence[Candidate], workload: Workload) -> bool:
 def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     demand = workload.demand
     drops = {
-        candidate.position: f"is too small: {_sizes(short, demand, capacity)}"
+        candidate.position: f"is too small: {_sizes(short, demand, candidate.cluster)}"
         for candidate in candidates
         if (capacity := candidate.cluster.capacity) and (short := shortages(capacity, demand))
     }
@@ -129,13 +132,16 @@ def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     return drops
 
 
-def _sizes(resources: Iterable[str], demand: Amounts, capacity: Amounts) -> str:
+def _sizes(resources: Iterable[str], demand: Amounts, cluster: Cluster) -> str:
     """What a cluster has in all of resources of which a job wants more: `4 cpu in all, 8 wanted`."""
-    return ", ".join(
-        f"{format_amount(resource, capacity[resource])} {resource} in all, "
-        f"{format_amount(resource, demand[resource])} wanted"
-        for resource in resources
-    )
+    capacity, declared = cluster.capacity or {}, cluster.outranked_capacity
+    parts = []
+    for resource in resources:
+        defined = f"not {format_amount(resource, declared[resource])} as defined" if resource in declared else ""
+        reported = f" as its agent reports, {defined}" if defined else ""
+        size, wanted = (format_amount(resource, amounts[resource]) for amounts in (capacity, demand))
+        parts.append(f"{size} {resource} in all{reported}, {wanted} wanted")
+    return ", ".join(parts)
 
 
 def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
+from admin.core.placement.candidates import Candidate, Workload, candidates_of, free_amounts, group_of
 from admin.core.placement.filters import (
     CHAIN,
     CHAIN_WITH_ROOM,
@@ -17,12 +17,12 @@ from admin.core.placement.filters import (
     EXPECTED,
     FILTERS,
     FILTERS_WITH_ROOM,
-    NEVER_SEEN,
     REACHABLE,
     ROOM,
     USE,
     Verdict,
     could_run,
+    describe_expected,
 )
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
@@ -56,11 +56,14 @@ def find_failures(
     }
 
 
-def obstacle_at(cluster: Cluster, workload: Workload) -> Verdict | None:
-    """The first filter by which a cluster would not take what waits there now; None where it would."""
+def obstacle_at(cluster: Cluster, workload: Workload, waiting: Mapping[str, Amounts] | None = None) -> Verdict | None:
+    """The first filter by which a cluster would not take what waits there now; None where it would.
+
+    Of something new, `waiting` is what is taken by what waits there before it.
+    """
     if cluster.is_expected:
-        return Verdict(EXPECTED.name, False, NEVER_SEEN)
-    candidate = Candidate(cluster, 1, 0, cluster.unused)
+        return Verdict(EXPECTED.name, False, describe_expected(cluster))
+    candidate = Candidate(cluster, 1, 0, free_amounts(cluster, waiting or {}))
     drops = ((filter_, filter_.drop((candidate,), workload).get(0)) for filter_ in FILTERS_WITH_ROOM)
     return next((Verdict(filter_.name, False, reason) for filter_, reason in drops if reason is not None), None)
 

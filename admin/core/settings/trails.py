@@ -58,7 +58,9 @@ def describe_origin(shown: Mapping[str, Any], provenance: Mapping[int, Provenanc
         return f"at {scope}"
     number = shown.get("revision") or shown["version"]
     revision = provenance[number].describe(now) if number in provenance else not_kept(f"revision {number}")
-    if "set_before" in shown:
+    if "set_before" in shown and shown["set_before"] > number:
+        revision = f"{revision}, or an earlier one"
+    elif "set_before" in shown:
         revision = f"before revision {shown['set_before']}; its row was changed last by {revision}"
     return f"at {scope} ({revision})"
 

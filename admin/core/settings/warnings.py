@@ -41,6 +41,7 @@ class WarningCode(StrEnum):
     EXPECTED_CLUSTER = "expected_cluster"
     UNSEEN_CLUSTER = "unseen_cluster"
     UNKNOWN_CAPACITY = "unknown_capacity"
+    REPORTED_CAPACITY = "reported_capacity"
     SHADOWED_DEFINITION = "shadowed_definition"
     CLOCK_JUMPED = "clock_jumped"
     DATABASE_RESTORED = "database_restored"

@@ -210,14 +210,14 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
 
 def _next(document: Document) -> list[str]:
     status = document.get("status") or {}
-    start = (status.get("start") or {}).get("message")
+    start = ((status or document.get("wait") or {}).get("start") or {}).get("message")
     steps = {"next": status.get("next"), "start": start, "if silent": status.get("if_silent")}
     return [f"{word:<9} {step}" for word, step in steps.items() if step]
 
 
 def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
     """The first of the executions that go before one in line, and by when each has ended at the latest."""
-    start = (explanation.get("status") or {}).get("start") or {}
+    start = (explanation.get("status") or explanation.get("wait") or {}).get("start") or {}
     lines = []
     for other in start.get("ahead") or []:
         end = "no time limit"
@@ -330,7 +330,8 @@ def _lease(printer: Printer, explanation: Document) -> list[str]:
     verb = "ends" if end.startswith("in ") else "ended"
     end = f"{verb} {printer.when(lease['expires_at'], is_ahead=True)}, {confirmed}"
     heard = f"its agent was last heard {printer.when(lease['heard_at'])}" if lease.get("heard_at") else ""
-    health = f"the cluster is {lease['health']}" if lease.get("health") else ""
+    draining = " and draining" if lease.get("draining") else ""
+    health = f"the cluster is {lease['health']}{draining}" if lease.get("health") else ""
     return [f"lease     {'; '.join(part for part in (end, heard, health) if part)}"]
 
 

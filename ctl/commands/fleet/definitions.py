@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 Flags = Mapping[str, Any]
 
+UNUSED = Option(
+    ["--unused"],
+    is_flag=True,
+    flag_value="true",
+    default=None,
+    help="Only those that no setting, launch plan, pool, label or unfinished execution has: `delete` needs no --force.",
+)
 FILE = Option(["-f", "--file"], metavar="FILE", help="File with its name and fields; - is stdin.")
 
 
@@ -67,6 +74,11 @@ class FleetNoun:
         self.check(definition)
         return definition
 
+    @property
+    def list_filters(self) -> Sequence[click.Parameter]:
+        """Flags that choose from the list."""
+        return [*self.filters, *([UNUSED] if self.is_fleet else [])]
+
     def is_given(self, flags: Flags) -> bool:
         """Whether a flag sets a field."""
         return any(flags.get(str(param.name)) not in (None, ()) for param in [*self.parameters, *self.changing])
@@ -81,7 +93,7 @@ def get_definition(noun: FleetNoun) -> Command:
             return
         if noun.view is not None and noun.view(session, name, flags):
             return
-        filters = {str(param.name): flags[str(param.name)] for param in noun.filters}
+        filters = {str(param.name): flags[str(param.name)] for param in noun.list_filters}
         if name is not None:
             _refuse_filters(name, filters)
             refuse_choice(flags, name)
@@ -111,7 +123,7 @@ def get_definition(noun: FleetNoun) -> Command:
         params=[
             name_argument(noun),
             *noun.view_parameters,
-            *noun.filters,
+            *noun.list_filters,
             *([at_option("As defined at this revision.")] if noun.is_fleet else []),
             *listing.options(),
         ],
@@ -127,7 +139,7 @@ _AT_HELP = (
 
 def _show_past(session: Session, noun: FleetNoun, name: str | None, flags: Flags) -> None:
     """What was defined at a revision."""
-    others = [*noun.view_parameters, *noun.filters]
+    others = [*noun.view_parameters, *noun.list_filters]
     typed = next((param.opts[0] for param in others if flags.get(str(param.name)) not in (None, (), False)), None)
     if typed or (typed := typed_choice(flags)):
         raise InvalidInput(f"--at shows definitions of the past, {typed} is about what there is now: keep one.")
@@ -159,8 +171,9 @@ def _definition_text(entry: Document) -> str:
 
 
 def _refuse_filters(name: str, filters: Flags) -> None:
-    if any(filters.values()):
-        raise InvalidInput(f"{name} names one, and --{next(iter(filters))} filters the list: leave out one of the two.")
+    typed = next((key for key, value in filters.items() if value), None)
+    if typed is not None:
+        raise InvalidInput(f"{name} names one, and --{typed} filters the list: leave out one of the two.")
 
 
 def create_definition(noun: FleetNoun) -> Command:

@@ -24,8 +24,8 @@ that name, there is nothing to delete, and the exit status is 0.
 """
 _PREVIEW_HELP = """
 --dryRun shows what would become of each execution that waits for the {noun} or runs there; with --force also of one
-that is in use, with the number of scopes where new executions would be refused, and everything that would be left
-naming it.
+that is in use, with the number of scopes where new executions would be refused, or wait, and everything that would be
+left naming it.
 """
 
 

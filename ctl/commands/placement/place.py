@@ -66,8 +66,13 @@ def _opening(explanation: Document, *, is_assumed: bool) -> str:
     reason = explanation.get("reason") or {}
     would = f"would run on {cluster}" if cluster else "would wait"
     rule = explanation.get("rule") if cluster else reason.get("message")
-    if reason.get("code") == "CLUSTER_EXPECTED":
-        would, rule = f"would wait at {cluster}: no agent of it has ever been seen", ""
+    wait = explanation.get("wait") or {}
+    if start := wait.get("start"):
+        place = "next" if start["position"] == 1 else f"number {start['position']} in line"
+        would, rule = f"would wait at {cluster}, {place}", f"{wait['obstacle']}; {rule}"
+    elif wait or reason.get("code") == "CLUSTER_EXPECTED":  # an older admin has the code alone
+        obstacle = str(wait.get("obstacle") or "is expected: no agent of it has ever been seen")
+        would, rule = f"would wait at {cluster}", obstacle.partition("is expected: ")[2]
     why = f": {str(rule).rstrip('.')}" if rule else ""
     documents = " and the given documents" if is_assumed else ""
     return f"{id} {would}{why}; as of revision {explanation.get('revision', '')}{documents}."

@@ -306,6 +306,16 @@ def test_a_token_that_is_refused_once_is_tried_again(bench: Bench) -> None:
     assert run_until(bench, lambda: bench.agent.synced_at is not None) == 0
 
 
+def test_after_its_token_was_refused_an_agent_reports_all_of_its_cluster_again(bench: Bench) -> None:
+    refusal = (401, error("unauthenticated", "This token does not count."))
+    bench.script.answers = [answer(), answer(), refusal, answer(), answer()]
+    assert run_until(bench, lambda: len(bench.script.bodies) >= 5) == 0
+    reports = [body.get("report") for body in bench.script.bodies[:5]]
+    assert reports[0] is not None
+    assert reports[1:3] == [None, None]
+    assert reports[3] == reports[0]
+
+
 def test_an_execution_over_http(bench: Bench) -> None:
     taken: list[str] = []
 

@@ -72,6 +72,8 @@ def test_an_origin_names_the_revision_of_its_field() -> None:
     assert describe_setter(Printer(), {**origin, "revision": 41}, revisions) == "domain d (revision 41, ana)"
     shown = describe_setter(Printer(), {**origin, "set_before": 42}, revisions)
     assert shown == "domain d (before revision 42; its row was changed last by revision 44, bob)"
+    shown = describe_setter(Printer(), {**origin, "set_before": 45}, revisions)
+    assert shown == "domain d (revision 44, bob, or an earlier one)"
     here = Scope(domain="d")
     assert describe_field_origin(Printer(), {**origin, "revision": 41}, here, revisions) == "here (revision 41, ana)"
     assert describe_field_origin(Printer(), origin, here, {}) == "here (version 44)"
