@@ -234,7 +234,7 @@ def foresee_wait(
     if state is not None:  # a report of load alone is no new generation of the fleet
         cluster = cluster.with_state(replace(cluster.state, report=state.report, reported_at=state.reported_at))
     waiting = execution_queue.taken_by_waiting(connection, {cluster.name: cluster}, now)
-    obstacle = obstacle_at(cluster, workload, waiting)
+    obstacle = obstacle_at(cluster, workload) or obstacle_at(cluster, workload, waiting)
     if obstacle is None or obstacle.filter not in (ROOM.name, EXPECTED.name):
         return None
     reason = f"{cluster.name} {obstacle.reason}"

@@ -195,7 +195,7 @@ def count_naming(connection: Connection, kind: str, field: str, name: str) -> in
 def names_in(connection: Connection, kind: str, field: str) -> frozenset[str]:
     """The names that rows of a kind have in a field."""
     payload: Any = attributes.c.payload
-    query = select(payload[field].as_string().distinct()).where(attributes.c.kind == kind)
+    query = select(payload[field].as_string()).where(attributes.c.kind == kind).distinct()
     return frozenset(name for name in connection.execute(query).scalars() if name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from flask.testing import FlaskClient
 from admin.services import agents
 from admin.services.context import Context
 from admin.services.evictions import judge_health
+from tests.conftest import MakeApp
 from tests.support.agents import Clock, PlayedAgent, WatchedClock, played_agent
 from tests.support.placing import (
     API,
@@ -35,7 +37,7 @@ from tests.support.placing import (
 
 POOL, LABEL = "cluster_assignment", "execution_cluster_label"
 HERE = {"project": PROJECT, "domain": DOMAIN}
-SLOTS = {"capacity": {"cpu": "2", "executions": 3}, "free": {"cpu": "2", "executions": 3}}
+SLOTS = {"capacity": {"cpu": "64", "executions": 3}, "free": {"cpu": "64", "executions": 3}}
 
 
 def played(api: FlaskClient, context: Context, *names: str) -> dict[str, PlayedAgent]:
@@ -132,7 +134,8 @@ def test_a_dry_run_says_that_new_work_would_wait_for_an_agent_that_was_never_see
             path = f"{API}/project_domain_attributes/{PROJECT}/{DOMAIN}?dry_run=true"
             answer = ok(api.put(path, json={"attributes": attributes}))
         else:
-            changes = {"changes": [{"attributes": attributes}]}
+            change = {"resource_type": "CLUSTER_ASSIGNMENT", **HERE, "payload": {"cluster_pool_name": "gpu"}}
+            changes = {"changes": [change]}
             answer = ok(api.post(f"{API}/attribute_changes?dry_run=true", json=changes))
     new = answer["new_executions"]
     assert (new["waiting"], new["refused"]) == (1, 0)
@@ -155,7 +158,7 @@ def test_what_goes_to_a_full_cluster_would_wait_there_in_line(api: FlaskClient, 
     for number in range(5):
         created(api, f"e{number}", **pool("main"), job=job)
     birch.start(3)
-    birch.sync(report={**SLOTS, "free": {"cpu": "2", "executions": 0}})
+    birch.sync(report={**SLOTS, "free": {"cpu": "58", "executions": 0}})
     with nothing_stored(context):
         answer = placed(api, "new", **pool("main"))
     assert answer["cluster"] == "birch"
@@ -181,16 +184,17 @@ def test_what_waits_before_it_counts_before_its_agent_has_it(api: FlaskClient, c
 def test_a_placement_says_that_the_report_of_an_agent_outranks_a_given_capacity(
     api: FlaskClient, context: Context
 ) -> None:
-    played(api, context, "birch")
+    played(api, context, "birch")["birch"].sync(report={"capacity": {"cpu": "1"}})
     put_pool(api, "main", ["birch"])
     changes = [{"cluster_definition": {"name": "birch", "capacity": {"cpu": "64", "gpu": "1"}}}]
-    [warning] = placed(api, "e", changes, **pool("main"))["warnings"]
+    small = {"command": ["true"], "resources": {"requests": {"cpu": "1"}}}
+    [warning] = placed(api, "e", changes, **pool("main"), job=small)["warnings"]
     assert warning["code"] == "reported_capacity"
-    assert warning["message"] == "Cluster 'birch' has 2 cpu, not 64: the report of its agent outranks its definition."
-    job = {"command": ["true"], "resources": {"requests": {"cpu": "4"}}}
+    assert warning["message"] == "Cluster 'birch' has 1 cpu, not 64: the report of its agent outranks its definition."
+    job = {"command": ["true"], "resources": {"requests": {"cpu": "2"}}}
     body = {**asked("e", **pool("main"), job=job), "changes": changes}
     message = refused(api.post(f"{API}/placements", json=body), 400, "no_cluster_large_enough")["message"]
-    assert "'birch' is too small: 2 cpu in all as its agent reports, not 64 as defined, 4 wanted" in message
+    assert "'birch' is too small: 1 cpu in all as its agent reports, not 64 as defined, 2 wanted" in message
 
 
 def test_a_dry_run_names_the_scopes_below_whose_values_change(api: FlaskClient, context: Context) -> None:
@@ -249,14 +253,14 @@ def registered_again(api: FlaskClient, context: Context, agent: PlayedAgent) -> 
 def test_what_a_cluster_runs_is_not_free_before_its_agent_reports_again(api: FlaskClient, context: Context) -> None:
     birch = played(api, context, "birch")["birch"]
     put_pool(api, "main", ["birch", "later"], strategy="spill")
-    put_cluster(api, "birch", capacity={"cpu": "2", "executions": 1})
+    put_cluster(api, "birch", capacity={"cpu": "64", "executions": 1})
     created(api, "long", cluster="birch")
     birch.start()
     registered_again(api, context, birch)
-    put_cluster(api, "birch", capacity={"cpu": "2", "executions": 1})
+    put_cluster(api, "birch", capacity={"cpu": "64", "executions": 1})
     birch.sync()
     cluster = get(api, "clusters/birch")
-    assert (cluster["running"], cluster["free"]["executions"], cluster["assigned"]) == (1, 0, {"executions": 1})
+    assert (cluster["running"], cluster["free"]["executions"], cluster["assigned"]["executions"]) == (1, 0, 1)
     assert "reported_at" not in cluster
     assert "is full (1 of 1 executions taken)" in cluster["summary"]
     assert placed(api, "e", **pool("main"))["reason"]["code"] != "ASSIGNED"
@@ -266,12 +270,24 @@ def test_what_a_cluster_runs_is_not_free_before_its_agent_reports_again(api: Fla
     assert (cluster["free"]["executions"], "assigned" in cluster) == (1, False)
 
 
-def test_a_report_that_says_what_the_registration_said_is_the_first_report(api: FlaskClient, context: Context) -> None:
-    birch = played_agent(api, context, "birch", instance="b")
-    birch.sync(report=SLOTS)
-    first = get(api, "clusters/birch")["reported_at"]
-    birch.sync(report=SLOTS)
-    assert get(api, "clusters/birch")["reported_at"] == first
+def test_the_first_report_counts_although_the_registration_said_the_same(make_app: MakeApp, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sesame")
+    app = make_app(clusters={"registrationSecretFile": str(secret)})
+    api = app.test_client()
+    body = {"secret": "sesame", "description": SLOTS}
+    token = ok(api.post(f"{API}/clusters/birch/register", json=body))["token"]
+    agent = PlayedAgent(client=api, cluster="birch", token=token, instance="b")
+    agent.sync()
+    assert "reported_at" not in get(api, "clusters/birch")
+    agent.sync(report=SLOTS)
+    cluster = get(api, "clusters/birch")
+    assert cluster["reported_free"]["executions"] == 3
+    agent.sync(report=SLOTS)
+    assert get(api, "clusters/birch")["reported_at"] == cluster["reported_at"]
+    ok(api.delete(f"{API}/clusters/birch/tokens/{get(api, 'clusters/birch/tokens')['tokens'][0]['prefix']}"))
+    ok(api.post(f"{API}/clusters/birch/register", json={**body, "description": {"capacity": SLOTS["capacity"]}}))
+    assert get(api, "clusters/birch")["reported_free"] == cluster["reported_free"]
 
 
 def test_a_cluster_whose_agent_was_seen_before_it_was_deleted_says_so(

@@ -292,7 +292,7 @@ def test_the_previews_of_new_work_are_said_in_words(
         return printed.out if line.endswith("-o json") else " ".join(f"{printed.out} {printed.err}".split())
 
     state, bigger = tmp_path / "state.yaml", tmp_path / "bigger.yaml"
-    state.write_text("capacity: {cpu: 2, executions: 3}\nfree: {cpu: 2, executions: 0}\n")
+    state.write_text("capacity: {cpu: 1, executions: 3}\nfree: {cpu: 1, executions: 0}\n")
     bigger.write_text("kind: cluster\nname: birch\ncapacity: {cpu: 64}\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     here = "-p flytesnacks -d development"
@@ -325,23 +325,23 @@ def test_the_previews_of_new_work_are_said_in_words(
         shown = rainbowctl("update cluster-pool-attribute -d development --clusterPoolName gpu --dryRun")
         assert f"With this, new executions wait at {projects} scopes: project " in shown
         assert "By pool 'gpu' executions wait at 'dogwood': no agent of it has ever been seen." in shown
-        shown = rainbowctl(f"place new {here} --clusterPool full -- true")
+        shown = rainbowctl(f"place new {here} --clusterPool full --cpu 1 -- true")
         assert (
             "flytesnacks/development/new would wait at birch, next: birch is full (3 of 3 executions taken); " in shown
         )
         assert "start Nothing is ahead of it at birch: its agent takes it as soon as it has room for it." in shown
-        rainbowctl(f"create execution first {here} --clusterPool full -- true")
-        place = f"place new {here} --clusterPool full"
-        assert "would wait at birch, number 2 in line: " in (shown := rainbowctl(f"{place} -- true"))
+        rainbowctl(f"create execution first {here} --clusterPool full --cpu 1 -- true")
+        place = f"place new {here} --clusterPool full --cpu"
+        assert "would wait at birch, number 2 in line: " in (shown := rainbowctl(f"{place} 1 -- true"))
         assert "ahead flytesnacks/development/first, QUEUED: no time limit" in shown
-        told = json.loads(rainbowctl(f"{place} -o json -- true"))
+        told = json.loads(rainbowctl(f"{place} 1 -o json -- true"))
         assert told["wait"]["start"]["position"] == 2
         shown = rainbowctl(f"place new {here} --cluster dogwood -- true")
         assert "would wait at dogwood: no agent of it has ever been seen; as of revision " in shown
-        shown = rainbowctl(f"{place} --with {bigger} -- true")
-        assert "Cluster 'birch' has 2 cpu, not 64: the report of its agent outranks its definition." in shown
-        shown = rainbowctl(f"{place} --cpu 4 --with {bigger} -- true", status=2)
-        assert "is too small: 2 cpu in all as its agent reports, not 64 as defined, 4 wanted" in shown
+        shown = rainbowctl(f"{place} 1 --with {bigger} -- true")
+        assert "Cluster 'birch' has 1 cpu, not 64: the report of its agent outranks its definition." in shown
+        shown = rainbowctl(f"{place} 2 --with {bigger} -- true", status=2)
+        assert "is too small: 1 cpu in all as its agent reports, not 64 as defined, 2 wanted" in shown
         assert rainbowctl("get pool --unused -o name").split() == ["pool/gpu"]
         assert rainbowctl("get cluster --unused -o name").split() == ["cluster/elm"]
         assert "No labels match." in rainbowctl("get label --unused")
