@@ -150,6 +150,8 @@ def test_a_dry_run_checks_everything_and_changes_nothing(api: FlaskClient) -> No
     put_label(api, path, "mycluster")
     deletion = api.delete(f"{API}/{path}?resource_type=3&dryRun=true").get_json()
     assert deletion.pop("afterwards")["values"][0]["value"] == {}
+    assert [route["noun"] for route in deletion.pop("routes")] == ["any"]
+    assert deletion.pop("changed_below")["count"] == 2
     assert deletion == {
         "deleted": False,
         "dry_run": True,
