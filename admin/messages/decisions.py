@@ -9,6 +9,7 @@ from msgspec import Meta, field
 
 from admin.core.executions.causes import Cause
 from admin.core.problems import shorten
+from admin.messages.effective import FieldEffectAnswer
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import Number, RequestSchema
@@ -227,6 +228,10 @@ class ExplanationAnswer(Answer):
     workflow: Annotated[IdentifierAnswer | None, Meta(description="That it launched.")] = None
     launch_plan: Annotated[IdentifierAnswer | None, Meta(description="That it launched.")] = None
     received: Annotated[list[ReceivedAnswer], Meta(description="What the job gets, and where that comes from.")]
+    field_effects: Annotated[
+        dict[str, list[FieldEffectAnswer]] | None,
+        Meta(description="By kind, the fields of settings that the execution does not follow, as of scopes."),
+    ] = None
     queue: str | None = None
     warnings: list[NoticeAnswer]
     history: list[DecisionAnswer] | None = None
@@ -245,6 +250,7 @@ class ExplanationAnswer(Answer):
             refused_reports=[RefusedReportAnswer.from_event(event) for event in explanation.refused_reports or ()]
             or None,
             received=[ReceivedAnswer(**entry) for entry in explanation.received],
+            field_effects=FieldEffectAnswer.by_kind(explanation.field_effects),
             **{
                 noun: IdentifierAnswer(**explanation.launched[noun]) if noun in explanation.launched else None
                 for noun in ("workflow", "launch_plan")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
 
 from msgspec import Meta
 
@@ -124,8 +125,16 @@ class FieldEffectAnswer(Answer):
     value: Annotated[Any, Meta(description="What executions get instead, where that is one value.")] = None
 
     @classmethod
-    def from_effect(cls, effect: FieldEffect) -> FieldEffectAnswer:
+    def from_effect(cls, effect: FieldEffect) -> Self:
         return cls.from_attributes(effect, outcome=effect.outcome.value)
+
+    @classmethod
+    def by_kind(cls, effects: Mapping[str, Sequence[FieldEffect]]) -> dict[str, list[Self]] | None:
+        """Those of each kind that has some; None where there are none."""
+        answers = {
+            kind: [cls.from_effect(effect) for effect in of_kind] for kind, of_kind in effects.items() if of_kind
+        }
+        return answers or None
 
 
 class EffectiveAnswer(Answer):
@@ -148,7 +157,7 @@ class EffectiveAnswer(Answer):
         dict[str, list[FieldEffectAnswer]] | None,
         Meta(
             description="By kind, the fields that executions do not follow: the launch plan or the workflow's job says "
-            "them itself, or they are above a limit; in answers with provenance."
+            "them itself, they are above a limit, or no engine of Rainbow reads them; in answers with provenance."
         ),
     ] = None
     unknown_names: UnknownNames = None
@@ -176,11 +185,6 @@ class EffectiveAnswer(Answer):
             consequences={name: ConsequenceAnswer.from_consequence(entry) for name, entry in consequences.items()}
             if consequences
             else None,
-            field_effects={
-                name: [FieldEffectAnswer.from_effect(entry) for entry in entries]
-                for name, entries in (effective.field_effects or {}).items()
-                if entries
-            }
-            or None,
+            field_effects=FieldEffectAnswer.by_kind(effective.field_effects or {}),
             unknown_names=UnknownNameAnswer.from_unknown(effective.unknown_names),
         )

@@ -30,7 +30,6 @@ from admin.core.placement.decisions import CHOSEN, describe_choice
 from admin.core.placement.routes import describe_rungs, source_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.provenance import Provenance, show_name
-from admin.core.registrations import Identifier
 from admin.core.settings import trails
 from admin.core.settings.comparisons import LeafPair, pair_values
 from admin.core.settings.kinds import Kind
@@ -44,6 +43,7 @@ from admin.services.effective import effective_in
 from admin.services.executions import find_execution
 from admin.services.field_provenance import find_field_provenance, rungs_with_sources
 from admin.services.launches import find_launch
+from admin.services.own_settings import effects_on_execution
 from admin.services.registered_work import find_registered
 from admin.services.run_requests import run_request_of
 from admin.services.statuses import times_of
@@ -299,27 +299,14 @@ def _decided(context: Context, connection: Connection, execution: Execution) -> 
         workflow=execution.workflow,
         launch_plan=execution.launch_plan,
     )
-    effects = _effects_on(context, connection, execution, scope, settings["settings"])
+    given_job = given_jobs(connection, [execution]).get(execution.id)
+    effects = {
+        (kind, effect.field): effect
+        for kind, effects_of_kind in effects_on_execution(context, execution, settings["settings"], given_job).items()
+        for effect in effects_of_kind
+    }
     side = Side(scope=scope, revision=decision.revision, effects=effects, execution=execution.key, placed=placed)
     return side, settings["settings"]
-
-
-def _effects_on(
-    context: Context, connection: Connection, execution: Execution, scope: Scope, settings: Sequence[JsonObject]
-) -> FieldEffects:
-    """The fields of an execution's settings that it did not follow, since its own job says them or for a limit."""
-    kinds, job = context.settings.kinds, given_jobs(connection, [execution]).get(execution.id)
-    workflow = execution.launched.get("workflow")
-    values = [
-        trails.read_resolved(kinds[value["resource_type"]], scope, value)
-        for value in settings
-        if value["resource_type"] in kinds
-    ]
-    return {
-        (value.kind.name, effect.field): effect
-        for value in values
-        for effect in field_effects_on(value, None if workflow is None else Identifier(**workflow), job)
-    }
 
 
 def _compare(

@@ -25,6 +25,7 @@ from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
+from admin.services.own_settings import EffectsByKind, effects_on_execution
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import ForeseenWait, LeaseView, view_lease, view_status
 from admin.store import cluster_events, decisions, execution_events, fleet
@@ -55,6 +56,7 @@ class Explanation:
     job: JsonObject
     queue: str | None
     received: list[JsonObject]  #: what its job gets, each with its origin
+    field_effects: EffectsByKind  #: the fields of its settings that it does not follow
     launched: JsonObject  #: the identifiers of its `workflow` and `launch_plan`, as far as it has them
     rule: str  #: which rung decided, and over which others, in words
     warnings: list[dict[str, str]]
@@ -146,6 +148,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         decision = history[(number or len(history)) - 1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
+        given_job = given_jobs(connection, [execution]).get(execution.id)
+        field_effects = effects_on_execution(context, execution, settings["settings"], given_job)
         settings, provenance = with_field_provenance(context, connection, settings)
         switched = switched_candidates(trail)
         switched_by = cluster_events.switched_by(connection, switched, decision.decided_at)
@@ -154,7 +158,6 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
         rungs = rungs_with_sources(connection, settings["rungs"], execution.launched)
         attempts = list_attempts(connection, execution)
-        given_job = given_jobs(connection, [execution]).get(execution.id)
         silence = status = lease = refused = None
         if decision is history[-1]:
             heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
@@ -198,6 +201,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             project=execution.project,
             launched=execution.launched,
         ),
+        field_effects=field_effects,
         launched=execution.launched,
         rule=describe_rungs(settings["rungs"]),
         warnings=request_warnings(execution.request["spec"]),

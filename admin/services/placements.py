@@ -34,6 +34,7 @@ from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
+from admin.services.own_settings import effects_on_job
 from admin.services.planned_rights import rights_after
 from admin.services.refusals import explain_refusals
 from admin.services.run_requests import CreationRequest
@@ -87,6 +88,7 @@ def where_would(
             new = NewInLine(decision.cluster, run_plan.tier, run_plan.priority)
             wait = foresee_wait(context, connection, view.fleet.clusters[new.cluster], run_plan.workload, new)
         outranked = _outranked_capacities(view.fleet, definitions_after(changes))
+    given_job = dict(resolved.launch.job) if resolved.workflow else request.run.spec.get("job")
     explanation = Explanation(
         id=named.id,
         cluster=decision.cluster,
@@ -103,11 +105,12 @@ def where_would(
         queue=run_plan.queue,
         received=received(
             run_plan.job,
-            resolved.launch.job if resolved.workflow else request.run.spec.get("job"),
+            given_job,
             steps["settings"],
             project=request.run.project,
             launched=resolved.identifiers,
         ),
+        field_effects=effects_on_job(run_plan.effective.settings.values(), resolved.workflow, given_job),
         launched=resolved.identifiers,
         rule=describe_rungs(steps["rungs"]),
         warnings=[*preparation.warnings(decision.cluster), *outranked],

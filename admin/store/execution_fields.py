@@ -27,7 +27,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from admin.core.changes import ANONYMOUS
 from admin.core.executions.attempts import MAY_NOT_HAVE_BEGUN
-from admin.core.executions.causes import CAUSE_RULES
+from admin.core.executions.causes import CAUSE_RULES, TRIED_AGAIN
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.retries import Retries
 from admin.core.executions.selectors import DAY, LABEL_PREFIX, PLACE, Condition
@@ -313,7 +313,7 @@ def _cause(table: FromClause) -> AnyColumn:
     """The cause of an execution, by the same rules as `cause_of_execution`; "" where it has none."""
     failure = _failure(table)
     before = _by_rules(failure["outcome"].as_string(), failure["reason"].as_string())
-    return case((table.c.phase == Phase.QUEUED.value, before), else_=_by_rules(table.c.phase, table.c.reason))
+    return case((table.c.phase.in_(TRIED_AGAIN), before), else_=_by_rules(table.c.phase, table.c.reason))
 
 
 def _by_rules(phase: AnyColumn, reason: AnyColumn) -> AnyColumn:

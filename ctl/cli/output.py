@@ -30,6 +30,7 @@ class Sentence:
     """A column of sentences of the admin, each with its times as `Printer.sentence` shows them."""
 
     field: Field
+    is_past: bool = False  #: whether they tell of what was, as events do
 
 
 #: What a column of a table shows.
@@ -112,15 +113,17 @@ class Printer:
         first, *rest = _folded(f"{start}  {printable(title)}", stream, " " * (len(start) + 2))
         print(paint(start, colour, stream) + first[len(start) :], *rest, sep="\n", file=stream)
 
-    def in_words(self, text: str, *, as_of: str | None = None) -> str:
+    def in_words(self, text: str, *, as_of: str | None = None, is_past: bool = False) -> str:
         """A text of the admin with distances in place of its times; wide output has the times themselves.
 
-        They are counted from now, or from the time that the text tells of.
+        They are counted from now, or from the time that the text tells of. With `is_past` it tells of what was.
         """
         from ctl.cli.sentences import with_distances
         from ctl.client.times import parse_timestamp
 
-        return with_distances(text, is_wide=self.is_wide, now=parse_timestamp(as_of)) if self.is_table else text
+        if not self.is_table:
+            return text
+        return with_distances(text, is_wide=self.is_wide, now=parse_timestamp(as_of), is_past=is_past)
 
     def _write_sentence(self, text: str, stream: IO[str], indent: str = "", colour: str | None = None) -> None:
         shown = printable_lines(self.in_words(text))
@@ -214,7 +217,7 @@ class Printer:
         if isinstance(column, Time):
             return self.when(cell_text(row, column.field), is_ahead=column.is_ahead, is_due=column.is_due)
         if isinstance(column, Sentence):
-            return self.in_words(cell_text(row, column.field))
+            return self.in_words(cell_text(row, column.field), is_past=column.is_past)
         return cell_text(row, column)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -21,29 +21,34 @@ _KEPT_SPACE = "\ue000"
 _JOINT = "\ue001"
 
 
-def with_distances(text: str, *, is_wide: bool, now: datetime | None = None) -> str:
-    """A sentence with distances from now in place of times; wide output has the times as tables have them."""
-    return _TIME.sub(_absolute if is_wide else partial(_relative, now=now), text)
+def with_distances(text: str, *, is_wide: bool, now: datetime | None = None, is_past: bool = False) -> str:
+    """A sentence with distances from now in place of times; wide output has the times as tables have them.
+
+    `is_past` says that it tells of what was then: nothing in it is said to last until now.
+    """
+    return _TIME.sub(_absolute if is_wide else partial(_relative, now=now, is_past=is_past), text)
 
 
 def _absolute(match: re.Match[str]) -> str:
     return match[0].replace(match["time"], to_second(match["time"]))
 
 
-def _relative(match: re.Match[str], now: datetime | None) -> str:
+def _relative(match: re.Match[str], now: datetime | None, is_past: bool) -> str:
     away = distance(match["time"], now)
-    is_past = not away.startswith("in ")
-    if match["word"].endswith(" silent since") and is_past:
-        return f"has been silent for {away.removesuffix(' ago')}"
-    if match["word"].lower() == "silent since" and is_past:
+    is_ahead = away.startswith("in ")
+    if match["word"].endswith(" silent since") and not is_ahead:
+        return f"was silent, last heard {away}" if is_past else f"has been silent for {away.removesuffix(' ago')}"
+    if match["word"].lower() == "silent since" and not is_ahead:
         return f"{match['word'].removesuffix(' since')}, last heard {away}"
     if match["word"] == "before":
-        return f"more than {away}" if is_past else match[0]
+        return match[0] if is_ahead else f"more than {away}"
     if match["word"].endswith("since"):
         # Not how long it has lasted: a sentence of the past tells of what may be over.
-        return match[0] if away.startswith("in ") else f"since {away}"
+        return match[0] if is_ahead else f"since {away}"
     if match["word"] == "until":
-        return f"for another {away.removeprefix('in ')}" if away.startswith("in ") else f"until {away}"
+        if is_ahead and is_past:  # it may have ended before
+            return _absolute(match)
+        return f"for another {away.removeprefix('in ')}" if is_ahead else f"until {away}"
     return away
 
 

@@ -144,7 +144,7 @@ class Execution:
     phase: str
     reason: str  #: code
     message: str  #: of the reason, and what is known while its cluster is silent
-    cause: str  #: the category of what ended it, or the attempt before which the next one waits; "" for any other
+    cause: str  #: the category of what ended it, or of its last failure while it goes on after that; "" for any other
     cluster: str
     pool: str
     label: str

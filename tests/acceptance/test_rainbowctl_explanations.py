@@ -111,7 +111,13 @@ def test_text_json_and_rest_tell_the_same_of_a_run_that_failed_and_runs_again(sh
     }
     assert received["environment.LEVEL"]["origin"]["project"] == "flytesnacks"
     assert re.search(r"\nenvironment.MODE +own +workflow own v1, over envs.values.MODE\n", plain)
-    assert re.search(r"\n  envs.values.MODE +settings +project .*; the job itself overrides it\n", plain)
+    says = "the job of workflow own v1 says own"
+    assert re.search(rf"\n  envs.values.MODE +settings +project .*; {says}\n", plain)
+    assert re.search(rf"\nenvs.values.MODE +settings +project .*  {says}\n", wide)
+    assert re.search(rf"; envs.values.MODE: {says}", wide)
+    unread = "passed to agents; no engine of Rainbow reads it"
+    assert re.search(rf"\n  max_parallelism +25 +configuration .*; {unread}\n", plain)
+    assert re.search(rf"\nmax_parallelism +25 .*  {unread}\n", wide)
     assert not re.search(r"\bhere\b", plain + wide)
     [listed] = shell.rest("GET", "executions/flytesnacks/development?limit=10")["executions"]
     assert listed["last_failure"] == status["last_failure"]

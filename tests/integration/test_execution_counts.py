@@ -96,6 +96,23 @@ def test_executions_are_selected_by_what_ended_them(agent: PlayedAgent) -> None:
     assert [closure.get("cause") for closure in shown.values()] == ["LIMIT", None, "EXIT_CODE"]
 
 
+def test_what_runs_again_after_a_failure_has_its_cause_until_it_ends(agent: PlayedAgent, clock: Clock) -> None:
+    clock.advance(61)
+    agent.sync()
+    agent.start()
+    again = execution(agent.client, "again", agent.project)
+    assert (again["closure"]["phase"], again["closure"]["cause"]) == ("RUNNING", "EXIT_CODE")
+    assert again["last_failure"]["cause"] == "EXIT_CODE"
+    assert listed(agent, "cause=EXIT_CODE") == ["again", "crashes", "exits", "later"]
+    assert listed(agent, "cause=EXIT_CODE&phase=RUNNING") == ["again"]
+    assert "again" not in listed(agent, "filters=value_in(cause,)")
+    assert counts(agent, "cause")["EXIT_CODE"] == 4
+    ok(agent.client.delete(f"{API}/executions/{agent.project}/development/again", json={}))
+    assert listed(agent, "cause=CANCELLED&phase=ABORTING") == ["again"]
+    agent.finish(["again"], "ABORTED")
+    assert listed(agent, "cause=EXIT_CODE") == ["crashes", "exits", "later"]
+
+
 def test_executions_are_selected_by_attempts_and_by_who_ended_them(agent: PlayedAgent, clock: Clock) -> None:
     assert listed(agent, "filters=gt(attempt,1)") == []  # what waits for its second attempt has begun one
     ok(agent.client.delete(f"{API}/executions/{agent.project}/development/later", json={}))

@@ -11,6 +11,7 @@ from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     DOMAIN,
+    JOB,
     PROJECT,
     created,
     delete_attribute,
@@ -27,6 +28,8 @@ from tests.support.placing import (
 CONFIG, RESOURCES = "WORKFLOW_EXECUTION_CONFIG", "TASK_RESOURCE"
 WORKFLOW = {"workflow": "index.build"}
 PLAN = {**WORKFLOW, "launch_plan": "hourly"}
+#: The outcome, value and effect of what agents get, and no engine reads.
+UNREAD = ("unread_field", None, "passed to agents; no engine of Rainbow reads it")
 
 
 def envs(**values: str) -> dict[str, Any]:
@@ -83,6 +86,7 @@ def test_what_the_job_and_the_launch_plan_say_themselves_is_not_used(set_up: Fla
     job = "the job of workflow index.build v1 says"
     answer = effective(set_up, CONFIG, **PLAN)
     assert sorted(effects(answer, CONFIG)) == [
+        ("annotations.values.a", *UNREAD),
         ("envs.values.BOTH", "launch_plan_says", "plan", "launch plan hourly v1 says plan"),
         ("envs.values.LEVEL", "launch_plan_says", "plan", "launch plan hourly v1 says plan"),
         ("envs.values.MODE", "ignored_by_job", "job", f"{job} job"),
@@ -91,8 +95,8 @@ def test_what_the_job_and_the_launch_plan_say_themselves_is_not_used(set_up: Fla
     ]
     steps = {step["level"]: step for step in answer["values"][0]["trail"]}
     assert steps["workflow"]["used"] == ["envs.values.FREE"]
-    assert steps["project"]["used"] == ["annotations.values.a"]
-    assert steps["project"]["overridden"] == ["max_parallelism"]
+    assert steps["project"]["used"] == []
+    assert steps["project"]["overridden"] == ["max_parallelism", "annotations.values.a"]
     messages = {entry["message"] for entry in answer["field_effects"][CONFIG]}
     no_effect = get(set_up, f"matchable_attributes/no_effect?resource_type={CONFIG}")["warnings"]
     [warning] = [entry for entry in no_effect if entry["code"] == "ignored_by_job"]
@@ -104,11 +108,14 @@ def test_what_the_job_and_the_launch_plan_say_themselves_is_not_used(set_up: Fla
 def test_a_workflow_without_its_launch_plan_has_only_its_job(set_up: FlaskClient) -> None:
     answer = effective(set_up, CONFIG, **WORKFLOW)
     assert [(field, value) for field, _, value, _ in sorted(effects(answer, CONFIG))] == [
+        ("annotations.values.a", None),
         ("envs.values.BOTH", "job"),
         ("envs.values.MODE", "job"),
         ("labels.values.team", "search"),
+        ("max_parallelism", None),
     ]
-    assert "field_effects" not in effective(set_up, CONFIG)  # of the project in its domain
+    of_project = effects(effective(set_up, CONFIG), CONFIG)  # in its domain
+    assert of_project == [("max_parallelism", *UNREAD), ("annotations.values.a", *UNREAD)]
     plain = effective(set_up, CONFIG, query="", **WORKFLOW)
     assert "field_effects" not in plain
     assert plain["values"][0]["value"] == answer["values"][0]["value"]
@@ -145,7 +152,8 @@ def test_reach_marks_the_fields_that_a_job_or_a_launch_plan_says_itself(set_up: 
     [plan] = reach["scopes"]
     assert (plan["relation"], reach["counts"]["follows"], reach["counts"]["not_followed"]) == ("follows", 1, 1)
     explained = effective(set_up, CONFIG, **PLAN)["field_effects"][CONFIG]
-    of_row = {entry["field"]: entry for entry in explained if entry["field"] != "max_parallelism"}  # of the project
+    of_project = ("max_parallelism", "annotations.values.a")
+    of_row = {entry["field"]: entry for entry in explained if entry["field"] not in of_project}
     marked = {entry["field"]: entry for entry in plan["field_effects"]}
     assert marked.keys() == of_row.keys()
     for field, entry in marked.items():
@@ -243,7 +251,9 @@ def test_a_job_of_which_a_version_follows_a_field_does_not_take_it_away(set_up: 
     ok(register_workflow(set_up, "index.build", "v2", job={"command": ["true"], "environment": {"MODE": "newer"}}))
     answer = effective(set_up, CONFIG, **WORKFLOW)
     assert effects(answer, CONFIG) == [
-        ("envs.values.MODE", "ignored_by_job", None, "the job of workflow index.build says it itself")
+        ("envs.values.MODE", "ignored_by_job", None, "the job of workflow index.build says it itself"),
+        ("max_parallelism", *UNREAD),
+        ("annotations.values.a", *UNREAD),
     ]
 
 
@@ -380,3 +390,41 @@ def test_many_warnings_are_cut_and_counted(api: FlaskClient) -> None:
     warnings = [warning for warning in answer["warnings"] if warning["code"] == "default_capped"]
     assert [warning.get("workflow", "") for warning in warnings] == [*(f"w{n:02}" for n in range(20)), ""]
     assert warnings[-1]["message"].startswith("5 more defaults below are above the limit")
+
+
+def test_fields_that_no_engine_reads_are_not_said_to_be_used(api: FlaskClient) -> None:
+    config = {"max_parallelism": 3, "interruptible": True, **envs(LEVEL="info")}
+    said = (
+        "max_parallelism, interruptible are passed to agents, but no engine of Rainbow reads them; one of your own may."
+    )
+    path = f"{API}/project_domain_attributes/{PROJECT}/{DOMAIN}"
+    body = {"attributes": {"matching_attributes": {"workflow_execution_config": config}}}
+    written = ok(api.put(path, json=body))["warnings"]
+    listed = get(api, "warnings")["warnings"]
+    reasons = get(api, "matchable_attributes/no_effect")["warnings"]
+    for warnings in (written, listed, reasons):
+        assert [(entry["code"], entry["field"], entry["message"]) for entry in warnings] == [
+            ("unread_field", "max_parallelism", said)
+        ]
+    assert reasons[0]["fields"] == ["max_parallelism", "interruptible"]
+    unread = [("max_parallelism", *UNREAD), ("interruptible", *UNREAD)]
+    answer = effective(api, CONFIG)
+    assert effects(answer, CONFIG) == unread
+    [*_, step] = answer["values"][0]["trail"]
+    assert step["used"] == ["envs.values.LEVEL"]
+    created(api, "e", overwrite_cache=True)
+    placed = ok(api.post(f"{API}/placements", json={"project": PROJECT, "domain": DOMAIN, "spec": {"job": JOB}}))
+    assert effects(placed, CONFIG) == unread
+    assert effects(explanation(api, "e"), CONFIG) == [*unread, ("overwrite_cache", *UNREAD)]
+    quotas = {"attributes": {"quota": "5"}}
+    put_attribute(api, "domain", "cluster_resource_attributes", quotas)
+    assert effects(effective(api, "CLUSTER_RESOURCE"), "CLUSTER_RESOURCE") == [("attributes.quota", *UNREAD)]
+
+
+def test_an_execution_says_which_settings_its_own_job_overrides(set_up: FlaskClient) -> None:
+    created(set_up, "idx", launch_plan={"name": "hourly"})
+    answer = explanation(set_up, "idx")
+    job = "the job of workflow index.build v1 says"
+    assert ("defaults.cpu", "ignored_by_job", "2", f"{job} 2") in effects(answer, RESOURCES)
+    assert ("envs.values.MODE", "ignored_by_job", "job", f"{job} job") in effects(answer, CONFIG)
+    assert not any(field == "envs.values.LEVEL" for field, *_ in effects(answer, CONFIG))  # the launch plan's own

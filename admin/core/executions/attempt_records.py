@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from admin.core.executions.causes import Cause, cause_of
+from admin.core.executions.causes import TRIED_AGAIN, Cause, cause_of
 from admin.core.executions.lifecycle import Phase
 from admin.core.json_text import JsonObject
 
@@ -83,10 +83,9 @@ def attempt_before(execution: Failing) -> AttemptRecord | None:
 
 
 def cause_of_execution(execution: Failing) -> Cause | None:
-    """What ended an execution without success, or while the next attempt waits, the one before; None for any other."""
-    before = attempt_before(execution)
-    if before is not None:
-        return before.cause
+    """What ended an execution without success, or while another attempt waits or runs, the one that failed last."""
+    if execution.phase in TRIED_AGAIN and execution.last_failure is not None:
+        return AttemptRecord.from_json(execution.last_failure).cause
     return cause_of(execution.phase, execution.reason)
 
 

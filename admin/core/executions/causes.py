@@ -46,6 +46,9 @@ CAUSE_RULES = (
     CauseRule(Phase.ABORTED, (), Cause.CANCELLED),
 )
 
+#: Phases of an execution that waits or runs again after a failure, whose cause it has until it ends or is ended.
+TRIED_AGAIN = (Phase.QUEUED.value, Phase.RUNNING.value)
+
 
 def cause_of(phase: str, reason: str) -> Cause | None:
     """The cause of an execution; None where it has succeeded, waits or runs."""
@@ -56,7 +59,7 @@ def cause_of(phase: str, reason: str) -> Cause | None:
 
 
 def phases_of(causes: Iterable[str]) -> tuple[str, ...]:
-    """The phases that executions with one of some causes may have; of one in the queue its last attempt has it."""
+    """The phases that executions with one of some causes may have; those that go on have that of their last failure."""
     words = set(causes)
     ended = dict.fromkeys(rule.phase.value for rule in CAUSE_RULES if rule.cause.value in words)
-    return (*ended, *([Phase.QUEUED.value] if ended else []))
+    return (*ended, *(TRIED_AGAIN if ended else ()))

@@ -12,7 +12,15 @@ from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind, Merge, NameList
 from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Level
-from admin.core.settings.warnings import KnownNames, Warning, WarningCode, names_without_effect, unknown_scopes, warn
+from admin.core.settings.warnings import (
+    KnownNames,
+    Warning,
+    WarningCode,
+    describe_unread,
+    unknown_names,
+    unknown_scopes,
+    warn,
+)
 
 _EMPTY = {NameList.POOL: WarningCode.EMPTY_POOL, NameList.LABEL: WarningCode.EMPTY_LABEL}
 
@@ -49,7 +57,7 @@ def no_effect(kind: Kind, row: Row, around: Circumstances) -> list[Warning]:
             warnings.append(replace(warning, fields=tuple(map(dotted, covered))))
             left = [path for path in left if path not in covered]
     fields = {dotted(path) for path in left}
-    unknown = [_refusing(kind, row, warning, around) for warning in names_without_effect(kind, row, around.known)]
+    unknown = [_refusing(kind, row, warning, around) for warning in unknown_names(kind, row, around.known)]
     names = [*unknown, *_empty_groups(kind, row, around)]
     return [*warnings, *(replace(warning, fields=(warning.field,)) for warning in names if warning.field in fields)]
 
@@ -144,12 +152,21 @@ def _job_message(kind: Kind, row: Row, around: Circumstances, paths: Sequence[Pa
     return job_message(kind, row.scope.workflow, around.jobs, paths)
 
 
+def _unread_paths(kind: Kind, row: Row, _around: Circumstances) -> Collection[Path]:
+    return kind.unread_among(kind.leaves(row.payload))
+
+
+def _unread_message(kind: Kind, _row: Row, _around: Circumstances, paths: Sequence[Path]) -> str:
+    return describe_unread(kind, paths)
+
+
 #: The reasons that hold for single fields, the one that decides first.
 _REASONS = (
     _Reason(WarningCode.LAUNCH_PLAN_SAYS, _launch_plan_paths, _launch_plan_message),
     _Reason(WarningCode.OVERRIDDEN, lambda _kind, _row, around: around.overridden, _overridden_message),
     _Reason(WarningCode.POOL_WINS, _outranked_paths, _outranked_message),
     _Reason(WarningCode.IGNORED_BY_JOB, _job_paths, _job_message),
+    _Reason(WarningCode.UNREAD_FIELD, _unread_paths, _unread_message),
 )
 
 

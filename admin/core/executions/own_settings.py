@@ -16,7 +16,7 @@ from admin.core.registrations import Identifier
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.kinds import Kind, Merge
 from admin.core.settings.resolution import Resolved
-from admin.core.settings.warnings import WarningCode, describe_excess, describe_unread, excesses, unread_paths
+from admin.core.settings.warnings import WarningCode, describe_excess, describe_unread, excesses
 
 #: The maps of the execution config that a job has too; its own entries win.
 _JOB_MAPS = {"labels": "labels", "annotations": "annotations", "envs": "environment"}
@@ -73,13 +73,7 @@ def field_effects(
     jobs = list(registered.jobs.values())
     covered = _take(left, job_paths(kind, left, jobs))
     effects += _of_jobs(kind, covered, registered.jobs, job_message(kind, scope.workflow, jobs, covered))
-    for path in _take(left, unread_paths(kind, left)):
-        message = describe_unread(path)
-        effects.append(
-            FieldEffect(
-                field=dotted(path), outcome=WarningCode.UNREAD_FIELD, effect="nothing reads it", message=message
-            )
-        )
+    effects += _of_unread(kind, _take(left, kind.unread_among(left)))
     for excess in excesses(resolved) if kind.name == kinds.TASK_RESOURCE.name else ():
         if ("defaults", excess.resource) in left:
             effects.append(
@@ -101,7 +95,9 @@ def field_effects_on(resolved: Resolved, workflow: Identifier | None, job: JsonO
     """
     jobs = {} if job is None else {workflow or _AD_HOC: job}
     paths = [path for path, origin in resolved.origins.items() if not origin.layer]
-    return field_effects(resolved, RegisteredWork(jobs=jobs), paths)
+    of_layers = [path for path, origin in resolved.origins.items() if origin.layer]
+    unread = _of_unread(resolved.kind, resolved.kind.unread_among(of_layers))
+    return [*field_effects(resolved, RegisteredWork(jobs=jobs), paths), *unread]
 
 
 def without_overridden(resolved: Resolved, effects: Iterable[FieldEffect]) -> Resolved:
@@ -210,6 +206,14 @@ def _of_jobs(
             message=message,
             value=value,
         )
+
+
+def _of_unread(kind: Kind, paths: Sequence[Path]) -> Iterator[FieldEffect]:
+    is_passed_on = kind.name != kinds.TASK_RESOURCE.name
+    effect = "passed to agents; no engine of Rainbow reads it" if is_passed_on else "nothing reads it"
+    message = describe_unread(kind, paths) if paths else ""
+    for path in paths:
+        yield FieldEffect(field=dotted(path), outcome=WarningCode.UNREAD_FIELD, effect=effect, message=message)
 
 
 def _task_types(jobs: Iterable[Mapping[str, Any]]) -> str:

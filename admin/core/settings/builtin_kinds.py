@@ -19,6 +19,9 @@ def _task_resource_spec(description: str) -> Section:
     return Section(description=description, fields={name: TASK_RESOURCES.get(name, storage) for name in order})
 
 
+#: What is said of fields that agents get with each execution, for engines of one's own.
+PASSED_ON = "Passed to agents; no engine of Rainbow reads it."
+
 _SHORT = Text(max_length=255)
 LINES = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384)
 
@@ -28,7 +31,9 @@ LABEL_VALUES = MapOf(
     key_rule=names.QUALIFIED_NAME_RULE,
     value=Text(pattern=names.LABEL_VALUE, rule=names.LABEL_VALUE_RULE, min_length=0, max_length=63),
 )
-ANNOTATION_VALUES = replace(LABEL_VALUES, description="Kubernetes annotations for the execution.", value=LINES)
+ANNOTATION_VALUES = replace(
+    LABEL_VALUES, description=f"Kubernetes annotations for the execution. {PASSED_ON}", value=LINES
+)
 
 TASK_RESOURCE = Kind(
     number=0,
@@ -43,6 +48,7 @@ TASK_RESOURCE = Kind(
             "limits": _task_resource_spec("The most that a task may ask for."),
         }
     ),
+    unread=(("defaults", "storage"), ("limits", "storage")),
     example={"defaults": {"cpu": "1", "memory": "150Mi"}, "limits": {"cpu": "2", "memory": "450Mi"}},
 )
 
@@ -59,10 +65,11 @@ CLUSTER_RESOURCE = Kind(
     name="CLUSTER_RESOURCE",
     noun="cluster-resource-attribute",
     payload_key="cluster_resource_attributes",
-    description="Values for the templates from which a project's namespace is made, such as its quota.",
+    description=f"Values for the templates from which a project's namespace is made, such as its quota. {PASSED_ON}",
     levels=(Level.DOMAIN, Level.PROJECT, Level.PROJECT_DOMAIN),
     merge=Merge.LEAF,
     payload=Section(fields={"attributes": TEMPLATE_VARIABLES}),
+    unread=(("attributes",),),
     example={"attributes": {"projectQuotaCpu": "1000", "projectQuotaMemory": "5Ti"}},
 )
 
@@ -151,7 +158,7 @@ _SECURITY_CONTEXT = Section(
     description="Who the work runs as, and the secrets it sees.",
     fields={
         "run_as": Record(
-            description="One identity, inherited as a whole so that none is mixed from two levels.",
+            description=f"One identity, inherited as a whole so that none is mixed from two levels. {PASSED_ON}",
             drop_empty=True,
             fields={
                 "iam_role": _SHORT,
@@ -160,9 +167,9 @@ _SECURITY_CONTEXT = Section(
                 "execution_identity": _SHORT,
             },
         ),
-        "secrets": ListOf(item=_SECRET, description="Secrets to mount."),
+        "secrets": ListOf(item=_SECRET, description=f"Secrets to mount. {PASSED_ON}"),
         "tokens": ListOf(
-            description="OAuth2 tokens to fetch.",
+            description=f"OAuth2 tokens to fetch. {PASSED_ON}",
             item=Record(
                 drop_empty=True,
                 fields={
@@ -178,7 +185,7 @@ _SECURITY_CONTEXT = Section(
 )
 
 _EXECUTION_ENV_ASSIGNMENTS = ListOf(
-    description="Execution environments for single nodes or task types.",
+    description=f"Execution environments for single nodes or task types. {PASSED_ON}",
     item=Record(
         fields={
             "node_ids": ListOf(item=_SHORT),
@@ -200,7 +207,9 @@ WORKFLOW_EXECUTION_CONFIG = Kind(
     payload=Section(
         fields={
             "max_parallelism": Integer(
-                minimum=0, maximum=2**31 - 1, description="Most nodes of one execution at once; 0 for no limit."
+                minimum=0,
+                maximum=2**31 - 1,
+                description=f"Most nodes of one execution at once; 0 for no limit. {PASSED_ON}",
             ),
             "security_context": _SECURITY_CONTEXT,
             "raw_output_data_config": Section(
@@ -208,8 +217,8 @@ WORKFLOW_EXECUTION_CONFIG = Kind(
             ),
             "labels": Section(fields={"values": LABEL_VALUES}),
             "annotations": Section(fields={"values": ANNOTATION_VALUES}),
-            "interruptible": Boolean(wrapped=True, description="Whether spot machines will do."),
-            "overwrite_cache": Boolean(description="Whether cached results are computed anew."),
+            "interruptible": Boolean(wrapped=True, description=f"Whether spot machines will do. {PASSED_ON}"),
+            "overwrite_cache": Boolean(description=f"Whether cached results are computed anew. {PASSED_ON}"),
             "envs": Section(
                 fields={
                     "values": KeyedList(
@@ -228,6 +237,10 @@ WORKFLOW_EXECUTION_CONFIG = Kind(
             ),
             "execution_env_assignments": _EXECUTION_ENV_ASSIGNMENTS,
         }
+    ),
+    unread=(
+        *(("max_parallelism",), ("security_context",), ("annotations",)),
+        *(("interruptible",), ("overwrite_cache",), ("execution_env_assignments",)),
     ),
     example={
         "max_parallelism": 5,

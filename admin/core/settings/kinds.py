@@ -47,6 +47,7 @@ class Kind:
     levels: tuple[Level, ...] = STORED_LEVELS
     merge: Merge = Merge.REPLACE
     refers_to: Mapping[Path, NameList] = field(default_factory=dict)  #: fields whose values are names of other things
+    unread: tuple[Path, ...] = ()  #: fields, or whole branches, that no part of Rainbow reads; agents may get them
     declared: bool = False  #: by the platform team, in configuration
 
     def read(self, payload: Any) -> Payload:
@@ -65,6 +66,10 @@ class Kind:
     def leaves(self, payload: Payload) -> Leaves:
         """A payload in normal form, leaf by leaf."""
         return dict(self.payload.leaves(payload))
+
+    def unread_among(self, paths: Iterable[Path]) -> list[Path]:
+        """Those of some leaves that no part of Rainbow reads."""
+        return [path for path in paths if any(path[: len(start)] == start for start in self.unread)]
 
     def nest(self, leaves: Leaves) -> Payload:
         """The payload again, from its leaves."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -64,6 +64,8 @@ _UNKNOWN_NAME = {
     NameList.LAUNCH_PLAN: WarningCode.UNKNOWN_LAUNCH_PLAN,
 }
 
+#: Fields that a message names at most.
+_MOST_FIELDS = 5
 #: What a name that is not defined means.
 _UNTIL_DEFINED = "until then executions that need it are refused."
 #: The kinds of definitions that may have a name; a label may be the name of a cluster.
@@ -136,15 +138,10 @@ def warnings_of(kind: Kind, row: Row, around: Surroundings) -> list[Warning]:
         *unknown_scopes(kind, row, around.known),
         *_overridden_domains(kind, row, around.domain_rows),
         *_capped_defaults(kind, row, around),
-        *_odd_resources(kind, row),
+        *_zero_limits(kind, row),
+        *_unread(kind, row),
         *_outdated(kind, row),
     ]
-
-
-def names_without_effect(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
-    """The warnings about one row that say of a field that it has no effect."""
-    yield from unknown_names(kind, row, names)
-    yield from (warning for warning in _odd_resources(kind, row) if warning.code is WarningCode.UNREAD_FIELD)
 
 
 def warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near: tuple[str, ...] = ()) -> Warning:
@@ -230,24 +227,30 @@ def _outdated(kind: Kind, row: Row) -> Iterator[Warning]:
         yield warn(kind, row, WarningCode.OUTDATED_PAYLOAD, problem.field, message)
 
 
-def _odd_resources(kind: Kind, row: Row) -> Iterator[Warning]:
+def _zero_limits(kind: Kind, row: Row) -> Iterator[Warning]:
     if kind.name != TASK_RESOURCE.name:
         return
     for resource in zero_limits(row.payload.get("limits", {})):
         message = f"A limit of 0 lets nothing run that needs {resource}. Set limits.{resource} to null for no limit."
         yield warn(kind, row, WarningCode.ZERO_LIMIT, f"limits.{resource}", message)
-    for path in unread_paths(kind, kind.leaves(row.payload)):
-        yield warn(kind, row, WarningCode.UNREAD_FIELD, dotted(path), describe_unread(path))
 
 
-def unread_paths(kind: Kind, paths: Iterable[Path]) -> list[Path]:
-    """Those of some leaves of a kind that nothing reads."""
-    return [path for path in paths if kind.name == TASK_RESOURCE.name and path[-1] == "storage"]
+def _unread(kind: Kind, row: Row) -> Iterator[Warning]:
+    """One warning about all fields of a row that no part of Rainbow reads."""
+    paths = kind.unread_among(kind.leaves(row.payload))
+    if paths:
+        yield warn(kind, row, WarningCode.UNREAD_FIELD, dotted(paths[0]), describe_unread(kind, paths))
 
 
-def describe_unread(path: Path) -> str:
-    """That nothing reads a leaf, and what to use."""
-    return f"{dotted(path)} is stored but has no effect; use {path[0]}.ephemeral_storage."
+def describe_unread(kind: Kind, paths: Sequence[Path]) -> str:
+    """That no part of Rainbow reads some leaves, and what to use."""
+    rest = len(paths) - _MOST_FIELDS
+    fields = ", ".join(map(dotted, paths[:_MOST_FIELDS])) + (f" and {rest} more" if rest > 0 else "")
+    verb, has, them = ("is", "has", "it") if len(paths) == 1 else ("are", "have", "them")
+    if kind.name == TASK_RESOURCE.name:
+        instead = " and ".join(f"{path[0]}.ephemeral_storage" for path in paths)
+        return f"{fields} {verb} stored but {has} no effect; use {instead}."
+    return f"{fields} {verb} passed to agents, but no engine of Rainbow reads {them}; one of your own may."
 
 
 def check_row(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_names: bool) -> list[Warning]:

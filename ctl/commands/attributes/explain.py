@@ -96,7 +96,7 @@ def show_values(
         consequence = (consequences or {}).get(kind.name)
         effects = {str(entry["field"]): entry for entry in (field_effects or {}).get(kind.name) or []}
         messages = [consequence["message"]] if consequence else []
-        messages += dict.fromkeys(str(entry["message"]) for entry in effects.values())
+        messages += dict.fromkeys(str(entry["message"]) for entry in effects.values() if entry["message"])
         for message in messages:
             printer.sentence(message)
         if messages:

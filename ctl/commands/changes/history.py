@@ -189,7 +189,13 @@ def _show_entries(session: Session, entries: list[Document], place: str, *, is_n
         (_name(entry) for entry in entries),
         lines,
         entries,
-        {"REVISION": "revision", "WHEN": Time(_time), "WHO": "who", "WHAT": "what", "WHY": Sentence("message")},
+        {
+            "REVISION": "revision",
+            "WHEN": Time(_time),
+            "WHO": "who",
+            "WHAT": "what",
+            "WHY": Sentence("message", is_past=True),
+        },
         {"REQUEST": "request_id"},
         empty="Nothing matches.",
     )

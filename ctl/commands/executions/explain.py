@@ -455,11 +455,11 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
     """Every setting that reached it; in wide output with its trail, as `explain` shows settings."""
     from ctl.commands.attributes.explain import kinds_of, show_values
 
-    settings = explanation.get("settings") or []
+    settings, field_effects = explanation.get("settings") or [], _field_effects(explanation)
     if printer.is_wide and settings:
         printer.line()
-        show_values(session, None, settings, revisions=explanation.get("revisions"))
-    overridden = {entry.get("overrides") for entry in explanation.get("received") or [] if not entry.get("origin")}
+        revisions = explanation.get("revisions")
+        show_values(session, None, settings, revisions=revisions, field_effects=field_effects)
     rows = []
     for value in [] if printer.is_wide else settings:
         kind = kinds_of(session, None, [value])[value["resource_type"]]
@@ -467,13 +467,25 @@ def _show_settings(session: Session, printer: Printer, explanation: Document) ->
         rows += [[kind.noun, "", ""]] if leaves else []
         for path, leaf in leaves:
             place = _place(printer, (value.get("origins") or {}).get(path, {}), explanation)
-            is_overridden = path in overridden and kind.name in OVERRIDABLE_KINDS
-            rows.append([f"  {path}", show(leaf), f"{place}; the job itself overrides it" if is_overridden else place])
+            effects = (entry["effect"] for entry in field_effects.get(kind.name, ()) if entry["field"] == path)
+            rows.append([f"  {path}", show(leaf), "; ".join((place, *effects))])
     if rows:
         printer.line()
         printer.table(["SETTING", "VALUE", "FROM"], rows)
     for version in _mentioned(printer, explanation):
         printer.sentence(describe_revision(printer, version, explanation["revisions"]), indent="  ")
+
+
+def _field_effects(explanation: Document) -> dict[str, list[Document]]:
+    """By kind, the fields of its settings that it does not follow; an older admin tells what the job overrides."""
+    if explanation.get("field_effects"):
+        return dict(explanation["field_effects"])
+    received = explanation.get("received") or []
+    fields = dict.fromkeys(
+        entry["overrides"] for entry in received if entry.get("overrides") and not entry.get("origin")
+    )
+    effects = [{"field": field, "effect": "the job itself overrides it", "message": ""} for field in fields]
+    return dict.fromkeys(OVERRIDABLE_KINDS, effects) if effects else {}
 
 
 def _mentioned(printer: Printer, explanation: Document) -> list[int]:

@@ -60,9 +60,9 @@ def _origin(execution: Execution) -> str:
 
 
 def _cause(execution: Execution) -> str:
-    """What ended it without success; while the next attempt waits, what ended the one before."""
+    """What ended it without success; while it waits or runs again after a failure, what that was."""
     failure = execution.document.get("last_failure") or {}
-    if not execution.cause or not failure or execution.is_finished:
+    if not execution.cause or execution.phase not in ("QUEUED", "RUNNING") or not failure:
         return execution.cause
     number = failure.get("attempt_number") or failure.get("attempt", "")
     return f"{execution.cause} (attempt {number}: {failure.get('ended_by', '')})"
@@ -202,7 +202,7 @@ _EVENT_COLUMNS: Columns = {
     "PHASE": "phase",
     "CLUSTER": "cluster",
     "REASON": reason_code,
-    "MESSAGE": Sentence(_event_message),
+    "MESSAGE": Sentence(_event_message, is_past=True),
     "BY": lambda event: show_author(event, "by"),
 }
 EVENT_LISTING = Listing(

@@ -277,7 +277,7 @@ def get_cluster_event(session: Session, name: str, with_reports: bool, **flags: 
         {
             "AT": Time("at"),
             "EVENT": "type",
-            "REASON": Sentence("reason"),
+            "REASON": Sentence("reason", is_past=True),
             "BY": show_author,
             "NUMBER": "number",
             **({"DEADLINE": Time("deadline", is_ahead=True)} if any(event.get("deadline") for event in events) else {}),

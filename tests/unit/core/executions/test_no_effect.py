@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from admin.core.executions.no_effect import Circumstances, no_effect, overridden_leaves
 from admin.core.settings.builtin_kinds import (
     CLUSTER_ASSIGNMENT,
+    CLUSTER_RESOURCE,
     EXECUTION_CLUSTER_LABEL,
     EXECUTION_QUEUE,
     PLUGIN_OVERRIDE,
@@ -57,6 +58,9 @@ def codes(kind: Kind, payload: Any, scope: Scope = PLACE, around: Circumstances 
         (CLUSTER_ASSIGNMENT, {"cluster_pool_name": "hollow"}, [("empty_pool", "cluster_pool_name")]),
         (EXECUTION_QUEUE, {"tags": ["t", "u"]}, [("unknown_queue_tag", "tags")]),
         (TASK_RESOURCE, {"defaults": {"storage": "1Gi", "cpu": "1"}}, [("unread_field", "defaults.storage")]),
+        (WORKFLOW_EXECUTION_CONFIG, {"interruptible": True}, [("unread_field", "interruptible")]),
+        (WORKFLOW_EXECUTION_CONFIG, {"labels": {"values": {"a": "b"}}}, []),
+        (CLUSTER_RESOURCE, {"attributes": {"quota": "5"}}, [("unread_field", "attributes.quota")]),
     ],
 )
 def test_names_that_lead_nowhere(kind: Kind, payload: Any, expected: list[tuple[str, str]]) -> None:
@@ -85,7 +89,7 @@ def test_a_pool_of_the_same_scope_wins_over_a_label() -> None:
         (QUALITY_OF_SERVICE, {"tier": "LOW"}, {"quality_of_service": {"tier": "HIGH"}}, ["tier"]),
         (QUALITY_OF_SERVICE, {"tier": "LOW"}, {"max_parallelism": 3}, []),
         (WORKFLOW_EXECUTION_CONFIG, {"max_parallelism": 5}, {"max_parallelism": 3}, ["max_parallelism"]),
-        (WORKFLOW_EXECUTION_CONFIG, {"interruptible": True}, {"max_parallelism": 3}, []),
+        (WORKFLOW_EXECUTION_CONFIG, {"envs": {"values": [{"key": "A", "value": "2"}]}}, {"max_parallelism": 3}, []),
         (EXECUTION_CLUSTER_LABEL, {"value": "a"}, {"cluster_assignment": {"cluster_pool_name": "p"}}, ["value"]),
         (
             CLUSTER_ASSIGNMENT,

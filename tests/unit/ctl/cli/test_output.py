@@ -336,6 +336,11 @@ def test_times_within_sentences_are_distances_and_in_wide_output_times() -> None
         "3 d 2 h."
     )
     assert Printer().in_words(f"Its agent is silent since {past}.") == "Its agent has been silent for 1 h 1 min."
+    event = f"Cluster 'a' has been silent since {past}, and drains until {future}."
+    kept = future.replace("T", " ")
+    assert Printer().in_words(event, is_past=True) == (
+        f"Cluster 'a' was silent, last heard 1 h 1 min ago, and drains until {kept}."
+    )
     assert Printer().in_words(f"Executions that ended before {past} are pruned.") == (
         "Executions that ended more than 1 h 1 min ago are pruned."
     )
