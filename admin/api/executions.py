@@ -79,6 +79,7 @@ def list_executions_everywhere(query: Fields) -> ExecutionsAnswer:
             for execution in listed.page.executions
         ],
         unknown_names=UnknownNameAnswer.from_unknown(listed.unknown),
+        not_counted=listed.not_counted,
         token=place_token(listed.page.last, order.name, order.asked_at),
     )
 

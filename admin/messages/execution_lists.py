@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from marshmallow import fields
+from msgspec import Meta
 
 from admin.core.executions.selectors import check_sort_field, parse_time, parse_value
 from admin.core.problems import Invalid
@@ -84,4 +86,7 @@ def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
 class ExecutionsAnswer(Answer):
     executions: list[ListedAnswer]
     unknown_names: UnknownNames = None
+    not_counted: Annotated[
+        str | None, Meta(description="Of the last page: what was pruned, and might have been in the list.")
+    ] = None
     token: str | None = None

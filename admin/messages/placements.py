@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -14,7 +14,7 @@ from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, OneOf, RequestSchema, Whole, changes_field
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Json, Time, one_of
-from admin.services.placements import FleetState, Move, Simulation
+from admin.services.placements import FleetState, Move, PlacementCounts, Simulation
 
 _COUNTED = ["cluster", "pool", "label", "domain", "project", "phase", "reason"]
 
@@ -139,6 +139,7 @@ class SimulationAnswer(Answer):
         Meta(description="How many of those are refused, `before` and `after`, by the reason's code."),
     ]
     fleet: AssumedFleetAnswer
+    not_counted: Annotated[str | None, Meta(description="What was pruned, and might have been compared.")] = None
 
     @classmethod
     def from_simulation(cls, simulation: Simulation, *, since: datetime, limit: int) -> SimulationAnswer:
@@ -151,6 +152,7 @@ class SimulationAnswer(Answer):
             by_cluster=_both(simulation.before, simulation.after),
             by_refusal=_both(simulation.refused_before, simulation.refused_after),
             fleet=AssumedFleetAnswer.from_simulation(simulation),
+            not_counted=simulation.not_counted,
         )
 
 
@@ -169,12 +171,14 @@ class PlacementCountsAnswer(Answer):
     counts: list[CountAnswer]
     total: int
     since: Time | None = None
+    not_counted: Annotated[str | None, Meta(description="What was pruned, and might have been among them.")] = None
 
     @classmethod
-    def from_counts(cls, by: str, counts: Sequence[tuple[str, int]], since: datetime | None) -> PlacementCountsAnswer:
+    def from_counts(cls, by: str, placed: PlacementCounts, since: datetime | None) -> PlacementCountsAnswer:
         return cls(
             by=by,
-            counts=[CountAnswer(value=value, count=count) for value, count in counts],
-            total=sum(count for _, count in counts),
+            counts=[CountAnswer(value=value, count=count) for value, count in placed.counts],
+            total=sum(count for _, count in placed.counts),
             since=since,
+            not_counted=placed.not_counted,
         )

@@ -15,7 +15,7 @@ from admin.core import names
 from admin.core.executions.attempts import aborted, phase_when_ended
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.run_times import RunTerms
-from admin.core.executions.selectors import Condition, equals, group_field, may_select_ended_before
+from admin.core.executions.selectors import Condition, equals, group_field
 from admin.core.executions.spec import EXECUTION_NAME
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
@@ -26,7 +26,7 @@ from admin.core.times import show_time
 from admin.errors import ExecutionNotFound, NotRecoverable
 from admin.metrics import count_finished
 from admin.services.context import Context
-from admin.services.retention import not_counted
+from admin.services.retention import find_not_counted
 from admin.services.run_requests import CreationRequest, check_name, run_request_of
 from admin.services.scopes import check_readable
 from admin.services.silences import NotedSilence, note_silences
@@ -125,6 +125,7 @@ class ListedPage:
     abort_requests: Mapping[int, datetime]  #: when it was requested to end those that somebody ended, by their row ids
     previous: Mapping[int, Previous]  #: what the decisions before the last ones chose, by their row ids
     unknown: list[UnknownName]  #: names that were asked for and that nothing has, where the list is empty
+    not_counted: str | None  #: of the last page: what was pruned and might have been in the list, in a sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +179,7 @@ def list_executions(
         aborted = [execution.id for execution in page.executions if execution.abort_cause is not None]
         abort_requests = execution_events.abort_requests(connection, aborted)
         previous = find_previous(connection, page.executions)
+        pruned = find_not_counted(connection, conditions, "listed") if page.last is None else None
     return ListedPage(
         page=page,
         origins=origins,
@@ -186,6 +188,7 @@ def list_executions(
         abort_requests=abort_requests,
         previous=previous,
         unknown=unknown,
+        not_counted=pruned,
     )
 
 
@@ -220,9 +223,8 @@ def count_executions(
         )
         is_empty = not page.groups and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []
-        cutoff = retention.cutoffs(connection).executions
-    is_pruned = cutoff is not None and may_select_ended_before(conditions, cutoff)
-    return CountedPage(page=page, unknown=unknown, not_counted=not_counted(cutoff) if cutoff and is_pruned else None)
+        pruned = find_not_counted(connection, conditions)
+    return CountedPage(page=page, unknown=unknown, not_counted=pruned)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import effects_on_job
 from admin.services.planned_rights import rights_after
 from admin.services.refusals import explain_refusals
+from admin.services.retention import find_not_counted
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
@@ -165,6 +166,7 @@ class Simulation:
     told: frozenset[str] | None  #: the clusters that the asker is told of; None for all
     at: datetime
     revision: int
+    not_counted: str | None  #: what was pruned and might have been compared, in a sentence
 
 
 def simulate(
@@ -187,7 +189,9 @@ def simulate(
         current, changed = Simulator(context, connection, []), Simulator(context, connection, changes)
         recorder, revision = Recorder(connection), revisions.head(connection)
         told = told_clusters(context, connection, asker, current.fleet)
-        matching = matching_in(connection, [*conditions, *seen_executions(context)])
+        selected = [*conditions, *seen_executions(context)]
+        pruned = find_not_counted(connection, selected, "compared")
+        matching = matching_in(connection, selected)
         while page := list(islice(matching, _PAGE)):
             recorded = recorder.fleets(page) if state is FleetState.RECORDED else {}
             for execution in page:
@@ -213,10 +217,19 @@ def simulate(
         told=told,
         at=context.clock(),
         revision=revision,
+        not_counted=pruned,
     )
 
 
-def count_placements(context: Context, by: str, conditions: Iterable[Condition], scope: Scope) -> list[tuple[str, int]]:
+@dataclass(frozen=True, kw_only=True)
+class PlacementCounts:
+    """How many executions went where."""
+
+    counts: list[tuple[str, int]]  #: the most frequent first
+    not_counted: str | None  #: what was pruned and might have been among them, in a sentence
+
+
+def count_placements(context: Context, by: str, conditions: Iterable[Condition], scope: Scope) -> PlacementCounts:
     """How many executions went to each cluster, pool or label, the most frequent first."""
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
@@ -230,4 +243,6 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
             counts.update({group.value: group.count for group in page.groups})
             after = page.last
             if after is None:
-                return sorted(counts.items(), key=lambda group: (-group[1], group[0]))
+                break
+        pruned = find_not_counted(connection, selected)
+    return PlacementCounts(counts=sorted(counts.items(), key=lambda group: (-group[1], group[0])), not_counted=pruned)

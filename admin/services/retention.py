@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
+from sqlalchemy import Connection
+
+from admin.core.executions.selectors import Condition, may_select_ended_before
 from admin.core.fleet.clusters import PRUNED
 from admin.core.retention import MINIMUM_EVENT_AGE, Cutoffs, Lifespan, Retention, batches
 from admin.core.times import show_time
@@ -109,9 +112,17 @@ def _prune(
         yield from _walk(context, retention.AuditEvents(), limits.audit_events, sizes, dry_run=dry_run)
 
 
-def not_counted(cutoff: datetime) -> str:
-    """What a count of executions leaves out that were pruned by a cutoff."""
-    return f"Executions that ended before {show_time(cutoff)} are pruned, so they are not counted."
+def not_counted(cutoff: datetime, verb: str = "counted") -> str:
+    """What a count, or another answer about many executions, leaves out that were pruned by a cutoff."""
+    return f"Executions that ended before {show_time(cutoff)} are pruned, so they are not {verb}."
+
+
+def find_not_counted(connection: Connection, conditions: Iterable[Condition], verb: str = "counted") -> str | None:
+    """The same of the executions that conditions select; None where none of these can have been pruned."""
+    cutoff = retention.cutoffs(connection).executions
+    if cutoff is None or not may_select_ended_before(conditions, cutoff):
+        return None
+    return not_counted(cutoff, verb)
 
 
 def is_log_past(context: Context, execution: Execution) -> bool:

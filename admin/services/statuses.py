@@ -200,9 +200,8 @@ def _why_no_other(execution: Execution) -> str:
     why = retries.why_no_other(attempt_number(execution), outcome, is_drained=is_drained)
     plan = execution.launched.get("launch_plan")
     is_by_request = bool(execution.request["spec"].get("retry")) or plan is None
-    is_by_default = (
-        outcome == CLUSTER_LOST and not retries.says_on_lost and attempt_number(execution) < retries.attempts
-    )
+    is_used_up = attempt_number(execution) >= retries.attempts
+    is_by_default = not retries.says_attempts if is_used_up else outcome == CLUSTER_LOST and not retries.says_on_lost
     if not why or not policy or is_by_default or (retries.attempts == 1 and is_by_request):
         return why
     if is_by_request or plan is None:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from admin.core.executions.causes import Cause
+from admin.core.executions.causes import CAUSE_RULES, Cause
+from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import Condition, equals
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import show_name
@@ -30,7 +31,13 @@ _LISTS = {
 }
 _CLUSTERS = ("cluster", "requested_cluster")
 #: What the newest executions are searched for, in words.
-_VERBS = {"created_by": "was created by", "origin_scope": "was placed by", "limit_scope": "was ended by a limit of"}
+_VERBS = {
+    "created_by": "was created by",
+    "abort_principal": "was ended by",
+    "reason": "has the reason",
+    "origin_scope": "was placed by",
+    "limit_scope": "was ended by a limit of",
+}
 
 
 class UnknownName(NamedTuple):
@@ -118,6 +125,12 @@ def _known_of_executions(connection: Connection, field: str) -> set[str]:
     if field == "created_by":
         listed = _newest(connection, [], _NEWEST)
         return {name for execution in listed for name in _creator_names(execution)}
+    if field == "abort_principal":
+        ended = equals("phase", Phase.ABORTED.value, Phase.ABORTING.value)
+        return {name for execution in _newest(connection, [ended], _NEWEST) for name in _ender_names(execution)}
+    if field == "reason":
+        known = {reason for rule in CAUSE_RULES for reason in rule.reasons}
+        return known | {execution.reason for execution in _newest(connection, [], _NEWEST)}
     if field == "limit_scope":
         listed = _newest(connection, [equals("cause", Cause.LIMIT.value)], _NEWEST)
         return {execution.limit_scope for execution in listed if execution.limit_scope}
@@ -131,6 +144,13 @@ def _creator_names(execution: ListedExecution) -> Iterator[str]:
     if execution.claimed_by:
         yield execution.claimed_by
         yield show_name(execution.created_by, execution.claimed_by)
+
+
+def _ender_names(execution: ListedExecution) -> Iterator[str]:
+    """The names by which who ended an execution is found."""
+    actor = execution.aborted_by
+    if actor is not None:
+        yield from filter(None, (actor.author, actor.claimed_by, show_name(actor.author, actor.claimed_by)))
 
 
 def _newest(connection: Connection, conditions: Sequence[Condition], limit: int) -> list[ListedExecution]:

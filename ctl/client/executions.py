@@ -99,7 +99,7 @@ def parse_origin(text: str, place: str) -> str:
 
 def parse_group(text: str, place: str) -> str:
     """What executions can be counted by, in any spelling; or a label, `labels.KEY`."""
-    if text.startswith("labels."):
+    if re.fullmatch(r"labels\.[A-Za-z0-9](.*[A-Za-z0-9])?", text):
         return text
     return _parse_word(text, GROUPS, "group", place, GROUP_WORDS)
 

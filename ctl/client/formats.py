@@ -28,9 +28,12 @@ def to_json(document: Any) -> str:
     return re.sub(r"[^\n -~]", escape, text)
 
 
-def to_yaml(document: Any) -> str:
-    """YAML in the order of the document, strings quoted where YAML would read them as something else."""
+def to_yaml(document: Any, width: int = 4096) -> str:
+    """YAML in the order of the document, strings quoted where YAML would read them as something else.
+
+    Texts go on in a new line at the first space after `width` columns.
+    """
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096))
+    return str(yaml.dump(document, Dumper=dumper, sort_keys=False, allow_unicode=True, width=width))

@@ -72,6 +72,14 @@ def to_second(text: str) -> str:
     return text if moment is None else _written(moment.astimezone(UTC).replace(microsecond=0)).replace("T", " ")
 
 
+def parse_since(text: str, flag: str, *, now: datetime) -> str:
+    """The time from which on something is asked for, which must not be to come."""
+    time = parse_time(text, flag, now=now)
+    if (parse_timestamp(time) or now) > now:
+        raise InvalidInput(f"{flag} {text} is still to come: give a time that has passed, or a span such as 24h.")
+    return time
+
+
 def parse_timestamp(text: str | None) -> datetime | None:
     """The time of an RFC 3339 text; None if it is not one."""
     try:

@@ -14,6 +14,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.kinds import Kind
+from ctl.client.nouns import DEFINED, find_noun
 from ctl.client.scopes import Scope, check_level
 from ctl.commands.attributes.explain import kinds_of, opening, show_values
 
@@ -88,6 +89,12 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
 
         explain_execution(session, flags)
         return
+    noun = find_noun(kind or "", DEFINED)
+    if noun is not None:
+        raise InvalidInput(
+            f"explain is of settings, executions and access: `rainbowctl get {noun} NAME` says how a {noun} stands and "
+            "why, `rainbowctl explain execution NAME` why an execution is where it is."
+        )
     if flags["decision"] is not None:
         raise InvalidInput("--decision goes with `rainbowctl explain execution NAME`: leave it out.")
     scope = resolve_scope(session, flags)

@@ -62,6 +62,17 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
     assert b" are pruned, so they are not counted." in counted.stderr
     document = run("rainbowctl", "get", "execution", "-A", "--by", "phase", "--endpoint", admin.url, "-o", "json")
     assert json.loads(document.stdout)["not_counted"].endswith("Z are pruned, so they are not counted.")
+    (tmp_path / "pool.yaml").write_text("kind: pool\nname: p\nmembers: [{id: a}]\n")
+    for words, verb in (
+        (["get", "execution", "-A", "--since", "24h"], "listed"),
+        (["get", "execution", "-A", "-o", "json"], "listed"),
+        (["get", "placement-counts", "-A", "--since", "24h"], "counted"),
+        (["simulate", "--with", str(tmp_path / "pool.yaml"), "-A", "--since", "24h"], "compared"),
+    ):
+        done = run("rainbowctl", *words, "--endpoint", admin.url)
+        assert f" are pruned, so they are not {verb}." in " ".join((done.stdout + done.stderr).decode().split()), words
+    newest = run("rainbowctl", "get", "execution", "-A", "--filter.limit", "1", "--endpoint", admin.url)
+    assert b"are pruned" not in newest.stderr, "there are more that are kept"
     answer = admin.get(f"{HERE}/waits/explanation")
     assert (answer.status_code, answer.json()["reason"]["code"]) == (200, "CLUSTER_EXPECTED")
     assert admin.get(f"{HERE}/a").status_code == 404

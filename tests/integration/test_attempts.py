@@ -148,6 +148,16 @@ def test_attempts_that_never_began_and_lost_ones_are_told_apart(
         (1, True, None),
     ]
     assert explained(agent, "lost")["status"]["last_failure"]["cause"] == "CLUSTER_LOST"
+    agent.holding.clear()
+    clock.advance(15)
+    agent.sync()
+    decide_waiting(context)
+    agent.start()
+    clock.advance(40)
+    judge_health(context)
+    evict_from_lost(context, 10_000)
+    why = "No other attempt follows: its 2 attempts are used up, the default with on_lost: retry."
+    assert explained(agent, "lost")["status"]["message"].endswith(why)
 
 
 def test_who_gave_it_up_is_said_and_that_nobody_has_confirmed(

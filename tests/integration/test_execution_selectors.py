@@ -441,12 +441,17 @@ def test_an_empty_list_says_which_names_nothing_has(shared: FlaskClient, project
     put_pool(shared, f"gpu-{project}", [f"c-{project}"])
     ok(register_workflow(shared, f"train-{project}", project=project))
     creator(shared, "e", project, f"otto-{project}")
+    created(shared, "ended", project=project)
+    ok(shared.delete(f"{API}/executions/{project}/{DOMAIN}/ended", json={"claimed_by": f"ada-{project}"}))
     path = f"executions?project={project}"
     for query, expected in (
         (f"pool=gup-{project}", [("pool", f"gup-{project}", f"gpu-{project}")]),
         (f"filters=eq(cluster,x-{project})", [("cluster", f"x-{project}", f"c-{project}")]),
         (f"workflow=trian-{project}", [("workflow", f"trian-{project}", f"train-{project}")]),
         (f"created_by=oto-{project}", [("created_by", f"oto-{project}", f"otto-{project}")]),
+        (f"filters=eq(abort_principal,ad-{project})", [("abort_principal", f"ad-{project}", f"ada-{project}")]),
+        ("reason=OUT_OF_MEMRY", [("reason", "OUT_OF_MEMRY", "OUT_OF_MEMORY")]),
+        ("reason=OUT_OF_MEMORY", []),
         ("origin_scope=requst", []),
         (f"pool=gpu-{project}", []),
         ("filters=ne(pool,gup)%2Beq(phase,RUNNING)", []),

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from admin.testing import running_admin
 from ctl.cli.output import Printer
@@ -155,7 +156,41 @@ def test_scopes_and_labels_are_selected_and_counted(rainbowctl: Rainbowctl) -> N
         assert out.startswith(header), out
         assert f"\n{value} " in out
     status, _, err = rainbowctl("get execution -A --by labels.-")
-    assert (status, "labels.KEY" in err) == (2, True)
+    assert (status, "labels.KEY" in err, "aborted-by" in err, "aborted_by" in err) == (2, True, True, False)
+
+
+def test_what_a_list_cannot_have_is_said(rainbowctl: Rainbowctl) -> None:
+    assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
+    assert rainbowctl("get execution -A --filter.page 999") == (0, "", "There is no page 999.\n")
+    for command in ("get execution -A", "history", "get placement-counts", "simulate --with none.yaml"):
+        status, out, err = rainbowctl(f"{command} --since 2999-01-01")
+        assert (status, out) == (2, ""), command
+        assert "--since 2999-01-01 is still to come" in err, command
+    assert "leave out --by, which is for lists" in rainbowctl(f"get execution e {HERE} --by phase")[2]
+    _, details, _ = rainbowctl(f"get execution e {HERE} --details")
+    document = details.partition("\n\n")[0]
+    assert max(map(len, document.splitlines())) <= 100
+    [listed] = json.loads(rainbowctl("get execution -A -o json")[1])
+    assert yaml.safe_load(document)["closure"]["reason"] == listed["closure"]["reason"]
+
+
+def test_what_is_no_setting_is_not_explained_but_shown(rainbowctl: Rainbowctl) -> None:
+    for noun in ("cluster", "pool", "labels"):
+        status, _, err = rainbowctl(f"explain {noun} main")
+        assert status == 2
+        assert f"`rainbowctl get {noun.removesuffix('s')} NAME`" in err
+        assert "`rainbowctl explain execution NAME`" in err
+
+
+def test_a_mistyped_reason_or_ender_has_the_closest_that_there_are(rainbowctl: Rainbowctl) -> None:
+    assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
+    assert rainbowctl(f"delete execution e {HERE} -q")[0] == 0
+    near = "has the reason 'OUT_OF_MEMRY'. Did you mean 'OUT_OF_MEMORY'?"
+    for command in ("--reason OUT_OF_MEMRY", "--filter.fieldSelector reason=OUT_OF_MEMRY"):
+        assert near in rainbowctl(f"get execution -A {command}")[2]
+    _, _, err = rainbowctl(f"get execution -A --filter.fieldSelector abort_principal={local_user()}x")
+    assert f"was ended by '{local_user()}x'. Did you mean '{local_user()}'?" in err
+    assert "Did you mean" not in rainbowctl("get execution -A --reason OUT_OF_MEMORY")[2]
 
 
 def test_a_revision_may_be_named_by_a_time(rainbowctl: Rainbowctl) -> None:

@@ -213,6 +213,34 @@ def test_counts_say_which_executions_were_pruned(api: FlaskClient, context: Cont
     assert get(api, "execution_counts?by=phase")["not_counted"] == sentence, "the latest time counts"
 
 
+def test_lists_and_simulations_say_which_executions_were_pruned(
+    api: FlaskClient, context: Context, clock: Clock
+) -> None:
+    def answers(since: str) -> list[Any]:
+        body = {"changes": [{"pool_definition": {"name": "p", "members": [{"id": "a"}]}}], "since": since}
+        return [
+            get(api, f"executions?created_after={since}"),
+            ok(api.post(f"{API}/simulations", json=body)),
+            get(api, f"placement_counts?by=cluster&since={since}"),
+        ]
+
+    for name in ("gone", "last"):
+        created(api, name)
+        end(api, name)
+    clock.advance(2 * DAY)
+    assert not any("not_counted" in answer for answer in answers("3d"))
+    pruned(context, executions="1d")
+    for name in ("new", "newer"):
+        created(api, name)
+    start = f"Executions that ended before {show_time(clock() - timedelta(days=1))} are pruned, so they are not "
+    assert [answer["not_counted"] for answer in answers("3d")] == [
+        f"{start}{verb}." for verb in ("listed", "compared", "counted")
+    ]
+    assert not any("not_counted" in answer for answer in answers("12h"))
+    assert "not_counted" not in get(api, "executions?limit=1"), "more may follow"
+    assert "not_counted" not in get(api, "executions?phase=QUEUED")
+
+
 def test_every_table_that_belongs_to_executions_is_emptied_with_them() -> None:
     emptied = {stocks.LOGS.table, stocks.OUTPUTS.table, stocks.EVENTS.table, decisions}
     assert set(belonging_tables()) == emptied

@@ -55,6 +55,7 @@ class Retries:
     retry_on: tuple[str, ...] = ("FAILED", "TIMED_OUT")
     on_lost: str = "wait"
     says_on_lost: bool = field(default=False, compare=False)  #: otherwise it is the default
+    says_attempts: bool = field(default=False, compare=False)  #: likewise
 
     @classmethod
     def of(cls, payload: Mapping[str, Any] | None) -> Retries:
@@ -71,6 +72,7 @@ class Retries:
             retry_on=tuple(fields.get("retry_on", default.retry_on)),
             on_lost=fields.get("on_lost", default.on_lost),
             says_on_lost="on_lost" in fields,
+            says_attempts="attempts" in fields,
         )
 
     def why_no_other(self, attempt: int, outcome: str, *, is_drained: bool = False) -> str:
@@ -80,7 +82,8 @@ class Retries:
         if self.attempts == 1:
             return "no retries were asked for"
         if attempt >= self.attempts:
-            return f"its {self.attempts} attempts are used up"
+            which = "" if self.says_attempts else f", the default with on_lost: {self.on_lost}"
+            return f"its {self.attempts} attempts are used up{which}"
         if outcome == CLUSTER_LOST:
             loss = "a drain counts as a loss, which is" if is_drained else "the loss of its cluster is"
             return f"{loss} not retried (on_lost: {self.on_lost}{'' if self.says_on_lost else ', the default'})"

@@ -13,7 +13,7 @@ from ctl.client.scopes import check_name
 from ctl.client.transport import Transport
 
 #: How many entries a page has, unless a call says otherwise.
-_PAGE = 500
+PAGE = 500
 
 #: The name of the error for a path that an admin does not have.
 PATH_NOT_FOUND = "path_not_found"
@@ -160,7 +160,7 @@ class Calls:
 
         `optional` names parameters that an older admin may not know, and is then asked without.
         """
-        for page in self._answers(path, key, {"limit": _PAGE, **non_empty(query or {})}, optional=optional):
+        for page in self._answers(path, key, {"limit": PAGE, **non_empty(query or {})}, optional=optional):
             yield from page[key]
 
     def _answers(self, path: str, key: str, query: Document, *, optional: Sequence[str] = ()) -> Iterator[Document]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ctl.client.answers import Document
-from ctl.client.calls.base import Calls, non_empty, without_refused
+from ctl.client.calls.base import PAGE, Calls, non_empty, without_refused
 from ctl.client.errors import Conflict, InvalidRequest, NotFound, Unanswered, Unreachable
 
 if TYPE_CHECKING:
@@ -126,12 +126,20 @@ class ExecutionCalls(Calls):
         `filters`, `limit` (the size of a page), `sort_by.key`, `sort_by.direction`, and `with_origin`, which adds the
         rung that decided where each one went.
         """
+        for page in self.execution_pages(project, domain, **query):
+            yield from page["executions"]
+
+    def execution_pages(
+        self, project: str | None = None, domain: str | None = None, **query: Any
+    ) -> Iterator[Document]:
+        """The same as pages, each with its `executions`; the last one says what was pruned (`not_counted`)."""
         path = "executions"
         if project and domain:
             path += f"/{quote(project, safe='')}/{quote(domain, safe='')}"
         else:
             query |= {"project": project, "domain": domain}
-        yield from self._pages(path, "executions", query, optional=("with_origin", "with_limit_scope"))
+        optional = ("with_origin", "with_limit_scope")
+        yield from self._answers(path, "executions", {"limit": PAGE, **non_empty(query)}, optional=optional)
 
     def execution_counts(self, by: str, **query: Any) -> Document:
         """

@@ -23,7 +23,7 @@ from ctl.client.answers import Document, RowChange
 from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.nouns import DEFINED, NAMED, find_noun, row_kind
-from ctl.client.times import distance, is_earlier, parse_time
+from ctl.client.times import distance, is_earlier, parse_since, parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
@@ -138,7 +138,7 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
         _check_definition(session, defined, name)
         filters |= {"name": name}
     if flags["since"]:
-        filters["after"] = parse_time(flags["since"], "--since", now=now)
+        filters["after"] = parse_since(flags["since"], "--since", now=now)
     if flags["until"]:
         filters["before"] = parse_time(flags["until"], "--until", now=now, is_end=True)
     return filters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -13,6 +13,7 @@ import click
 from ctl.cli.groups import command
 from ctl.cli.lists import PAGE, choose_rows, list_options, more_note, opening, typed_choice
 from ctl.cli.options import LAUNCH_PLAN_WORDS, Option, option, require_text, text_option
+from ctl.cli.output import FOLDED_WIDTH
 from ctl.cli.session import Session
 from ctl.cli.watching import Backoff
 from ctl.client.answers import Document
@@ -29,7 +30,7 @@ from ctl.client.executions import (
 from ctl.client.facts import CAUSES, ORIGINS, SORT_FIELDS
 from ctl.client.scopes import describe_keys
 from ctl.client.selectors import filters, find_field, parse_selector
-from ctl.client.times import parse_time
+from ctl.client.times import parse_since
 from ctl.client.words import listed
 from ctl.commands.executions.options import (
     EXECUTION_PARAMETERS,
@@ -50,6 +51,8 @@ from ctl.commands.executions.tables import (
 )
 
 _LARGEST_PAGE = 1000
+#: Columns by which a line of YAML may be longer than it is folded at, for a word is never broken.
+_LONG_WORD = 30
 _POLL_SECONDS = 2.0
 #: Formats that show which rung decided where an execution went, which costs the admin more.
 _WITH_ORIGIN = ("wide", "json", "yaml")
@@ -143,7 +146,8 @@ def get_execution(session: Session, name: str | None, **flags: Any) -> None:
 def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
     wrong = _choosing_flags(flags)
     if wrong:
-        raise InvalidInput(f"{name} is one execution: leave out {', '.join(wrong)}, which filter lists.")
+        verb = "is" if len(wrong) == 1 else "are"
+        raise InvalidInput(f"{name} is one execution: leave out {', '.join(wrong)}, which {verb} for lists.")
     id = execution_id(session, name)
     if flags["watch"]:
         if flags["details"]:
@@ -197,7 +201,7 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
     if flags["state"]:
         query["state"] = parse_state(flags["state"], "--state", may_be_all=True)
     if flags["since"]:
-        query["created_after"] = parse_time(flags["since"], "--since", now=now)
+        query["created_after"] = parse_since(flags["since"], "--since", now=now)
     if flags["selector"]:
         terms = parse_selector(flags["selector"], "--filter.fieldSelector", now=now)
         query["filters"] = filters(terms, "--filter.fieldSelector")
@@ -212,8 +216,8 @@ def _query(session: Session, flags: Mapping[str, Any], where: Mapping[str, str])
 
 def _find_executions(
     session: Session, flags: Mapping[str, Any], where: Mapping[str, str]
-) -> tuple[list[Execution], bool]:
-    """The executions of the page asked for, and whether there are more."""
+) -> tuple[list[Execution], bool, str]:
+    """The executions of the page asked for, whether there are more, and if not what was pruned, in a sentence."""
     limit = flags["limit"] or PAGE
     start = ((flags["page"] or 1) - 1) * limit
     query = _query(session, flags, where)
@@ -221,9 +225,16 @@ def _find_executions(
         query["with_origin"] = "true"
     if session.printer.format in _WITH_ORIGIN or _asks_for_limits(flags):
         query["with_limit_scope"] = "true"  # an older admin answers it only then
-    documents = session.client.executions(**query, limit=min(limit + 1, _LARGEST_PAGE))
-    executions = [Execution.from_document(document) for document in islice(documents, start, start + limit + 1)]
-    return executions[:limit], len(executions) > limit
+    pruned = ""
+
+    def documents() -> Iterator[Document]:
+        nonlocal pruned
+        for page in session.client.execution_pages(**query, limit=min(limit + 1, _LARGEST_PAGE)):
+            yield from page["executions"]
+            pruned = str(page.get("not_counted") or "")
+
+    executions = [Execution.from_document(document) for document in islice(documents(), start, start + limit + 1)]
+    return executions[:limit], len(executions) > limit, pruned
 
 
 def _asks_for_limits(flags: Mapping[str, Any]) -> bool:
@@ -237,7 +248,7 @@ def _causes(flags: Mapping[str, Any]) -> list[str]:
 
 def _list(session: Session, flags: Mapping[str, Any]) -> None:
     where = selected_scope(session, flags)
-    executions, has_more = _find_executions(session, flags, where)
+    executions, has_more, pruned = _find_executions(session, flags, where)
     if executions and session.printer.is_table:
         session.printer.note(_opening(executions, where, flags, has_more=has_more))
     _print(session, executions, where, flags)
@@ -247,6 +258,8 @@ def _list(session: Session, flags: Mapping[str, Any]) -> None:
         session.printer.note(more_note(flags["page"] or 1, flags["limit"] or PAGE))
     elif not executions:
         _explain_absence(session, flags, where)
+    if pruned:
+        session.printer.note(pruned)
 
 
 def _opening(
@@ -269,9 +282,10 @@ def _explain_absence(session: Session, flags: Mapping[str, Any], where: Mapping[
         if session.printer.is_table:
             session.printer.note("No executions yet.")
         return
+    is_later = (flags["page"] or 1) > 1
     if session.printer.is_table:
-        session.printer.note("No executions match.")
-    if not (flags["page"] or 1) > 1:
+        session.printer.note(f"There is no page {flags['page']}." if is_later else "No executions match.")
+    if not is_later:
         for name in session.client.unknown_execution_names(**_query(session, flags, where)):
             session.printer.note(str(name["message"]))
 
@@ -359,7 +373,7 @@ def _details(session: Session, execution: Execution) -> None:
     from ctl.client.formats import to_yaml
     from ctl.commands.executions.explain import show_explanation
 
-    printer.text(to_yaml(execution.document))
+    printer.text(to_yaml(execution.document, width=FOLDED_WIDTH - _LONG_WORD))
     printer.line()
     show_explanation(session, explanation)
     printer.line()

@@ -15,7 +15,7 @@ from ctl.cli.lists import Listing, choose
 from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
-from ctl.client.times import parse_time
+from ctl.client.times import parse_since
 from ctl.client.words import count
 from ctl.commands.executions.options import SINCE, scope_options, selected_scope
 
@@ -48,7 +48,7 @@ _SHORTEST_BAR = 5
     ],
 )
 def get_placement_counts(session: Session, **flags: Any) -> None:
-    since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
+    since = parse_since(flags["since"], "--since", now=datetime.now(UTC))
     where: dict[str, Any] = selected_scope(session, flags)
     answer = session.client.placement_counts(flags["by"], since, **where)
     counts = list(choose(session, answer["counts"], flags, _LISTING))
@@ -68,6 +68,8 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     printer.note(f"{total} since {printer.when(since)}{f' of {scope}' if scope else ''}.")
     if counts:
         printer.table([by.upper(), "COUNT", "SHARE", ""], _rows(by, counts, int(answer.get("total") or 0)))
+    if answer.get("not_counted"):
+        printer.note(str(answer["not_counted"]))
 
 
 def _rows(by: str, counts: Sequence[Document], total: int) -> list[list[str]]:

@@ -16,7 +16,7 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.executions import ExecutionId
-from ctl.client.times import parse_time
+from ctl.client.times import parse_since
 from ctl.client.words import count
 from ctl.commands.changes.documents import DOCUMENTS, read, stale_documents
 from ctl.commands.changes.reports import tell_warnings
@@ -62,7 +62,7 @@ _MOST_OFF = 10
 def simulate(session: Session, files: tuple[str, ...], **flags: Any) -> None:
     if not files:
         raise InvalidInput("Which documents? Give --with FILE, --with DIR, or --with - for stdin.")
-    since = parse_time(flags["since"], "--since", now=datetime.now(UTC))
+    since = parse_since(flags["since"], "--since", now=datetime.now(UTC))
     where: dict[str, Any] = selected_scope(session, flags)
     proposal = Proposal.from_documents(read(session, files))
     try:
@@ -84,6 +84,8 @@ def _print(session: Session, answer: Document, since: str, where: Mapping[str, s
     if printer.machine_output((ExecutionId.from_document(move["id"]).resource for move in executions), answer):
         return
     printer.sentence(_summary(session.printer, answer, since, where))
+    if answer.get("not_counted"):
+        printer.sentence(str(answer["not_counted"]))
     if answer.get("fleet"):
         printer.sentence(_assumed(printer, answer["fleet"]))
         printer.sentence(_COMPARED)

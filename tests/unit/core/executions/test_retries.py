@@ -97,6 +97,8 @@ def test_an_invalid_policy_is_refused_by_field(payload: dict[str, Any], field: s
         ({"attempts": 3, "on_lost": "fail"}, 1, CLUSTER_LOST, "the loss of its cluster is not retried (on_lost: fail)"),
         ({"on_lost": "retry"}, 1, "FAILED", "FAILED is not retried (retry_on: nothing)"),
         ({"on_lost": "retry"}, 1, CLUSTER_LOST, ""),
+        ({"on_lost": "retry"}, 2, CLUSTER_LOST, "its 2 attempts are used up, the default with on_lost: retry"),
+        ({"on_lost": "retry", "attempts": 2}, 2, CLUSTER_LOST, "its 2 attempts are used up"),
     ],
 )
 def test_why_no_other_attempt_follows(payload: dict[str, Any] | None, attempt: int, outcome: str, why: str) -> None:
