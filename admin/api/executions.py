@@ -5,7 +5,7 @@ from __future__ import annotations
 from admin.api import creations
 from admin.api.current import caller, context
 from admin.api.writes import actor
-from admin.core.executions.selectors import check_group
+from admin.core.executions.selectors import check_groups
 from admin.core.problems import invalid
 from admin.messages.comparisons import ComparisonAnswer, ExecutionComparisonQuery
 from admin.messages.decisions import ExplanationAnswer, ExplanationQuery, ManyRedecidedAnswer
@@ -99,8 +99,8 @@ def _may_read_names() -> bool:
 )
 def count_executions(query: Fields) -> ExecutionCountsAnswer:
     """How many executions have each phase, reason, cause, cluster or the like."""
-    by = check_group(query["by"])
-    order = f"counts by {by}"
+    by = check_groups(query["by"])
+    order = f"counts by {','.join(by)}"
     counted = executions.count_executions(
         context(),
         conditions_of(query, context().clock()),

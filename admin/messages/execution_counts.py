@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from marshmallow import fields
@@ -17,7 +18,9 @@ from admin.store.execution_counts import Group
 
 
 class ExecutionCountsQuery(StateSelector):
-    by = fields.String(required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY."})
+    by = fields.String(
+        required=True, metadata={"description": f"{', '.join(GROUPS)}, or labels.KEY; or two of them: project,cluster."}
+    )
     token = fields.String(metadata={"description": "Of the answer before: count those that it did not look at."})
 
 
@@ -34,14 +37,20 @@ class RequestedAnswer(Answer):
 
 
 class ExecutionCountAnswer(Answer):
-    value: Annotated[str, Meta(description="Empty for those that have none.")]
+    value: Annotated[str, Meta(description="Of the first group; empty for those that have none.")]
+    values: Annotated[list[str] | None, Meta(description="Of both groups, where two were asked for.")] = None
     count: int
     not_before: Annotated[Time | None, Meta(description="When the first of those in back-off may start.")] = None
     requested: Annotated[RequestedAnswer, Meta(description="By all of them together.")]
 
     @classmethod
     def from_group(cls, group: Group) -> ExecutionCountAnswer:
-        return cls.from_attributes(group, requested=RequestedAnswer.from_amounts(group.requested))
+        return cls.from_attributes(
+            group,
+            value=group.values[0],
+            values=list(group.values) if len(group.values) > 1 else None,
+            requested=RequestedAnswer.from_amounts(group.requested),
+        )
 
 
 class ExecutionCountsAnswer(Answer):
@@ -53,12 +62,12 @@ class ExecutionCountsAnswer(Answer):
     token: Annotated[str | None, Meta(description="More to count: ask for the next page and add its counts.")] = None
 
     @classmethod
-    def from_counted(cls, by: str, counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
-        groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.value))
-        if by == DAY:
-            groups.sort(key=lambda group: group.value, reverse=True)
+    def from_counted(cls, by: Sequence[str], counted: CountedPage, token: str | None) -> ExecutionCountsAnswer:
+        groups = sorted(counted.page.groups, key=lambda group: (-group.count, group.values))
+        if by[0] == DAY:
+            groups.sort(key=lambda group: group.values[0], reverse=True)
         return cls(
-            by=by,
+            by=",".join(by),
             counts=[ExecutionCountAnswer.from_group(group) for group in groups],
             total=sum(group.count for group in groups),
             unknown_names=UnknownNameAnswer.from_unknown(counted.unknown),

@@ -8,7 +8,7 @@ from typing import Annotated
 from marshmallow import fields
 from msgspec import Meta
 
-from admin.core.executions.selectors import check_sort_field, parse_time, parse_value
+from admin.core.executions.selectors import AS_OF_NOW, check_sort_field, parse_time, parse_value
 from admin.core.problems import Invalid
 from admin.messages.executions import ListedAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
@@ -42,7 +42,7 @@ class ExecutionListQuery(StateSelector, PageQuery):
 def order_of(query: Fields, now: datetime) -> Order:
     """The order that a query names; Invalid for a field that no list is sorted by."""
     field = check_sort_field(query["sort_key"])
-    asked_at = _asked_at(query.get("token")) or now if field == "duration" else None
+    asked_at = _asked_at(query.get("token")) or now if field in AS_OF_NOW else None
     return Order(field=field, descending=query["sort_direction"] == "DESCENDING", asked_at=asked_at)
 
 

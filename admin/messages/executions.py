@@ -14,7 +14,7 @@ from admin.core.executions.attempts import attempts_begun
 from admin.core.executions.causes import Cause
 from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.executions.retries import ON_LOST
-from admin.core.executions.run_times import RunTerms
+from admin.core.executions.run_times import RunTerms, could_start_at
 from admin.core.executions.statuses import Status
 from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, Number, RequestSchema, Seconds, Word
@@ -151,6 +151,13 @@ class ListedAnswer(Answer):
         bool | None, Meta(description="True where it has ended, and nobody has confirmed that its job has.")
     ] = None
     not_before: Annotated[Time | None, Meta(description="When its next attempt may start.")] = None
+    could_start_at: Annotated[
+        Time | None,
+        Meta(
+            description="Since when it could start: its creation, or the end of the back-off of its last attempt; "
+            "absent where that is not kept. Until it started it waited."
+        ),
+    ] = None
     native_id: Annotated[
         str | None, Meta(description="Like `nodes` and `exit_code` of the attempt before while the next one waits.")
     ] = None
@@ -211,6 +218,7 @@ class ListedAnswer(Answer):
             silence_outlook=silence and silence.outlook,
             unconfirmed=execution.unconfirmed or None,
             not_before=execution.not_before if execution.phase == Phase.QUEUED.value else None,
+            could_start_at=could_start_at(execution),
             native_id=last.native_id,
             nodes=last.nodes,
             exit_code=last.exit_code,

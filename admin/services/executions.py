@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -209,17 +209,22 @@ def count_executions(
     context: Context,
     conditions: Iterable[Condition],
     *,
-    by: str,
+    by: Sequence[str],
     scope: Scope,
     after: Place | None,
     with_unknown: bool = False,
 ) -> CountedPage:
-    """How many executions have each value of a group, among a limited number of them from after a place on."""
+    """How many executions have the same values of groups, among a limited number of them from after a place on."""
     conditions = [*conditions, *seen_executions(context)]
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         page = execution_counts.count_page(
-            connection, conditions, by=group_field(by), now=context.clock(), after=after, limits=context.list_limits
+            connection,
+            conditions,
+            by=[group_field(group) for group in by],
+            now=context.clock(),
+            after=after,
+            limits=context.list_limits,
         )
         is_empty = not page.groups and page.last is None and after is None
         unknown = find_unknown(context, connection, conditions) if with_unknown and is_empty else []

@@ -238,9 +238,9 @@ def count_placements(context: Context, by: str, conditions: Iterable[Condition],
         after: Place | None = None
         while True:
             page = execution_counts.count_page(
-                connection, selected, by=by, now=context.clock(), after=after, limits=context.list_limits
+                connection, selected, by=[by], now=context.clock(), after=after, limits=context.list_limits
             )
-            counts.update({group.value: group.count for group in page.groups})
+            counts.update({group.values[0]: group.count for group in page.groups})
             after = page.last
             if after is None:
                 break

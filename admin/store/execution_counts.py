@@ -20,9 +20,9 @@ from admin.store.sql_types import AnyColumn
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Executions that have the same value."""
+    """Executions that have the same values."""
 
-    value: str  #: "" for none
+    values: tuple[str, ...]  #: of each field that they are counted by, "" for none
     count: int
     not_before: datetime | None  #: when the first of those in back-off may start
     requested: Amounts  #: of all of them together, by each of `SUMMED`
@@ -44,30 +44,33 @@ def count_page(
     connection: Connection,
     conditions: Iterable[Condition],
     *,
-    by: str,
+    by: Sequence[str],
     now: datetime,
     after: Place | None,
     limits: ListLimits = LIST_LIMITS,
 ) -> CountPage:
-    """How many executions have each value of a field, and what they request, of a limited number after a place."""
+    """How many executions have the same values of fields, and what they request, of a limited number after a place."""
     stored, derived = derived_fields.split(conditions)
     path = find_path(connection, stored, "created_at")
     if not path.branches:
         return CountPage(groups=[], last=None)
     walk = Walk(connection, path, NEWEST_FIRST, limits)
     check = Check(derived)
-    field = derived_fields.FIELDS.get(by)
-    columns = stored_columns(by) if field is None else field.columns
+    derived_by = {name: field for name in by if (field := derived_fields.FIELDS.get(name)) is not None}
+    columns = [
+        column for name in by for column in (derived_by[name].columns if name in derived_by else stored_columns(name))
+    ]
     demands = [f"demand_{resource}" for resource in SUMMED]
     names = ("id", "created_at", "phase", "not_before", *demands, *columns, *path.fields, *check.columns())
     columns_examined = [executions.c[name] for name in dict.fromkeys(names)]
     examined = walk.ahead(columns_examined, after, limits.counted).subquery("examined")
-    value = _text_of(examined, by) if field is None else field.key(examined)
+    values = [derived_by[name].key(examined) if name in derived_by else _text_of(examined, name) for name in by]
+    value_names = [f"value_{index}" for index in range(len(by))]
     next_attempt = case((is_backing_off(examined, now), examined.c.not_before))
     # Grouped once more outside: PostgreSQL groups by no subquery that it selects.
     rows = (
         select(
-            value.label("value"),
+            *(value.label(name) for value, name in zip(values, value_names, strict=True)),
             next_attempt.label("next_attempt"),
             *(examined.c[name] for name in demands),
             *check.keys(examined),
@@ -75,22 +78,29 @@ def count_page(
         .where(*path.remaining(examined))
         .subquery("counted")
     )
-    keys = [column for column in rows.c if column.name not in ("value", "next_attempt", *demands)]
+    keys = [column for column in rows.c if column.name not in (*value_names, "next_attempt", *demands)]
     # The sum of very large requests does not fit into an integer of SQLite.
     sums = [func.sum(cast(rows.c[name], Float)) for name in demands]
     aggregates = (func.count(), func.min(rows.c.next_attempt), *sums)
-    query = select(rows.c.value, *aggregates, *keys).group_by(rows.c.value, *keys)
+    grouped = [rows.c[name] for name in value_names]
+    query = select(*grouped, *aggregates, *keys).group_by(*grouped, *keys)
     counted = check.fitting(connection, connection.execute(query).all())
-    values = None if field is None else derived_fields.read(connection, by, (row[0] for row in counted))
-    groups = [
-        Group(
-            value=row[0] if values is None else str(values[row[0]]),
-            count=row[1],
-            not_before=row[2],
-            requested=dict(zip(SUMMED, map(int, row[3 : 3 + len(SUMMED)]), strict=True)),
+    read = {
+        index: derived_fields.read(connection, name, (row[index] for row in counted))
+        for index, name in enumerate(by)
+        if name in derived_by
+    }
+    groups = []
+    for row in counted:
+        count, not_before, *requested = row[len(by) : len(by) + len(aggregates)]
+        groups.append(
+            Group(
+                values=tuple(str(read[index][row[index]]) if index in read else row[index] for index in range(len(by))),
+                count=count,
+                not_before=not_before,
+                requested=dict(zip(SUMMED, map(int, requested), strict=True)),
+            )
         )
-        for row in counted
-    ]
     return CountPage(groups=_merged(groups), last=walk.end(after, limits.counted))
 
 
@@ -101,16 +111,16 @@ def _text_of(table: FromClause, field: str) -> AnyColumn:
 
 
 def _merged(groups: Sequence[Group]) -> list[Group]:
-    """Groups of which those with the same value are one."""
-    by_value: dict[str, list[Group]] = {}
+    """Groups of which those with the same values are one."""
+    by_values: dict[tuple[str, ...], list[Group]] = {}
     for group in groups:
-        by_value.setdefault(group.value, []).append(group)
+        by_values.setdefault(group.values, []).append(group)
     return [
         Group(
-            value=value,
+            values=values,
             count=sum(group.count for group in same),
             not_before=min((group.not_before for group in same if group.not_before), default=None),
             requested={resource: sum(group.requested[resource] for group in same) for resource in SUMMED},
         )
-        for value, same in by_value.items()
+        for values, same in by_values.items()
     ]

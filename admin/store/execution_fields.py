@@ -18,6 +18,7 @@ from sqlalchemy import (
     exists,
     func,
     literal,
+    null,
     or_,
     select,
 )
@@ -62,6 +63,7 @@ _COLUMNS = {
     "queue": ("content",),
     "requested_cluster": ("route_kind", "route_name"),
     "silent": ("silent_since", "finished_at", "cluster"),
+    "waited": ("created_at", "not_before", "last_failure", "started_at", "finished_at"),
 }
 _RUNNING = (Phase.RUNNING.value, Phase.ABORTING.value)
 #: A start that is earlier than any other.
@@ -84,6 +86,8 @@ def _value_for(condition: Condition, table: FromClause) -> AnyColumn:
     """The field that a condition is on, as of when that was asked."""
     if condition.field == "backoff":
         return case((is_backing_off(table, condition.asked_at or _EARLIEST), "true"), else_="false")
+    if condition.field == "waited":
+        return seconds_waited(table, condition.asked_at or _EARLIEST)
     return value_of(table, condition.field)
 
 
@@ -293,6 +297,18 @@ def seconds_taken_by(run: Run, now: datetime) -> float:
     if run.duration is None and run.phase in _RUNNING and run.started_at is not None and run.started_at < now:
         return (now - run.started_at).total_seconds()
     return run.duration or 0.0
+
+
+def seconds_waited(table: FromClause, now: datetime) -> AnyColumn:
+    """How long an execution has waited for its start, by the same rule as `waited_for_start`; NULL if not known."""
+    is_first = table.c.last_failure.is_(null())
+    begin = case((is_first, _Microseconds(table.c.created_at)), else_=_Microseconds(table.c.not_before))
+    until_now = literal((now - _EPOCH) // _MICROSECOND, BigInteger)
+    end = func.coalesce(_Microseconds(table.c.started_at), _Microseconds(table.c.finished_at), until_now)
+    microseconds: AnyColumn = end - begin
+    return case(
+        (microseconds > 0, cast(microseconds, Float) / literal(1e6, Float)), (microseconds <= 0, literal(0.0, Float))
+    )
 
 
 def _is_one_of(condition: Condition, table: FromClause) -> ColumnElement[bool]:

@@ -30,7 +30,7 @@ from sqlalchemy import (
 
 from admin.core.executions.causes import phases_of
 from admin.core.executions.lifecycle import UNFINISHED, Phase
-from admin.core.executions.run_times import RunTerms
+from admin.core.executions.run_times import RunTerms, waited_for_start
 from admin.core.executions.selectors import Condition, equals
 from admin.core.quantities import parse_duration
 from admin.store import derived_fields
@@ -43,6 +43,7 @@ from admin.store.execution_fields import (
     queue_of,
     seconds_taken,
     seconds_taken_by,
+    seconds_waited,
     stored_columns,
     time_limit_of,
     value_of,
@@ -115,7 +116,7 @@ class Order:
 
     field: str
     descending: bool
-    asked_at: datetime | None = None  #: by duration: until when what still runs has run, on every page of a list
+    asked_at: datetime | None = None  #: by what goes on until now: until when, on every page of a list
 
     @property
     def name(self) -> str:
@@ -134,12 +135,17 @@ class Order:
         """The field that sorts, with a value where there is none."""
         if self.field == "duration" and self.asked_at is not None:
             return seconds_taken(table, self.asked_at)
+        if self.field == "waited" and self.asked_at is not None:
+            return func.coalesce(seconds_waited(table, self.asked_at), 0.0)
         value = value_of(table, self.field)
         return func.coalesce(value, self._without) if self.field in ("not_before", *_WITHOUT) else value
 
     def place_of(self, row: AnyRow) -> Place:
         if self.field == "duration" and self.asked_at is not None:
             return seconds_taken_by(row, self.asked_at), row.id
+        if self.field == "waited" and self.asked_at is not None:
+            waited = waited_for_start(row, self.asked_at)
+            return 0.0 if waited is None else waited.total_seconds(), row.id
         value = getattr(row, self.field)
         if self.field == "not_before" and row.phase != Phase.QUEUED.value:
             value = None

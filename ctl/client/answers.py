@@ -255,6 +255,11 @@ def _sole_payload(wrapped: Any) -> Document:
     return dict(next(iter(wrapped.values()), None) or {}) if wrapped else {}
 
 
+def group_values(group: Document) -> tuple[str, ...]:
+    """What the executions of a group share, of each word that they are counted by."""
+    return tuple(group.get("values") or [group["value"]])
+
+
 def warning_text(warning: Mapping[str, Any]) -> str:
     """A warning of the admin as one line of text."""
     text = str(warning.get("message", warning.get("code", "")))

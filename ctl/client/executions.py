@@ -97,8 +97,13 @@ def parse_origin(text: str, place: str) -> str:
     return _parse_word(text, ORIGINS, "rung", place)
 
 
-def parse_group(text: str, place: str) -> str:
-    """What executions can be counted by, in any spelling; or a label, `labels.KEY`."""
+def parse_groups(text: str, place: str) -> str:
+    """What executions can be counted by, in any spelling: one word, or two with a comma between."""
+    return ",".join(_parse_group(word.strip(), place) for word in text.split(","))
+
+
+def _parse_group(text: str, place: str) -> str:
+    """One word that executions can be counted by; or a label, `labels.KEY`."""
     if re.fullmatch(r"labels\.[A-Za-z0-9](.*[A-Za-z0-9])?", text):
         return text
     return _parse_word(text, GROUPS, "group", place, GROUP_WORDS)

@@ -69,8 +69,10 @@ def test_finished_executions_are_pruned_while_the_admin_works(admin: RunningAdmi
         (["get", "placement-counts", "-A", "--since", "24h"], "counted"),
         (["simulate", "--with", str(tmp_path / "pool.yaml"), "-A", "--since", "24h"], "compared"),
     ):
-        done = run("rainbowctl", *words, "--endpoint", admin.url)
-        assert f" are pruned, so they are not {verb}." in " ".join((done.stdout + done.stderr).decode().split()), words
+        shown = run("rainbowctl", *words, "--endpoint", admin.url)
+        assert f" are pruned, so they are not {verb}." in " ".join((shown.stdout + shown.stderr).decode().split()), (
+            words
+        )
     newest = run("rainbowctl", "get", "execution", "-A", "--filter.limit", "1", "--endpoint", admin.url)
     assert b"are pruned" not in newest.stderr, "there are more that are kept"
     answer = admin.get(f"{HERE}/waits/explanation")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -179,6 +180,81 @@ def test_a_group_tells_when_the_first_of_it_is_tried_again(agent: PlayedAgent, c
     assert times() == {"RETRY": later, "ASSIGNED": None}
     clock.advance(300)
     assert times() == {"RETRY": None, "ASSIGNED": None}
+
+
+def test_executions_are_selected_and_sorted_by_how_long_they_waited(
+    shared: FlaskClient, shared_context: Context, clock: Clock, project: str
+) -> None:
+    agent = played_agent(shared, shared_context, f"c-{project}", project=project)
+    add(agent, "quick", "slow", "never")
+    agent.finish(agent.start(1))
+    clock.advance(600)
+    agent.finish(agent.start(1))
+    clock.advance(60)
+    ok(shared.delete(f"{API}/executions/{project}/development/never", json={}))
+    add(agent, "waiting")
+    clock.advance(100)
+    assert listed(agent, "filters=gt(waited,9m)") == ["never", "slow"]
+    assert listed(agent, "filters=eq(waited,0)") == ["quick"]
+    assert listed(agent, "filters=value_in(waited,600)") == ["slow"]
+    assert listed(agent, "filters=lte(waited,2m)%2Bgt(waited,99)") == ["waiting"]
+    clock.advance(3600)
+    assert listed(agent, "filters=gt(waited,1h)") == ["waiting"]
+    for direction, expected in (("DESCENDING", ["waiting", "never"]), ("ASCENDING", ["quick", "slow"])):
+        path, token = f"executions?project={agent.project}", ""
+        found: list[str] = []
+        while len(found) < 2:
+            order = f"sort_by.key=waited&sort_by.direction={direction}&limit=1{token}"
+            answer = get(agent.client, f"{path}&{order}")
+            found += names(answer["executions"])
+            token = f"&token={answer['token']}"
+            clock.advance(1)  # which changes nothing: a list is as of its first page
+        assert found == expected
+    slow = execution(agent.client, "slow", agent.project)
+    assert slow["could_start_at"] == slow["closure"]["created_at"]
+
+
+def test_what_is_tried_again_waits_since_its_back_off(agent: PlayedAgent, clock: Clock) -> None:
+    clock.advance(61)
+    agent.sync()
+    clock.advance(29)
+    agent.start(1)
+    again = execution(agent.client, "again", agent.project)
+    begin, start = (datetime.fromisoformat(time) for time in (again["could_start_at"], again["closure"]["started_at"]))
+    assert (start - begin).total_seconds() == 30
+    assert listed(agent, "filters=eq(waited,30)") == ["again"]
+    assert "again" not in listed(agent, "filters=gt(waited,30)")
+
+
+def test_executions_are_counted_by_two_things_at_once(agent: PlayedAgent, small_answers: None) -> None:
+    def both(by: str) -> dict[tuple[str, ...], int]:
+        counts, token = Counter[tuple[str, ...]](), ""
+        while True:
+            answer = get(agent.client, f"execution_counts?by={by}&project={agent.project}{token}")
+            assert answer["by"] == by
+            for group in answer["counts"]:
+                assert group["value"] == group["values"][0]
+                counts[tuple(group["values"])] += group["count"]
+            if "token" not in answer:
+                return dict(counts)
+            token = f"&token={answer['token']}"
+
+    assert both("project,cluster") == {(agent.project, agent.cluster): 11}
+    assert both("phase,cause") == {
+        ("FAILED", "EXIT_CODE"): 2,
+        ("FAILED", "LIMIT"): 1,
+        ("FAILED", "CLUSTER_LOST"): 1,
+        ("FAILED", "PLATFORM"): 1,
+        ("TIMED_OUT", "LIMIT"): 1,
+        ("ABORTED", "CANCELLED"): 1,
+        ("SUCCEEDED", ""): 1,
+        ("QUEUED", "EXIT_CODE"): 2,
+        ("QUEUED", ""): 1,
+    }
+    assert both("origin,phase")["request", "QUEUED"] == 3
+    assert both("phase,origin")["QUEUED", "request"] == 3
+    for by in ("phase,phase", "phase,cause,cluster", "phase,", "phase,clusters"):
+        refused(agent.client.get(f"{API}/execution_counts?by={by}"), 400, "invalid_request", "by")
 
 
 def test_a_group_tells_what_its_executions_request_together(shared: FlaskClient, project: str) -> None:

@@ -271,7 +271,7 @@ def test_a_dry_run_says_what_would_be_and_stores_nothing(shared: FlaskClient, sh
         assert (dry["created"], dry["dry_run"], dry["execution"]["cluster"]) == (True, True, "gpu-1")
         assert "uid" not in dry["execution"]
     real = created(shared, "dry", **pool("gpu"))
-    volatile = {"closure", "uid", "phase_since"}
+    volatile = {"closure", "uid", "phase_since", "could_start_at"}
     assert {key: value for key, value in real.items() if key not in volatile} == {
         key: value for key, value in dry["execution"].items() if key not in volatile
     }

@@ -306,13 +306,14 @@ def counted(by: str, *conditions: Condition, after: Any = None) -> Call:
     """Counts as the API asks for them."""
     limits = ListLimits(counted=FINISHED // 20)
     return lambda connection: execution_counts.count_page(
-        connection, (*conditions, ACTIVE), by=by, now=NOW, after=after, limits=limits
+        connection, (*conditions, ACTIVE), by=by.split(","), now=NOW, after=after, limits=limits
     )
 
 
 GROUP_COUNTS: dict[str, tuple[Call, str]] = {
     "everything": (counted("cause"), "active"),
     "everything, a later answer": (counted("cause", after=LONG_AGO), "active"),
+    "everything by two fields": (counted("project,cluster"), "active"),
     "since a time": (counted("created_by", *SINCE), "active"),
     "a project and domain": (counted("reason", *SCOPE), "scope"),
     "a cause": (counted("project", equals("cause", "LIMIT")), "phase"),

@@ -159,6 +159,27 @@ def test_scopes_and_labels_are_selected_and_counted(rainbowctl: Rainbowctl) -> N
     assert (status, "labels.KEY" in err, "aborted-by" in err, "aborted_by" in err) == (2, True, True, False)
 
 
+def test_executions_are_counted_by_two_words(rainbowctl: Rainbowctl) -> None:
+    assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
+    _, out, _ = rainbowctl("get execution -A --by project,aborted-by")
+    assert re.fullmatch(r"PROJECT +ABORTED BY +COUNT .*\nflytesnacks +\(none\) +1 .*\n", out)
+    answer = json.loads(rainbowctl("get execution -A --by project,aborted-by -o json")[1])
+    assert answer["by"] == "project,aborted_by"
+    assert [group["values"] for group in answer["counts"]] == [["flytesnacks", ""]]
+    status, _, err = rainbowctl("get execution -A --by project,clusters")
+    assert (status, "--by: there is no group 'clusters'" in err) == (2, True)
+
+
+def test_lists_show_how_long_executions_waited_where_that_is_asked(rainbowctl: Rainbowctl) -> None:
+    assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
+    for command in ("-o wide", "--filter.sortBy waited", "--selector waited<1h"):
+        header, row = rainbowctl(f"get execution -A {command}")[1].splitlines()
+        assert " WAITED" in header, command
+        assert re.search(r" \d+ s( |$)", row), command
+    assert " WAITED" not in rainbowctl("get execution -A")[1]
+    assert rainbowctl("get execution -A --selector waited>1h")[1] == ""
+
+
 def test_what_a_list_cannot_have_is_said(rainbowctl: Rainbowctl) -> None:
     assert rainbowctl(f"create execution e {HERE} -q -- true")[0] == 0
     assert rainbowctl("get execution -A --filter.page 999") == (0, "", "There is no page 999.\n")

@@ -223,13 +223,14 @@ def test_counts_are_those_of_the_list_however_little_an_answer_looks_at(
         rows = [row for row in connection.execute(select(executions)) if all(fits(row, each) for each in conditions)]
         for _ in range(COUNT):
             page = execution_counts.count_page(
-                connection, conditions, by=by, now=NOON, after=after, limits=ListLimits(counted=counted)
+                connection, conditions, by=[by], now=NOON, after=after, limits=ListLimits(counted=counted)
             )
             for group in page.groups:
-                counts[group.value] += group.count
-                requested[group.value] += group.requested["cpu"]
+                counts[group.values[0]] += group.count
+                requested[group.values[0]] += group.requested["cpu"]
                 if group.not_before is not None:
-                    times[group.value] = min(group.not_before, times.get(group.value, group.not_before))
+                    [value] = group.values
+                    times[value] = min(group.not_before, times.get(value, group.not_before))
             after = page.last
             if after is None:
                 break

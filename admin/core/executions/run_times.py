@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from admin.core.executions.attempts import time_limit_seconds
 from admin.core.executions.retries import Retries
+from admin.core.json_text import JsonObject
 
 _NONE = timedelta(0)
 #: Whatever an agent has measured, nothing ran for longer: a hundred years.
@@ -97,6 +98,41 @@ def add_up(attempts: Iterable[Spent], total: timedelta, backing_off: timedelta =
         unknown=unknown.total_seconds(),
         total=total.total_seconds(),
     )
+
+
+class Waiting(Protocol):
+    """The fields of an execution by which it waits for its start."""
+
+    @property
+    def created_at(self) -> datetime: ...
+
+    @property
+    def not_before(self) -> datetime | None: ...
+
+    @property
+    def last_failure(self) -> JsonObject | None: ...
+
+    @property
+    def started_at(self) -> datetime | None: ...
+
+    @property
+    def finished_at(self) -> datetime | None: ...
+
+
+def could_start_at(execution: Waiting) -> datetime | None:
+    """Since when an execution could start: its creation, or the end of the back-off of its last attempt.
+
+    None of another attempt that followed without a back-off, for that time is not kept.
+    """
+    return execution.created_at if execution.last_failure is None else execution.not_before
+
+
+def waited_for_start(execution: Waiting, now: datetime) -> timedelta | None:
+    """How long an execution has waited for its start since it could; until its end, or `now`, if it has not started."""
+    begin = could_start_at(execution)
+    if begin is None:
+        return None
+    return max(_NONE, (execution.started_at or execution.finished_at or now) - begin)
 
 
 class RunTerms(NamedTuple):

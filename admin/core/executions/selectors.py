@@ -68,6 +68,7 @@ FIELDS = {
     **dict.fromkeys(("created_at", "decided_at", "updated_at", "started_at", "finished_at"), FieldType.TIME),
     "not_before": FieldType.TIME_AHEAD,
     "duration": FieldType.NUMBER,
+    "waited": FieldType.NUMBER,  # for its start, since it could start
     "time_limit": FieldType.NUMBER,  # the longest that an attempt may run
     "gpu": FieldType.COUNT,  # that its tasks request together
     "attempt": FieldType.COUNT,  # as people count, which answers have under `attempt_number`
@@ -115,9 +116,11 @@ NO_LIMIT = "none"
 #: Fields whose values are names of scopes.
 SCOPE_FIELDS = ("origin_scope", "limit_scope")
 FUNCTIONS = ("eq", "ne", "gt", "gte", "lt", "lte", "contains", "value_in", "value_not_in")
+#: Fields that go on until now while an execution runs, or waits.
+AS_OF_NOW = ("duration", "waited")
 SORT_FIELDS = (
     *("created_at", "updated_at", "started_at", "not_before"),
-    *("name", "phase", "cluster", "pool", "label", "duration"),
+    *("name", "phase", "cluster", "pool", "label", *AS_OF_NOW),
 )
 #: The day of creation, in UTC, which executions are only counted by.
 DAY = "day"
@@ -142,6 +145,8 @@ GROUPS = {
 MOST_TERMS = 50
 MOST_FILTER_LENGTH = 4000
 _MOST_DIGITS = 9
+#: The most groups that executions are counted by at once.
+_MOST_GROUPS = 2
 _NO_TERM = "is not of the form function(field,value), such as eq(phase,QUEUED)"
 _TERM = re.compile(r"([a-z_]+)\(\s*([A-Za-z0-9_./-]+)\s*,(.*)\)", re.DOTALL)
 #: A value in quotes, in which a backslash stands before a quote or a backslash; or plain characters.
@@ -205,6 +210,14 @@ def check_sort_field(field: str) -> str:
     if name not in SORT_FIELDS:
         raise Invalid(unknown_problem("sort_by.key", "sort key", field, SORT_FIELDS))
     return name
+
+
+def check_groups(text: str) -> tuple[str, ...]:
+    """What executions are counted by, of up to two words with a comma between; Invalid for anything else."""
+    groups = tuple(check_group(word.strip()) for word in text.split(","))
+    if len(groups) > _MOST_GROUPS or len(set(groups)) < len(groups):
+        raise invalid("by", f"names {len(groups)} groups: give one, or two that differ.")
+    return groups
 
 
 def check_group(word: str) -> str:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ctl.client.answers import Document
+from ctl.client.answers import Document, group_values
 from ctl.client.calls.base import PAGE, Calls, non_empty, without_refused
 from ctl.client.errors import Conflict, InvalidRequest, NotFound, Unanswered, Unreachable
 
@@ -148,14 +148,14 @@ class ExecutionCalls(Calls):
 
         The admin counts a limited number of executions in one answer; this asks until all of them are counted.
         """
-        groups: dict[str, Document] = {}
+        groups: dict[tuple[str, ...], Document] = {}
         remarks: Document = {}
         for page in self._answers("execution_counts", "counts", {"by": by, **non_empty(query)}):
             remarks = non_empty({name: page.get(name) for name in ("unknown_names", "not_counted")})
             for group in page["counts"]:
                 _add_group(groups, group)
-        counts = sorted(groups.values(), key=lambda group: (-group["count"], group["value"]))
-        if by == "day":
+        counts = sorted(groups.values(), key=lambda group: (-group["count"], group_values(group)))
+        if by.split(",")[0] == "day":
             counts.sort(key=lambda group: str(group["value"]), reverse=True)
         return {"by": by, "counts": counts, "total": sum(group["count"] for group in counts), **remarks}
 
@@ -316,12 +316,13 @@ class ExecutionCalls(Calls):
             return self._write("POST", path, without_refused(body, ["claimed_by"], error), **options)
 
 
-def _add_group(groups: dict[str, Document], group: Document) -> None:
+def _add_group(groups: dict[tuple[str, ...], Document], group: Document) -> None:
     """Add the count of a group in one answer to those of other answers."""
-    earlier = groups.get(group["value"], {"count": 0})
+    earlier = groups.get(group_values(group), {"count": 0})
     times = [entry["not_before"] for entry in (earlier, group) if entry.get("not_before")]
-    merged = {"value": group["value"], "count": earlier["count"] + group["count"]}
+    names: Document = {name: group[name] for name in ("value", "values") if name in group}
+    merged = {**names, "count": earlier["count"] + group["count"]}
     if "requested" in group:  # an older admin does not say
         before = earlier.get("requested") or {}
         merged["requested"] = {name: before.get(name, 0) + amount for name, amount in group["requested"].items()}
-    groups[group["value"]] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged
+    groups[group_values(group)] = {**merged, "not_before": min(times, key=datetime.fromisoformat)} if times else merged

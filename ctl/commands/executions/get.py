@@ -22,7 +22,7 @@ from ctl.client.executions import (
     GROUP_WORDS,
     Execution,
     parse_cause,
-    parse_group,
+    parse_groups,
     parse_origin,
     parse_phase,
     parse_state,
@@ -67,8 +67,9 @@ ones are left out unless --state selects them.
 --watch shows changes as they happen: with NAME until the execution is finished, otherwise until Ctrl-C. --details
 shows everything about one execution: the request, the job, the settings and the events.
 
---by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}. NEXT
-ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU are what they request together.
+--by counts the executions instead, the most frequent first, or the newest day: by {listed(GROUP_WORDS, "or")}, or by
+two of them: project,cluster. NEXT ATTEMPT is when the first of those in back-off may start again; CPU, MEMORY and GPU
+are what they request together.
 
 What still runs counts in duration>1h and the like, and when sorted by duration, with the time until now. Times are
 shown as how long ago; -o wide shows them in UTC.
@@ -108,7 +109,7 @@ _LIST_FILTERS: Sequence[click.Parameter] = [
         name_argument(required=False, metavar="[NAME]"),
         *scope_options(),
         *_LIST_FILTERS,
-        text_option("by", metavar="GROUP", help="Count them by this instead. See above."),
+        text_option("by", metavar="GROUP", help="Count them by this instead, or by two: A,B. See above."),
         Option(["--details"], is_flag=True, help="Everything about one execution."),
         Option(["--watch"], is_flag=True, help="Show it again whenever it changes."),
         option("nodeID", metavar="ID", hidden=True),
@@ -297,12 +298,13 @@ def _note_more(session: Session, executions: Sequence[Execution], flags: Mapping
 
 
 def _selected_by(flags: Mapping[str, Any]) -> list[str]:
-    """The fields that the selector names; the cause of what was cancelled counts as who did it."""
+    """The fields that executions are selected or sorted by; the cause of what was cancelled counts as who did it."""
     selector = flags["selector"]
     terms = parse_selector(selector, "--filter.fieldSelector", now=datetime.now(UTC)) if selector else []
     causes = [value for term in terms if term.field == "cause" for value in term.values]
     is_cancelled = "CANCELLED" in (*causes, *_causes(flags))
-    return [*(term.field for term in terms), *(["abort_principal"] if is_cancelled else [])]
+    sorted_by = [find_field(flags["sort_by"], SORT_FIELDS, "--filter.sortBy")] if flags["sort_by"] else []
+    return [*(term.field for term in terms), *sorted_by, *(["abort_principal"] if is_cancelled else [])]
 
 
 def _print(
@@ -328,7 +330,7 @@ def _count(session: Session, flags: Mapping[str, Any]) -> None:
     meaningless |= {"limit": "--filter.limit", "page": "--filter.page"}
     if wrong := [flag for key, flag in meaningless.items() if flags[key]]:
         raise InvalidInput(f"--by counts all executions that match: leave out {', '.join(wrong)}.")
-    by = parse_group(flags["by"], "--by")
+    by = parse_groups(flags["by"], "--by")
     answer = session.client.execution_counts(by, **_query(session, flags, selected_scope(session, flags)))
     show_counts(session, answer)
 

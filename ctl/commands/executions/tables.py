@@ -10,7 +10,7 @@ from ctl.cli.lists import Listing
 from ctl.cli.output import Columns, Field, Sentence, Time, id_part
 from ctl.cli.provenance import show_author, show_name
 from ctl.cli.session import Session
-from ctl.client.answers import Document
+from ctl.client.answers import Document, group_values
 from ctl.client.executions import Execution
 from ctl.client.scopes import Scope
 from ctl.client.times import format_duration, parse_timestamp
@@ -105,6 +105,14 @@ def _time_limit(execution: Execution) -> str:
     return format_duration(seconds) if seconds else ""
 
 
+def _waited(execution: Execution) -> str:
+    """How long it waited for its start since it could start; until now, or its end, if it has not started."""
+    closure = execution.document.get("closure") or {}
+    begin = parse_timestamp(execution.document.get("could_start_at"))
+    end = parse_timestamp(closure.get("started_at") or closure.get("finished_at")) or datetime.now(UTC)
+    return "" if begin is None else format_duration((end - begin).total_seconds())
+
+
 def _moved(execution: Execution) -> str:
     """From where to where the last decision took an execution: `east -> west`; "" where it stayed, or was the first."""
     before, after = execution.document.get("previous_cluster"), execution.cluster
@@ -145,6 +153,7 @@ _WIDE: Columns = {
     "MOVED": _moved,
     "ATTEMPT": attrgetter("attempt_number"),
     "NEXT ATTEMPT": Time(lambda execution: _next_attempt(execution.document), is_due=True),
+    "WAITED": _waited,
     "TIME LIMIT": _time_limit,
     "ON LOST": _field("on_lost"),
     "QUEUE": _field("queue"),
@@ -188,6 +197,7 @@ _SELECTED: Mapping[str, Columns] = {
     "unconfirmed": _ABORT,
     "decisions": _DECISIONS,
     "decided_at": _DECISIONS,
+    "waited": {"WAITED": _waited},
 }
 
 
@@ -262,16 +272,25 @@ def _bytes(number: int) -> str:
     return str(number)
 
 
+def _group_header(word: str) -> str:
+    return word if word.startswith("labels.") else word.upper().replace("_", " ")
+
+
+def _group_value(index: int) -> Field:
+    """A column: what the executions of a group have of one of the words that they are counted by."""
+    return lambda group: group_values(group)[index] or "(none)"
+
+
 def show_counts(session: Session, answer: Document) -> None:
     """How many executions there are of each group, in the format asked for."""
     printer, by = session.printer, answer["by"]
     columns: Columns = {
-        by if by.startswith("labels.") else by.upper().replace("_", " "): lambda group: group["value"] or "(none)",
+        **{_group_header(word): _group_value(index) for index, word in enumerate(by.split(","))},
         "COUNT": "count",
         **(_REQUESTED if any("requested" in group for group in answer["counts"]) else {}),
         "NEXT ATTEMPT": Time(_next_attempt, is_due=True),
     }
-    names = (f"{by}/{group['value']}" for group in answer["counts"])
+    names = (f"{by}/{','.join(group_values(group))}" for group in answer["counts"])
     if answer["counts"] and printer.is_table:
         printer.note(f"{count(answer['total'], 'execution')}.")
     printer.show(names, answer["counts"], answer, columns, empty="No executions match.")
