@@ -26,7 +26,8 @@ stand the revision that set it, who made that, when and why; -o wide shows the t
 scope and was deleted, the revision that deleted it is shown. Where no row sets a kind, also where the configuration has
 a default, the nearest row of another scope is shown, with the command that sets the same at this one. A pool, label or
 queue tag that executions do not follow now is marked: what outranks it, or why they are refused or wait. So is a field
-that the workflow's job or the launch plan's definition says itself, and a default above the limit, which they get.
+that the workflow's job or the launch plan's definition says itself, a default above the limit, which they get, and a
+field that agents get and no engine of Rainbow reads.
 
 --with FILE shows what would apply if the documents in it were applied; --at shows what applied at a revision or a time,
 with the platform's current configuration. A workflow or launch plan that nothing is known of is noted, with the closest

@@ -386,13 +386,13 @@ def test_a_field_that_executions_do_not_follow_says_what_wins(shell: Shell) -> N
     shell.put(f"project_attributes/{project}", task_resource_attributes={"limits": {"memory": "300Mi"}})
     scope = f"-p {project} -d staging -w index.build --launchplan hourly"
     plan_says, job_says = "launch plan hourly v1 says plan", "the job of workflow index.build v1 says job"
-    capped = "executions get 300Mi, the limit"
+    capped, unread = "executions get 300Mi, the limit", "passed to agents; no engine of Rainbow reads it"
     for noun, number, kind, expected in (
         (
             "workflow-execution-config",
             6,
             "WORKFLOW_EXECUTION_CONFIG",
-            {"envs.values.LEVEL": plan_says, "envs.values.MODE": job_says},
+            {"envs.values.LEVEL": plan_says, "envs.values.MODE": job_says, "max_parallelism": unread},
         ),
         (
             "task-resource-attribute",

@@ -297,6 +297,7 @@ LISTS = {
     "the scope of a limit": (listed(equals("limit_scope", "job")), "limit_scope"),
     "a duration": (listed(*filtered("gt(duration,1h)")), "active"),
     "a policy": (listed(*filtered("eq(on_lost,fail)+gt(gpu,0)")), "active"),
+    "a long wait": (listed(*filtered("gt(waited,1h)")), "active"),
     "a time limit": (listed(*filtered("gt(time_limit,1h)")), "active"),
     "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }

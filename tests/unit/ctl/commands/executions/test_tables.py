@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from ctl.cli.output import Printer
+from ctl.cli.session import Session
 from ctl.client.executions import Execution
-from ctl.commands.executions.tables import reason_of, show_counts, show_executions
+from ctl.commands.executions.tables import _cause, reason_of, show_counts, show_events, show_executions
 
 LATER = (datetime.now(UTC) + timedelta(days=2, hours=1, minutes=30)).isoformat()
 
@@ -121,3 +122,27 @@ def test_the_time_of_the_next_attempt_is_left_out_where_it_has_passed(
     session: Any = SimpleNamespace(printer=Printer(format="wide"))
     show_executions(session, [execution], with_place=False)
     assert (not_before[:16].replace("T", " ") in capsys.readouterr().out.replace("T", " ")) is is_shown
+
+
+def test_an_event_tells_what_was_then(capsys: pytest.CaptureFixture[str]) -> None:
+    at = (datetime.now(UTC) - timedelta(minutes=6)).isoformat(timespec="seconds").replace("+00:00", "Z")
+    events = [{"number": 3, "at": at, "type": "SILENT", "message": f"Cluster 'a' has been silent since {at}."}]
+    show_events(Session(), events)
+    shown = capsys.readouterr().out
+    assert "Cluster 'a' was silent, last heard 6 min" in shown
+    assert "has been silent" not in shown
+
+
+def test_what_is_being_ended_after_a_failure_has_its_own_cause() -> None:
+    failure = {"attempt": 1, "attempt_number": 1, "cause": "EXIT_CODE", "ended_by": "exit 5"}
+    for phase, cause, expected in (
+        ("RUNNING", "EXIT_CODE", "EXIT_CODE (attempt 1: exit 5)"),
+        ("QUEUED", "EXIT_CODE", "EXIT_CODE (attempt 1: exit 5)"),
+        ("ABORTING", "CANCELLED", "CANCELLED"),
+    ):
+        document = {
+            "id": {"project": "p", "domain": "d", "name": "e"},
+            "closure": {"phase": phase, "cause": cause},
+            "last_failure": failure,
+        }
+        assert _cause(Execution.from_document(document)) == expected
