@@ -21,7 +21,7 @@ from admin.messages.grants import (
     grantee_of,
     scope_of,
 )
-from admin.messages.pages import key_of, token_of
+from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.requests import AuthorshipFields, Fields, WriteQuery
 from admin.messages.shared import Json, to_json
 from admin.services import grants
@@ -78,8 +78,11 @@ def delete_grant(name: str, query: Fields, body: Fields) -> GrantWritten:
 
 @operations.add("GET", "/access", query=AccessQuery, permission="grants.read", errors=(404,))
 def get_access(query: Fields) -> AccessAnswer:
-    """Who may do what at a scope."""
-    return AccessAnswer.from_access(grants.access_at(context(), scope_of(query)))
+    """Who may do what at a scope: the grants that reach it."""
+    key = key_of(query.get("token"), 2)
+    after = None if key is None else (parse_number(key[0], wrong_token()), key[1])
+    access, last = grants.access_at(context(), scope_of(query), after, query["limit"])
+    return AccessAnswer.from_access(access, token=token_of(last))
 
 
 @operations.add(

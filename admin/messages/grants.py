@@ -39,8 +39,8 @@ class GrantsQuery(GranteeFields, PageQuery):
     role = fields.String(validate=NAME)
 
 
-class AccessQuery(ScopeQuery):
-    """A scope; without keys the platform."""
+class AccessQuery(ScopeQuery, PageQuery):
+    """A scope, without keys the platform, and a page of the grants that reach it."""
 
 
 class ExplainAccessQuery(GranteeFields):
@@ -123,10 +123,11 @@ class AccessAnswer(ScopeAnswer):
     """Who may do what at a scope."""
 
     level: str
-    grants: list[AccessGrantAnswer]
+    grants: Annotated[list[AccessGrantAnswer], Meta(description="That reach it, those on the broadest scopes first.")]
+    token: str | None = None
 
     @classmethod
-    def from_access(cls, access: ScopeAccess) -> AccessAnswer:
+    def from_access(cls, access: ScopeAccess, token: str | None) -> AccessAnswer:
         grants = [
             AccessGrantAnswer.from_view(
                 view,
@@ -135,7 +136,7 @@ class AccessAnswer(ScopeAnswer):
             )
             for view in access.views
         ]
-        return cls.from_attributes(access, level=access.scope.level.value, grants=grants)
+        return cls.from_attributes(access, level=access.scope.level.value, grants=grants, token=token)
 
 
 class AllowingGrantAnswer(GrantAnswer):

@@ -13,7 +13,8 @@ from admin.core.narrowing import Narrowing
 from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
 from admin.core.problems import Invalid, unknown_problem
 from admin.core.provenance import Provenance
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import PLATFORM, Scope
+from admin.core.user_groups import Memberships
 from admin.errors import GrantNotFound
 from admin.services.administrators import administrators
 from admin.services.changeable.base import ChangeOptions
@@ -108,21 +109,44 @@ class ScopeAccess:
     permissions: Mapping[str, Sequence[str]]  #: what each grant gives there, by its name
 
 
-def access_at(context: Context, scope: Scope) -> ScopeAccess:
-    """Who may do what at a scope, by the grants that reach it."""
+#: After which grant a page starts: the place of its scope among those that reach a scope, and its name.
+AccessKey = tuple[int, str]
+
+
+def access_at(
+    context: Context, scope: Scope, after: AccessKey | None, limit: int
+) -> tuple[ScopeAccess, AccessKey | None]:
+    """Who may do what at a scope: a page of the grants that reach it, those on the broadest scopes first.
+
+    Also the key after which the next page starts, if there is one.
+    """
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
-        stored = grants.page(connection, GrantFilter(reaching=scope))
-        views = _views(connection, sorted(stored, key=lambda row: (row.grant.scope.level.specificity, row.name)))
+        keyed = _reaching(connection, scope, after or (0, ""), limit + 1)
+        views = _views(connection, [row for _, row in keyed[:limit]])
         memberships = user_groups.memberships(connection)
     every = Grants((view.grant for view in views), memberships, context.settings.roles)
     groups = {view.grant.grantee.name for view in views if view.grant.grantee.noun == GROUP}
-    return ScopeAccess(
+    access = ScopeAccess(
         scope=scope,
         views=views,
         users={name: sorted(memberships.users_of(name)) for name in sorted(groups)},
         permissions={view.grant.name: _counting(every.gives(view.grant), scope) for view in views},
     )
+    number, last = keyed[limit - 1] if len(keyed) > limit else (0, None)
+    return access, None if last is None else (number, last.name)
+
+
+def _reaching(connection: Connection, scope: Scope, after: AccessKey, limit: int) -> list[tuple[int, StoredGrant]]:
+    """The grants that reach a scope from after a key on, each with the place of its own scope among those that do."""
+    first, name = after
+    rows: list[tuple[int, StoredGrant]] = []
+    for number, place in enumerate((PLATFORM, *scope.chain())):
+        if number >= first and len(rows) < limit:
+            after_name = name if number == first else ""
+            page = grants.page(connection, GrantFilter(scope=place), after=after_name, limit=limit - len(rows))
+            rows += [(number, row) for row in page]
+    return rows
 
 
 def _counting(permissions: Iterable[str], scope: Scope) -> list[str]:
@@ -199,7 +223,9 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         memberships = user_groups.memberships(connection)
-        every = Grants(grants.every(connection), memberships, context.settings.roles)
+        every = Grants(
+            _needed(connection, grantee, permission, scope, memberships), memberships, context.settings.roles
+        )
         held = every.of_grantee(grantee)
         allowing = every.allowing(held, permission, scope)
         elsewhere = [] if allowing else [grant for grant in held if permission in every.gives(grant)]
@@ -230,6 +256,17 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         narrowed=narrowed,
         token_allowed=None if narrowed is None else context.access.allows(permission, scope),
     )
+
+
+def _needed(
+    connection: Connection, grantee: Grantee, permission: str, scope: Scope, memberships: Memberships
+) -> set[Grant]:
+    """Of all grants, which may be very many, those of a user or group and those that tell who could give it more."""
+    name = grantee.name
+    groups = memberships.groups_of(name) if grantee.noun == USER else memberships.groups_above([name])
+    theirs = GrantFilter(grantees=[grantee, *(Grantee(GROUP, group) for group in sorted(groups))])
+    reaching = GrantFilter(reaching=place_of(permission, scope))
+    return {row.grant for conditions in (theirs, reaching) for row in grants.page(connection, conditions)}
 
 
 def list_roles(context: Context) -> list[Role]:
