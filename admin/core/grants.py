@@ -114,7 +114,10 @@ class Held:
         for grant in grants:
             for permission in gives(grant):
                 scopes.setdefault(permission, set()).add(grant.scope)
-        self._scopes = {permission: frozenset(places) for permission, places in scopes.items()}
+        # Most permissions are held at the same scopes as others, whose set they share.
+        shared: dict[frozenset[Scope], frozenset[Scope]] = {}
+        frozen = {permission: _broadest(places) for permission, places in scopes.items()}
+        self._scopes = {permission: shared.setdefault(places, places) for permission, places in frozen.items()}
         #: The permissions that count everywhere.
         self.everywhere = frozenset(permission for permission, places in scopes.items() if PLATFORM in places)
         #: Whether nothing at all is refused.
@@ -153,6 +156,13 @@ class Held:
         return any(overlaps(place, scope) for place in self._scopes.get(permission, ()))
 
 
+def _broadest(places: set[Scope]) -> frozenset[Scope]:
+    """Those of some scopes that are not below another one of them, which reaches them anyway."""
+    if PLATFORM in places:
+        return frozenset({PLATFORM})
+    return frozenset(place for place in places if places.isdisjoint(place.chain()[:-1]))
+
+
 def overlaps(first: Scope, second: Scope) -> bool:
     """Whether something may be at or below both of two scopes."""
     return all(not key or not other or key == other for key, other in zip(first, second, strict=True))
@@ -175,6 +185,27 @@ class Grants:
         self._by_grantee: dict[Grantee, list[Grant]] = {}
         for grant in grants:
             self._by_grantee.setdefault(grant.grantee, []).append(grant)
+
+    def changed(self, given: Mapping[Grant, bool], memberships: Memberships | None = None) -> Grants:
+        """The same after some grants were given, or taken where it says False; with other groups where they are given.
+
+        What callers hold is sorted anew only of those whom that may concern.
+        """
+        changed = Grants((), memberships or self.memberships, self.roles)
+        by_grantee: dict[Grantee, dict[Grant, bool]] = {}
+        for grant, is_given in given.items():
+            by_grantee.setdefault(grant.grantee, {})[grant] = is_given
+        changed._by_grantee = dict(self._by_grantee)
+        for grantee, theirs in by_grantee.items():
+            kept = [grant for grant in self._by_grantee.get(grantee, ()) if grant not in theirs]
+            kept += [grant for grant, is_given in theirs.items() if is_given]
+            changed._by_grantee.pop(grantee, None)
+            if kept:
+                changed._by_grantee[grantee] = kept
+        if memberships is None and all(grantee.noun == USER for grantee in by_grantee):
+            held = dict(self._held)  # a copy, since requests go on adding to it
+            changed._held = {key: of for key, of in held.items() if Grantee(USER, key[0]) not in by_grantee}
+        return changed
 
     def of(self, identity: Identity) -> list[Grant]:
         """The grants of a caller, its own first, then those of its groups."""

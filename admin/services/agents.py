@@ -94,6 +94,7 @@ def cluster_of(context: Context, token: str) -> str:
 
 def list_tokens(context: Context, cluster: str) -> list[StoredToken]:
     """Every token of a cluster, the newest first."""
+    context.token_uses.write(context.database)
     with context.database.reading() as connection:
         _check_cluster(context, connection, cluster)
         return CLUSTER_TOKENS.of(connection, cluster)

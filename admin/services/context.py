@@ -31,7 +31,7 @@ from admin.store.database import Database
 from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
-from admin.store.tokens import LiveTokens, TokenCache
+from admin.store.tokens import LiveTokens, TokenCache, TokenUses
 from admin.store.users import UserPresence
 from admin.store.write_probe import WriteProbe
 
@@ -58,6 +58,7 @@ class Context:
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
     launchables: Launchables = field(default_factory=Launchables)  #: by the number of registrations
     token_cache: TokenCache = field(default_factory=TokenCache)
+    token_uses: TokenUses = field(default_factory=TokenUses)
     live_tokens: LiveTokens = field(default_factory=LiveTokens)
     user_presence: UserPresence = field(default_factory=UserPresence)
     audit_queue: AuditQueue = field(default_factory=AuditQueue)
@@ -90,5 +91,5 @@ class Context:
 
     def close(self) -> None:
         """Wake every request that waits and end the threads that serve them."""
-        for waiting in (self.revision_watcher, self.event_watcher, self.cluster_wakeups):
+        for waiting in (self.revision_watcher, self.event_watcher, self.cluster_wakeups, self.token_uses):
             waiting.close()

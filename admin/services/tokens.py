@@ -6,23 +6,25 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.identities import agent_name
 from admin.core.narrowing import Narrowing
 from admin.errors import Unauthenticated
 from admin.services.context import Context
+from admin.store import grants
 from admin.store.tokens import CLUSTER_TOKENS, StoredToken, TokenTable
 from admin.store.user_tokens import USER_TOKENS
 
+_TABLES = CLUSTER_TOKENS, USER_TOKENS
 _PREFIX_LENGTH = 8
 #: Of the part of a token that is no secret: its mark and its prefix.
 NAME_LENGTH = 4 + _PREFIX_LENGTH
+#: A longer token is none of ours, and is not even hashed.
+_MOST_CHARACTERS = 128
 #: The last use of a token is noted again after so long.
 _USE_NOTED = timedelta(seconds=60)
 
@@ -104,16 +106,15 @@ def hash_of(text: str) -> str:
 
 def find_token(context: Context, kind: TokenKind, token: str) -> StoredToken:
     """What is stored of a token; Unauthenticated for an unknown, revoked or expired one."""
+    if len(token) > _MOST_CHARACTERS:
+        raise Unauthenticated(kind.refusal)
     now, hashed = context.clock(), hash_of(token)
-    stored = context.token_cache.get(hashed)
-    if stored is None or not _is_use_noted(stored, now):
+    stored = context.token_cache.get(hashed, context.database, _TABLES, now)
+    if stored is None:
         stored = _find(context, kind, token, hashed)
-        if stored is not None and is_good(stored, now) and not _is_use_noted(stored, now):
-            # Kept as it was read, before the database is waited for: a revocation is seen within a second.
-            context.token_cache.keep(hashed, stored._replace(last_used_at=now))
-            _note_use(context, kind, stored, now)
-        elif stored is not None:
-            context.token_cache.keep(hashed, stored)
+    if stored is not None and is_good(stored, now) and not _is_use_noted(stored, now):
+        context.token_cache.keep(kind.table, stored._replace(last_used_at=now))
+        context.token_uses.add(context.database, kind.table, stored.prefix, now)
     if stored is None or not is_good(stored, now):
         raise Unauthenticated(kind.refusal).of_caller(None if stored is None else kind.caller(stored.owner))
     return stored
@@ -121,28 +122,27 @@ def find_token(context: Context, kind: TokenKind, token: str) -> StoredToken:
 
 def is_live(context: Context, token: str) -> bool:
     """Whether a token is good, by the hashes of all that were a moment ago; nothing is looked up for it alone."""
-    tables = CLUSTER_TOKENS, USER_TOKENS
-    return context.live_tokens.has(hash_of(token), context.database, tables, context.clock())
+    if len(token) > _MOST_CHARACTERS:
+        return False
+    return context.live_tokens.has(hash_of(token), context.database, _TABLES, context.clock())
 
 
 def _is_use_noted(token: StoredToken, now: datetime) -> bool:
-    """Whether the last use of a token is noted, which is done once a minute."""
+    """Whether the last use of a token is noted, which is done once a minute at most."""
     return token.last_used_at is not None and token.last_used_at >= now - _USE_NOTED
 
 
-def _note_use(context: Context, kind: TokenKind, token: StoredToken, now: datetime) -> None:
-    """Note that a token is used; a database that can only be read keeps nobody out."""
-    with suppress(SQLAlchemyError), context.database.writing() as connection:
-        kind.table.change(connection, token.prefix, last_used_at=now)
-
-
 def _find(context: Context, kind: TokenKind, token: str, hashed: str) -> StoredToken | None:
-    """The stored token, None where there is none with this hash."""
+    """The stored token, which is kept in memory from now on; None where there is none with this hash."""
     prefix = token.removeprefix(kind.mark)[:_PREFIX_LENGTH]
     with context.database.reading() as connection:
         stored = kind.table.get(connection, prefix) if prefix.isalnum() else None
+        number = 0 if stored is None else grants.number(connection)
     is_right = hmac.compare_digest(hashed, stored.hash if stored is not None else hash_of(kind.mark))
-    return stored if is_right else None
+    if stored is None or not is_right:
+        return None
+    context.token_cache.keep(kind.table, stored, number)
+    return stored
 
 
 def is_good(token: StoredToken, now: datetime) -> bool:
@@ -168,6 +168,6 @@ def revoke(context: Context, kind: TokenKind, owner: str, prefix: str) -> bool |
             return None
         if not is_good(token, now):
             return False
-        kind.table.change(connection, prefix, revoked_at=now)
+        kind.table.revoke(connection, prefix, now)
     context.token_cache.forget()
     return True

@@ -116,6 +116,7 @@ def _check_covered(context: Context, narrowing: Narrowing | None) -> None:
 
 def list_tokens(context: Context, user: str) -> list[StoredToken]:
     """Every token of a user, the newest first."""
+    context.token_uses.write(context.database)
     with context.database.reading() as connection:
         find_user(context, connection, user)
         return USER_TOKENS.of(connection, user)

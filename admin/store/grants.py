@@ -45,6 +45,7 @@ grants = Table(
     Index("ix_grants_scope", *SCOPE_KEYS),
 )
 _columns = grants.c
+_PARTS = select(_columns.role, _columns.noun, _columns.grantee, *(_columns[key] for key in Scope._fields))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +89,18 @@ def page(
 
 
 def every(connection: Connection) -> list[Grant]:
-    """All grants."""
-    return [_stored(row).grant for row in connection.execute(select(grants))]
+    """All grants. There may be very many, so that equal roles, grantees and scopes are made once."""
+    roles: dict[str, str] = {}
+    grantees: dict[Grantee, Grantee] = {}
+    scopes: dict[tuple[str, ...], Scope] = {}
+    made: list[Grant] = []
+    for role, noun, name, *keys in connection.execute(_PARTS):
+        grantee, place = Grantee(noun, name), tuple(keys)
+        if place not in scopes:
+            scopes[place] = Scope(*keys)
+        grantee = grantees.setdefault(grantee, grantee)
+        made.append(Grant(role=roles.setdefault(role, role), grantee=grantee, scope=scopes[place]))
+    return made
 
 
 def to_unknown_groups(connection: Connection) -> list[Grant]:
@@ -115,10 +126,11 @@ def write(connection: Connection, changes: Sequence[RowChange], version: int) ->
         connection.execute(delete(grants).where(_columns.name.in_(removed)))
     given = [grant_of(change.after) for change in changes if change.after is not None]
     if given:
-        connection.execute(insert(grants), [_values(grant, version) for grant in given])
+        connection.execute(insert(grants), [values_of(grant, version) for grant in given])
 
 
-def _values(grant: Grant, version: int) -> dict[str, object]:
+def values_of(grant: Grant, version: int) -> dict[str, object]:
+    """A grant as its row."""
     noun, grantee = grant.grantee
     keys = dict(zip(SCOPE_KEYS, grant.scope.sort_key, strict=True))
     return {"name": grant.name, "role": grant.role, "noun": noun, "grantee": grantee, **keys, "version": version}

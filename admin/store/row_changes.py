@@ -191,6 +191,7 @@ def changes_above(
     scopes: list[Scope] | None = None,
     rows_of: int | None = None,
     up_to: int | None = None,
+    limit: int | None = None,
 ) -> Iterator[RowChange]:
     """Every change after a revision, oldest first; of all rows, or of some kinds, scopes, or the rows of a revision."""
     query = select(revision_changes).where(_changes.revision > number)
@@ -200,7 +201,7 @@ def changes_above(
         query = query.where(_changes.kind.in_(kinds))
     if rows_of is not None:
         query = query.where(tuple_(*ROW_KEY).in_(select(*ROW_KEY).where(_changes.revision == rows_of)))
-    query = query.order_by(_changes.revision, _changes.ordinal)
+    query = query.order_by(_changes.revision, _changes.ordinal).limit(limit)
     if scopes is None:
         rows = connection.execute(query)
     else:

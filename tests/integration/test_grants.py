@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import sqlalchemy
 from flask import Flask
 from flask.testing import FlaskClient
 
@@ -25,9 +27,14 @@ from admin.services.changeable.fleet import definition_write
 from admin.services.changeable.projects import project_write
 from admin.services.changes import make_change
 from admin.services.context import Context
+from admin.store.cache import known_grants
+from admin.store.cache.known_grants import CACHE_SECONDS, KnownGrants
+from admin.store.grants import grants as grants_table
+from admin.store.revision_tables import revision_changes, revisions
 from tests.conftest import MakeApp
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, PROJECT, get, ok, refused
+from tests.support.statements import statements
 
 EDITOR: dict[str, Any] = {"role": "editor", "user": "ada", "project": PROJECT, "domain": DOMAIN}
 NAME = f"editor:user:ada:{PROJECT}:{DOMAIN}"
@@ -331,6 +338,14 @@ def test_who_may_do_what_at_a_scope(api: FlaskClient) -> None:
     assert "attributes.write" in access["grants"][2]["permissions"]
     assert "users.write" not in access["grants"][0]["permissions"], "which counts on the platform alone"
     assert [grant["role"] for grant in get(api, f"access?project={PROJECT}")["grants"]] == ["admin"]
+    first = get(api, f"access?project={PROJECT}&domain={DOMAIN}&limit=1")
+    pages = [first]
+    while "token" in pages[-1]:
+        pages.append(get(api, f"access?project={PROJECT}&domain={DOMAIN}&limit=1&token={pages[-1]['token']}"))
+    assert [grant for page in pages for grant in page["grants"]] == access["grants"]
+    assert [len(page["grants"]) for page in pages] == [1, 1, 1]
+    refused(api.get(f"{API}/access?token=WyJ4Il0"), 400, "invalid_request")
+    refused(api.get(f"{API}/access?token=WyJ4IiwgInkiXQ"), 400, "invalid_request")
     assert "users.write" in get(api, "access")["grants"][0]["permissions"]
     refused(api.get(f"{API}/access?project=nope"), 400, "unknown_project")
 
@@ -490,8 +505,6 @@ def test_grants_are_known_in_memory_and_read_again_when_they_change(context: Con
 
 
 def test_another_worker_sees_a_grant_taken_within_a_second(make_app: MakeApp) -> None:
-    from admin.store.cache.known_grants import CACHE_SECONDS, KnownGrants
-
     first, second = make_app(), make_app()
     seconds = [0.0]
     known, context = KnownGrants(lambda: seconds[0]), context_of(second)
@@ -505,3 +518,92 @@ def test_another_worker_sees_a_grant_taken_within_a_second(make_app: MakeApp) ->
     assert held_by_ada() == 1
     seconds[0] += CACHE_SECONDS
     assert held_by_ada() == 0
+
+
+class OtherWorker:
+    """What another worker knows of grants, a second after it last looked."""
+
+    def __init__(self, app: Flask) -> None:
+        self.context = context_of(app)
+        self._seconds = 0.0
+        self._known = KnownGrants(lambda: self._seconds)
+
+    def look(self) -> Grants:
+        self._seconds += CACHE_SECONDS
+        return self._known.current(self.context.database, self.context.settings.roles)
+
+    def roles_of(self, user: str) -> set[str]:
+        return {grant.role for grant in self.look().of(Identity(user=user))}
+
+    def reads_everything(self) -> bool:
+        with statements(self.context) as seen:
+            self.look()
+        return any("grants.role" in statement and "WHERE" not in statement for statement in seen)
+
+
+def test_another_worker_reads_of_many_grants_only_those_that_change(make_app: MakeApp) -> None:
+    app = make_app()
+    api, other = app.test_client(), OtherWorker(app)
+    give(api, **EDITOR)
+    assert other.reads_everything()
+    give(api, role="viewer", user="bea")
+    define(api, "ops", "ada")
+    give(api, role="operator", group="ops")
+    assert not other.reads_everything()
+    assert (other.roles_of("ada"), other.roles_of("bea")) == ({"editor", "operator"}, {"viewer"})
+    ok(api.delete(f"{API}/grants/{NAME}"))
+    ok(api.put(f"{API}/groups/ops", json={"group": {"users": ["bea"]}}))
+    assert not other.reads_everything()
+    assert (other.roles_of("ada"), other.roles_of("bea")) == (set(), {"viewer", "operator"})
+    with statements(other.context) as seen:
+        for _ in range(3):
+            other.look()
+    assert not [statement for statement in seen if "revision_changes" in statement or "user_groups" in statement]
+
+
+def test_another_worker_reads_all_grants_where_the_changes_are_too_many_or_pruned(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make_app()
+    api, other = app.test_client(), OtherWorker(app)
+    other.look()
+    monkeypatch.setattr(known_grants, "MOST_CHANGES", 2)
+    for name in ("ada", "bea"):
+        give(api, role="viewer", user=name)
+    assert not other.reads_everything()
+    for name in ("cid", "dan", "eve"):
+        give(api, role="viewer", user=name)
+    assert other.reads_everything()
+    assert other.roles_of("eve") == {"viewer"}
+    give(api, role="editor", user="eve")
+    with other.context.database.writing() as connection:
+        for table in (revision_changes, revisions):
+            connection.execute(sqlalchemy.delete(table))
+    give(api, role="operator", user="eve")
+    assert other.reads_everything()
+    assert other.roles_of("eve") == {"viewer", "editor", "operator"}
+
+
+def test_another_worker_reads_all_grants_of_a_database_that_was_restored(make_app: MakeApp) -> None:
+    app = make_app()
+    api, other = app.test_client(), OtherWorker(app)
+    give(api, **EDITOR)
+    give(api, role="viewer", user="ada")
+    assert other.roles_of("ada") == {"editor", "viewer"}
+    with other.context.database.writing() as connection:  # as it was before the first of them, and others since
+        connection.execute(sqlalchemy.update(revisions).values(created_at=datetime(2026, 1, 1, tzinfo=UTC)))
+        connection.execute(sqlalchemy.delete(grants_table).where(grants_table.c.role == "viewer"))
+    assert other.roles_of("ada") == {"editor"}
+
+
+def test_an_explanation_reads_only_the_grants_that_it_needs(make_app: MakeApp) -> None:
+    app = make_app()
+    api, other = app.test_client(), context_of(app)
+    define(api, "ops", "ada")
+    give(api, role="operator", group="ops")
+    give(api, role="admin", user="root")
+    give(api, **EDITOR)
+    with statements(other) as seen:
+        explained = get(api, "access/explanation?user=ada&permission=clusters.switch")
+    assert (explained["allowed"], explained["could_give"]) == (True, ["user root"])
+    assert all("WHERE" in statement for statement in seen if "grants.role" in statement)

@@ -19,7 +19,7 @@ from admin.core.grants import Grant, Grantee
 from admin.core.permissions import ROLES
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.errors import Unauthenticated
-from admin.services import user_tokens, users
+from admin.services import tokens, user_tokens, users
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.grants import grant_write
 from admin.services.changeable.users import user_write
@@ -27,13 +27,17 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.grants import make_first_administrator
 from admin.services.redecisions import decide_waiting
+from admin.store import grants
+from admin.store.cache.known_grants import KnownGrants
 from admin.store.tokens import CACHE_SECONDS, TokenCache
+from admin.store.user_tokens import USER_TOKENS
 from admin.store.user_tokens import user_tokens as token_table
 from admin.store.users import UserPresence
 from tests.conftest import MakeApp
-from tests.support.agents import Clock, played_agent
+from tests.support.agents import Clock, played_agent, set_clock
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
+from tests.support.statements import statements
 
 SHARED_TOKEN = "operators-token-1234567890"
 LABEL = {"attributes": {"matching_attributes": {"execution_cluster_label": {"value": "mycluster"}}}}
@@ -288,6 +292,140 @@ def test_what_another_replica_does_counts_within_a_second(make_app: MakeApp) -> 
     same.get("users")
     now[0] += CACHE_SECONDS
     refused(same.call("GET", "users"), 401, "unauthenticated")
+
+
+class Elsewhere:
+    """An admin on the same database whose caches are as old as a test wants."""
+
+    def __init__(self, app: Flask) -> None:
+        self.app = app
+        self.seconds = 100.0
+        cache, known = TokenCache(lambda: self.seconds), KnownGrants(lambda: self.seconds)
+        self.context = replace(context_of(app), token_cache=cache, known_grants=known)
+        app.extensions["rainbow"] = self.context
+
+    def as_of(self, person: Person) -> Person:
+        """The same person, who calls this admin."""
+        return Person(self.app.test_client(), person.headers["Authorization"].split()[1])
+
+    def token_statements(self, people: list[Person]) -> list[str]:
+        """What is asked of the database for the tokens of people who call."""
+        with statements(self.context) as seen:
+            for person in people:
+                person.get("whoami")
+        return [statement for statement in seen if "user_tokens" in statement]
+
+
+def test_many_tokens_in_turn_cost_no_statement_once_they_are_known(make_app: MakeApp) -> None:
+    here, elsewhere = make_app(), Elsewhere(make_app())
+    ada = made_user(here)
+    issued = [ada.do("POST", "users/ada/tokens", {"name": f"t{number}"}) for number in range(20)]
+    people = [Person(elsewhere.app.test_client(), token["token"]) for token in issued]
+    assert len(elsewhere.token_statements(people[:1])) == 1  # by which all are read
+    assert elsewhere.token_statements(people) == []
+    later = ada.do("POST", "users/ada/tokens", {"name": "later"})
+    newcomer = [Person(elsewhere.app.test_client(), later["token"])]
+    assert len(elsewhere.token_statements(newcomer)) == 1
+    assert elsewhere.token_statements(newcomer) == []
+    elsewhere.context.token_uses.write(elsewhere.context.database)
+    for _ in range(3):
+        elsewhere.seconds += CACHE_SECONDS
+        assert elsewhere.token_statements(people) == []
+    ada.do("DELETE", f"users/ada/tokens/{issued[0]['prefix']}")
+    elsewhere.seconds += CACHE_SECONDS
+    assert len(elsewhere.token_statements(people[1:])) == 1  # for all that are known
+    assert elsewhere.token_statements(people[1:]) == []
+    refused(people[0].call("GET", "whoami"), 401, "unauthenticated")
+    elsewhere.seconds += 61
+    assert len(elsewhere.token_statements(people[1:])) == 1  # a restored database may have come to the same number
+
+
+def test_a_worker_keeps_the_tokens_that_it_read_last(app: Flask, ada: Person) -> None:
+    cache = TokenCache(most=2)
+    app.extensions["rainbow"] = context = replace(context_of(app), token_cache=cache)
+    people = [ada] + [
+        Person(app.test_client(), user_tokens.create_token(context, "ada", f"t{number}").token) for number in range(2)
+    ]
+    for person in people * 2:
+        person.get("whoami")
+    hashes = [tokens.hash_of(person.headers["Authorization"].split()[1]) for person in people]
+    tables, now = (USER_TOKENS,), context.clock()
+    kept = [cache.get(hashed, context.database, tables, now) is not None for hashed in hashes]
+    assert kept == [False, True, True]
+
+
+def test_what_is_taken_from_a_user_elsewhere_counts_within_a_second(make_app: MakeApp) -> None:
+    here, elsewhere = make_app(), Elsewhere(make_app())
+    ada, bea, cid = (made_user(here, name) for name in ("ada", "bea", "cid"))
+    bea, cid = elsewhere.as_of(bea), elsewhere.as_of(cid)
+    for person in (bea, cid):
+        person.get("users")
+    ada.do("DELETE", "users/bea")
+    ada.do("DELETE", "grants/admin:user:cid")
+    elsewhere.seconds += CACHE_SECONDS
+    refused(bea.call("GET", "users"), 401, "unauthenticated")
+    refused(cid.call("GET", "users"), 403, "permission_denied")
+    ada.do("PUT", "groups/all", {"group": {"users": ["cid"]}})
+    ada.do("POST", "grants", {"grant": {"role": "admin", "group": "all"}})
+    elsewhere.seconds += CACHE_SECONDS
+    cid.get("users")
+    ada.do("PUT", "groups/all", {"group": {"users": []}})
+    elsewhere.seconds += CACHE_SECONDS
+    refused(cid.call("GET", "users"), 403, "permission_denied")
+
+
+def test_a_token_that_is_read_while_it_is_revoked_is_not_kept(make_app: MakeApp) -> None:
+    here, elsewhere = make_app(), Elsewhere(make_app())
+    ada = made_user(here)
+    same = elsewhere.as_of(ada)
+    same.get("whoami")
+    [listed] = ada.get("users/ada/tokens")["tokens"]
+    with context_of(here).database.reading() as connection:
+        stored, number = USER_TOKENS.get(connection, listed["prefix"]), grants.number(connection)
+    assert stored is not None
+    assert user_tokens.revoke(context_of(here), "ada", listed["prefix"])
+    elsewhere.seconds += CACHE_SECONDS
+    refused(same.call("GET", "whoami"), 401, "unauthenticated")
+    elsewhere.context.token_cache.keep(USER_TOKENS, stored, number)  # read before the revocation, kept after it
+    refused(same.call("GET", "whoami"), 401, "unauthenticated")
+
+
+def test_last_uses_are_written_together_and_each_once_a_minute(make_app: MakeApp, app_clock: Clock) -> None:
+    app = make_app()
+    context = set_clock(app, app_clock)
+    ada = made_user(app)
+    issued = [user_tokens.create_token(context, "ada", f"t{number}") for number in range(10)]
+    people = [Person(app.test_client(), each.token) for each in issued]
+
+    def written() -> list[str]:
+        with statements(context) as seen:
+            for person in people * 2:
+                person.get("whoami")
+            context.token_uses.write(context.database)
+        return [statement for statement in seen if statement.startswith("UPDATE user_tokens")]
+
+    assert len(written()) == 1
+    assert written() == []
+    app_clock.advance(61)
+    assert len(written()) == 1
+    times = {token["name"]: token["last_used_at"] for token in ada.get("users/ada/tokens")["tokens"]}
+    assert len({times[each.name or ""] for each in issued}) == 1
+
+
+@pytest.mark.parametrize(
+    "secret", ["0" * 1_000_000, "\0" * 40, "é" * 40, "\x85\xa0" * 20, "%00" * 20, " ", "-", "'; DROP TABLE users; --"]
+)
+@pytest.mark.parametrize("mark", ["rbu-", "rbc-", ""])
+def test_a_token_that_no_admin_makes_is_refused_without_a_statement_for_it(
+    app: Flask, ada: Person, mark: str, secret: str
+) -> None:
+    ada.get("whoami")
+    with statements(context_of(app)) as seen:
+        answer = Person(app.test_client(), f"{mark}{secret}").call("GET", "users")
+    refused(answer, 401, "unauthenticated")
+    assert len(secret) < 8 or secret[:8] not in answer.text
+    if len(secret) > 128 or not secret[:8].isalnum():
+        assert not [statement for statement in seen if "_tokens" in statement]
 
 
 def test_deleting_a_user_revokes_its_tokens(app: Flask, ada: Person) -> None:

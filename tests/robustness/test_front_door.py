@@ -291,3 +291,23 @@ def test_a_half_sent_body_does_not_hold_up_a_stop(tmp_path: Path) -> None:
 )
 def test_odd_requests_are_answered_by_the_rules_of_http(admin: RunningAdmin, data: bytes, status: int) -> None:
     assert statuses(exchange(admin.url, data)) == [status]
+
+
+@pytest.mark.parametrize(
+    ("token", "status"),
+    [
+        ("rbu-" + "0" * 1_000_000, 431),  # by the server, before anything of ours reads it
+        ("rbu-" + "0" * 60_000, 401),
+        ("rbc-" + "0" * 60_000, 401),
+        ("rbu-00000000-\0\0", 400),  # no header may hold it
+        ("rbu-\xe9\xe9\xe9", 401),
+        ("\xff" * 40, 401),
+    ],
+    ids=["a million characters", "many characters", "many of an agent", "NUL", "no ASCII", "no ASCII and no mark"],
+)
+def test_an_absurd_token_is_refused_and_keeps_nobody_out(admin: RunningAdmin, token: str, status: int) -> None:
+    headers = {"Authorization": f"Bearer {token}", "Connection": "close"}
+    answer = exchange(admin.url, request("GET", "/api/v1/whoami", headers=headers))
+    assert statuses(answer) == [status]
+    assert token[4:40].encode("latin-1") not in answer
+    assert create(admin).status_code == 200

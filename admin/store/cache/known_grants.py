@@ -2,86 +2,98 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
-from admin.core.grants import Grants
+from admin.core.grants import GRANT, Grants, grant_of
 from admin.core.permissions import Role
-from admin.store import grants, user_groups
+from admin.core.user_groups import GROUP
+from admin.store import grants, revisions, row_changes, user_groups
+from admin.store.cache.following import CACHE_SECONDS as CACHE_SECONDS
+from admin.store.cache.following import Following
 from admin.store.database import Database
 from admin.store.dialects.postgresql import answering_soon
 
-#: How long another replica may go by a grant after it was taken away.
-CACHE_SECONDS = 1.0
+#: Changes that are applied to what is known; after more of them everything is read again.
+MOST_CHANGES = 10_000
 
 
 class _Known(NamedTuple):
-    read_at: float
     number: int  #: of changes
+    revision: int  #: the last one that is known
+    made_at: datetime | None  #: when that was made
     grants: Grants
 
 
 class KnownGrants:
-    """The grants and groups of one admin in memory; they are read again when one of them has changed."""
+    """The grants and groups of one admin in memory; of those that change only the changes are read."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._known: _Known | None = None
-        self._last: _Known | None = None  # as far as it was read, whether or not it is to be read again
+        self._following = Following[_Known](monotonic)
+        self._last: _Known | None = None  # as far as it was read, whether or not requests go by it
 
     def current(self, database: Database, roles: Mapping[str, Role]) -> Grants:
         """Who may do what."""
-        known = self._known
-        if known is not None and self._monotonic() - known.read_at < CACHE_SECONDS:
-            return known.grants
-        if not self._lock.acquire(blocking=known is None):
-            assert known is not None
-            return known.grants  # another request asks the database
-        try:
-            known = self._known
-            if known is None or self._monotonic() - known.read_at >= CACHE_SECONDS:
-                known = self._known = self._last = self._read(database, roles)
-        finally:
-            self._lock.release()
-        return known.grants
+        return self._following.current(partial(_look, database, roles)).grants
 
     def at(self, connection: Connection, number: int, roles: Mapping[str, Role]) -> Grants:
         """Who may do what after so many changes, which a transaction has read."""
-        known = self._find(number)
+        known = next(
+            (known for known in (self._following.latest, self._last) if known and known.number == number), None
+        )
         if known is None:
             # Not what requests go by: the transaction may have begun before the last change.
-            known = self._last = self._load(connection, number, roles, self._monotonic())
+            known = self._last = _load(connection, number, revisions.head(connection), roles)
         return known.grants
 
     @property
     def number(self) -> int | None:
         """Of the changes that requests go by; None where the next one asks the database."""
-        known = self._known
+        known = self._following.kept
         return None if known is None else known.number
 
     def forget(self) -> None:
         """Ask the database the next time, after something has changed."""
-        self._known = None
+        self._following.forget()
 
-    def _find(self, number: int) -> _Known | None:
-        """What is in memory as of a number of changes."""
-        return next(
-            (known for known in (self._known, self._last) if known is not None and known.number == number), None
-        )
 
-    def _read(self, database: Database, roles: Mapping[str, Role]) -> _Known:
-        read_at = self._monotonic()
-        with database.reading() as connection, answering_soon(connection):
+def _look(database: Database, roles: Mapping[str, Role], known: _Known | None) -> _Known:
+    with database.reading() as connection:
+        with answering_soon(connection):  # to read all of them may take longer
             number = grants.number(connection)
-            known = self._find(number)
-            if known is not None:
-                return known._replace(read_at=read_at)
-            return self._load(connection, number, roles, read_at)
+            head, made_at = revisions.head_and_time(connection, -1 if known is None else known.revision)
+        if known is not None and head >= known.revision and made_at in (None, known.made_at):
+            if number == known.number and head == known.revision:
+                return known
+            new = known.grants if number == known.number else _changed(connection, known)
+            if new is not None:
+                return _Known(number, head, revisions.made_at(connection, head), new)
+        return _load(connection, number, head, roles)
 
-    def _load(self, connection: Connection, number: int, roles: Mapping[str, Role], read_at: float) -> _Known:
-        return _Known(read_at, number, Grants(grants.every(connection), user_groups.memberships(connection), roles))
+
+def _load(connection: Connection, number: int, head: int, roles: Mapping[str, Role]) -> _Known:
+    every = Grants(grants.every(connection), user_groups.memberships(connection), roles)
+    return _Known(number, head, revisions.made_at(connection, head), every)
+
+
+def _changed(connection: Connection, known: _Known) -> Grants | None:
+    """What is known, with the changes since; None where there are too many, or some were pruned."""
+    if revisions.oldest(connection) > known.revision + 1:
+        return None
+    kinds, limit = [GRANT, GROUP], MOST_CHANGES + 1
+    above = list(row_changes.changes_above(connection, known.revision, kinds=kinds, limit=limit))
+    if len(above) == limit:
+        return None
+    named = [change for change in above if not change.is_attribute]
+    memberships = user_groups.memberships(connection) if any(change.kind == GROUP for change in named) else None
+    given = {}
+    for change in named:
+        payload = change.before if change.after is None else change.after
+        if change.kind == GRANT and payload is not None:
+            given[grant_of(payload)] = change.after is not None
+    return known.grants.changed(given, memberships)
