@@ -25,6 +25,7 @@ BENCHES = {
     "attributes": "bench.attributes",
     "changes": "bench.changes",
     "creations": "bench.creations",
+    "users": "bench.users",
     "leases": "bench.leases",
     "decisions": "bench.decisions",
     "commands": "bench.commands",

@@ -22,23 +22,30 @@ _MOST_SECONDS = 120
 
 
 @contextmanager
-def admin_on(database: str, clusters: int = stock.CLUSTERS) -> Iterator[RunningAdmin]:
-    """An admin with the fleet of the stock, which has loaded whatever it keeps in memory."""
-    with timed_admin_on(database, clusters) as (admin, _, _):
+def admin_on(database: str, clusters: int = stock.CLUSTERS, token: str = "") -> Iterator[RunningAdmin]:
+    """An admin with the fleet of the stock, which has loaded whatever it keeps in memory.
+
+    One that has users is asked with a token.
+    """
+    with timed_admin_on(database, clusters, token) as (admin, _, _):
         yield admin
 
 
 @contextmanager
-def timed_admin_on(database: str, clusters: int = stock.CLUSTERS) -> Iterator[tuple[RunningAdmin, float, float]]:
+def timed_admin_on(
+    database: str, clusters: int = stock.CLUSTERS, token: str = ""
+) -> Iterator[tuple[RunningAdmin, float, float]]:
     """The same, and the seconds after which it answered, and had loaded everything."""
     with tempfile.TemporaryDirectory(prefix="rainbow-bench-") as directory:
         configuration = stock.configure(Path(directory), clusters)
-        quiet = {"RAINBOW_LOGGING_LEVEL": "warning"}
+        environment = {"RAINBOW_LOGGING_LEVEL": "warning"}
+        if token:  # those that are revoked are asked with until every worker refuses them
+            environment["RAINBOW_LIMITS_WRONG_TOKENS_PER_MINUTE"] = "1000000"
         arguments = ("--config", str(configuration))
         begin = time.monotonic()
-        with running_admin(Path(directory), *arguments, database=database, environment=quiet) as admin:
+        with running_admin(Path(directory), *arguments, database=database, environment=environment) as admin:
             ready = time.monotonic() - begin
-            _wait_until_quiet(admin)
+            _wait_until_quiet(admin, token)
             loaded = time.monotonic() - begin - _QUIET_SECONDS
             try:
                 yield admin, ready, loaded
@@ -50,9 +57,11 @@ def port_of(admin: RunningAdmin) -> int:
     return int(admin.url.rsplit(":", 1)[1])
 
 
-def _wait_until_quiet(admin: RunningAdmin) -> None:
+def _wait_until_quiet(admin: RunningAdmin, token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    path = f"{API}/effective_attributes?domain={stock.DOMAINS[0]}"
     for _ in range(20):  # each new connection comes to some worker, so all of them have been asked
-        requests.get(f"{admin.url}{API}/effective_attributes?domain={stock.DOMAINS[0]}", timeout=60).raise_for_status()
+        requests.get(admin.url + path, headers=headers, timeout=60).raise_for_status()
     deadline = time.monotonic() + _MOST_SECONDS
     is_busy = True
     while is_busy and time.monotonic() < deadline:

@@ -22,6 +22,15 @@ function setup(thread)
   table.insert(threads, thread)
 end
 
+local headers = {}
+local drawn_headers = {}
+for name, value in pairs(call.headers) do
+  headers[name] = value
+  if value:find("<%l+>") then
+    drawn_headers[name] = value
+  end
+end
+
 refused = 0
 
 function request()
@@ -33,7 +42,10 @@ function request()
     end
     body = call.first .. table.concat(bodies, ",") .. call.last
   end
-  return wrk.format(call.method, fill(call.path), call.headers, body)
+  for name, value in pairs(drawn_headers) do
+    headers[name] = fill(value)
+  end
+  return wrk.format(call.method, fill(call.path), headers, body)
 end
 
 if call.refuses_singly then

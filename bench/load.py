@@ -210,7 +210,7 @@ class _Requests:
         if call.body:
             body = call.ends[0] + ",".join(self._fill(call.body) for _ in range(call.times)) + call.ends[1]
         headers = {"Host": "bench", "Content-Type": "application/json", "Content-Length": len(body), **call.headers}
-        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = "".join(f"{name}: {self._fill(str(value))}\r\n" for name, value in headers.items())
         return f"{call.method} {self._fill(call.path)} HTTP/1.1\r\n{head}\r\n{body}".encode()
 
     def _fill(self, text: str) -> str:

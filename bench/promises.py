@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench import answers, attributes, ceilings, changes, commands, creations, decisions, effective, leases, questions
+from bench import (
+    answers,
+    attributes,
+    ceilings,
+    changes,
+    commands,
+    creations,
+    decisions,
+    effective,
+    leases,
+    questions,
+    users,
+)
 from bench.figures import Figures
 from bench.peers import measured
 
@@ -27,7 +39,7 @@ class Promise:
 
 def judged(figures: Figures) -> list[Promise]:
     """Every promise, beside what was measured."""
-    by_database = (_effective, _attributes, _changes, _creations, _leases, _memory)
+    by_database = (_effective, _attributes, _changes, _creations, _users, _leases, _memory)
     return [
         *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
         *_answers(figures),
@@ -83,6 +95,21 @@ def _creations(figures: Figures, database: str) -> Iterator[Promise]:
     yield _at_most(50, max(late, default=None), "ms", f"{where}, p99 with 16 clients")
     of_single = _least(_quotient(value(batch), value(single)) for single, batch in _CREATIONS)
     yield _at_least(8, of_single, "×", f"{where}, in batches of 100 ÷ one by one")
+
+
+def _users(figures: Figures, database: str) -> Iterator[Promise]:
+    def value(what: str) -> float | None:
+        return figures.value(users.NAME, what, database)
+
+    where = f"with users, {_DATABASES[database]}"
+    of_empty = _quotient(value(users.EFFECTIVE_USERS), value(ceilings.EMPTY))
+    yield _at_least(0.6, of_empty, "×", f"effective attributes {where} ÷ empty route")
+    of_insert = _quotient(value(users.CREATE_USERS), value(ceilings.INSERT))
+    yield _at_least(0.7, of_insert, "×", f"creation {where} ÷ route that inserts a row")
+    create = figures.find(users.NAME, users.CREATE_USERS, database)
+    yield _at_most(50, None if create is None else create.p99, "ms", f"creation {where}, p99 with 16 clients")
+    revoked = figures.find(users.NAME, users.REVOKED, database)
+    yield _at_most(users.PROMISED, None if revoked is None else revoked.p99, "ms", f"{users.REVOKED}, {where}")
 
 
 def _leases(figures: Figures, database: str) -> Iterator[Promise]:

@@ -48,6 +48,13 @@ def test_a_request_draws_the_same_where_it_names_the_same_twice() -> None:
         assert path.partition("?")[2] in ("a", "b")
 
 
+def test_headers_are_drawn_too() -> None:
+    call = Call(port=0, path="/", headers={"Authorization": "Bearer <token>"}, draws={"token": ("a", "b")})
+    requests = load._Requests(call)
+    sent = {line for _ in range(50) for line in requests.make().split(b"\r\n") if line.startswith(b"Authorization")}
+    assert sent == {b"Authorization: Bearer a", b"Authorization: Bearer b"}
+
+
 def test_names_never_repeat_within_a_batch_or_between_batches() -> None:
     call = Call(port=0, path="/", method="POST", body='{"name": "e<unique>"}', times=3, ends=('{"all": [', "]}"))
     requests = load._Requests(call)
