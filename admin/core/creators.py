@@ -107,12 +107,12 @@ class CreatorRights:
         has_provider
             Whether OpenID proves users, who need not be among `users` then.
         """
-        self._grants = grants
-        self._use_grants = use_grants
-        self._users = frozenset(users)
-        self._proven_groups = proven_groups
+        self.grants = grants
+        self.use_grants = use_grants
+        self.users = frozenset(users)
+        self.proven_groups = proven_groups
         self.is_closed = is_closed
-        self._knows_users = has_provider or bool(self._users)
+        self._knows_users = has_provider or bool(self.users)
         self._known: Memo[_Answer] = Memo(_MOST_KNOWN)
 
     def usable(self, creator: Creator, scope: Scope) -> Usable | None:
@@ -126,7 +126,7 @@ class CreatorRights:
         if not self._asks(creator):
             return False
         identity = Identity(user=creator.user, groups=self._named(creator))
-        return bool(self._grants.allowing(self._grants.of(identity), permission, scope))
+        return bool(self.grants.allowing(self.grants.of(identity), permission, scope))
 
     def _asks(self, creator: Creator) -> bool:
         """Whether grants say what a creator may; an admin without users asks no agent for any."""
@@ -138,33 +138,33 @@ class CreatorRights:
 
     def granted_anywhere(self, creator: Creator, projects: frozenset[str] | None) -> Usable | None:
         """The same in any of some projects, None for all there are."""
-        return self._granted(creator, self._use_grants.projects if projects is None else projects)
+        return self._granted(creator, self.use_grants.projects if projects is None else projects)
 
     def missing_to_own(self, caller: Identity, grantee: Named) -> frozenset[Named]:
         """What a caller may not use of what a user, or every member of a group, may use, whatever the project."""
-        memberships = self._grants.memberships
+        memberships = self.grants.memberships
         if grantee.noun == GROUP:
             groups = memberships.groups_above([grantee.name])
         else:
-            groups = memberships.groups_of(grantee.name, self._proven_groups.get(grantee.name, ()))
+            groups = memberships.groups_of(grantee.name, self.proven_groups.get(grantee.name, ()))
         own = memberships.groups_of(caller.user, caller.groups)
         return self._targets(grantee, groups) - self._targets(Named(USER, caller.user), own)
 
     def _targets(self, grantee: Named, groups: Iterable[str]) -> frozenset[Named]:
-        return self._use_grants.targets([grantee, *(Named(GROUP, name) for name in groups)])
+        return self.use_grants.targets([grantee, *(Named(GROUP, name) for name in groups)])
 
     def _granted(self, creator: Creator, projects: Collection[str]) -> Usable | None:
         if not self._asks(creator):
             return None
         usable = None
         if self.is_closed:
-            groups = self._grants.memberships.groups_of(creator.user, self._named(creator))
-            usable = self._use_grants.of(creator.user, groups, projects)
+            groups = self.grants.memberships.groups_of(creator.user, self._named(creator))
+            usable = self.use_grants.of(creator.user, groups, projects)
         use = read_use(creator.use)
-        return usable if use is None else (usable or EVERYTHING)._replace(within=self._use_grants.clusters_of(use))
+        return usable if use is None else (usable or EVERYTHING)._replace(within=self.use_grants.clusters_of(use))
 
     def _usable(self, creator: Creator, scope: Scope) -> Usable | None:
-        if creator.must_be_stored and creator.user not in self._users:
+        if creator.must_be_stored and creator.user not in self.users:
             return NOTHING_SINCE_DELETED
         if not self.may(creator, CREATING, scope):
             return NOTHING_TO_CREATE
@@ -174,6 +174,4 @@ class CreatorRights:
         """The groups that the proof of a creator names, or named last."""
         if creator.groups is not None:
             return creator.groups
-        return (
-            self._proven_groups.get(creator.user, frozenset()) if creator.proof == Proof.OPENID.value else frozenset()
-        )
+        return self.proven_groups.get(creator.user, frozenset()) if creator.proof == Proof.OPENID.value else frozenset()

@@ -6,7 +6,6 @@ from sqlalchemy import Connection
 
 from admin.core.creators import OVERRIDING, UNLIMITED, Creator, CreatorRights, Rights
 from admin.core.fleet.fleet import Fleet
-from admin.core.grants import Grants
 from admin.core.identities import Identity, Proof
 from admin.core.placement.routes import RouteKind
 from admin.core.settings.scopes import Scope
@@ -14,7 +13,7 @@ from admin.core.use_grants import Named, Usable, UsableClusters
 from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.run_requests import CreationRequest
-from admin.store import grants, use_grants
+from admin.store import use_grants
 from admin.store.executions import Execution, WaitingExecution
 from admin.store.leases import LeasedExecution
 
@@ -93,9 +92,9 @@ def told_clusters(context: Context, connection: Connection, asker: Identity, fle
     """
     if not context.settings.is_cluster_use_closed:
         return None
-    every: Grants = context.known_grants.at(connection, grants.number(connection), context.settings.roles)
-    access = Access(asker, every)
-    usable = current_rights(context, connection).granted_anywhere(Creator.of(asker), access.projects)
+    rights = current_rights(context, connection)
+    access = Access(asker, rights.grants)
+    usable = rights.granted_anywhere(Creator.of(asker), access.projects)
     if usable is None or any(access.allows(permission) for permission in _KNOWING):
         return None
     groups = [
@@ -124,8 +123,7 @@ def note_proven_groups(context: Context, identity: Identity) -> None:
     if context.noted_groups.get(identity.user) == noted:
         return
     with context.database.writing() as connection:
-        if use_grants.note_groups(connection, identity.user, identity.groups):
-            grants.bump(connection)
+        use_grants.note_groups(connection, identity.user, identity.groups)
     if len(context.noted_groups) >= _MOST_NOTED:
         context.noted_groups.clear()
     context.noted_groups[identity.user] = noted

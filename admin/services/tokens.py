@@ -15,8 +15,7 @@ from admin.core.identities import agent_name
 from admin.core.narrowing import Narrowing
 from admin.errors import Unauthenticated
 from admin.services.context import Context
-from admin.store import grants
-from admin.store.tokens import CLUSTER_TOKENS, StoredToken, TokenTable
+from admin.store.tokens import CLUSTER_TOKENS, StoredToken, TokenTable, number_of_changes
 from admin.store.user_tokens import USER_TOKENS
 
 _TABLES = CLUSTER_TOKENS, USER_TOKENS
@@ -137,7 +136,7 @@ def _find(context: Context, kind: TokenKind, token: str, hashed: str) -> StoredT
     prefix = token.removeprefix(kind.mark)[:_PREFIX_LENGTH]
     with context.database.reading() as connection:
         stored = kind.table.get(connection, prefix) if prefix.isalnum() else None
-        number = 0 if stored is None else grants.number(connection)
+        number = 0 if stored is None else number_of_changes(connection)
     is_right = hmac.compare_digest(hashed, stored.hash if stored is not None else hash_of(kind.mark))
     if stored is None or not is_right:
         return None

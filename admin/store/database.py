@@ -34,9 +34,10 @@ db = SQLAlchemy(metadata=metadata)
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
 
-def head_table(name: str) -> Table:
-    """A table with one row, whose number every change of something increments."""
-    return Table(name, metadata, Column("id", Integer, primary_key=True), Column("number", BigInteger, nullable=False))
+def head_table(name: str, *others: Column[int]) -> Table:
+    """A table with one row, whose number every change of something increments; `others` count something else."""
+    number = Column("number", BigInteger, nullable=False)
+    return Table(name, metadata, Column("id", Integer, primary_key=True), number, *others)
 
 
 #: Items that are written in one transaction: the more of them, the longer other writers wait.

@@ -1,4 +1,4 @@
-"""Grants, and the number that counts their changes and those of groups."""
+"""Grants, and the number that counts changes of rights."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from admin.store.keys import is_within, key_columns, scope_of
 from admin.store.sql_types import AnyRow, AnySelect
 from admin.store.user_groups import user_groups
 
-#: Raised by every change of a grant or group, which workers keep in memory.
-grants_head = head_table("grants_head")
+#: Its number is raised by every change of rights, `tokens` where a token is taken away; workers keep both in memory.
+grants_head = head_table("grants_head", Column("tokens", BigInteger, nullable=False, server_default="0"))
 
 grants = Table(
     "grants",
@@ -110,7 +110,7 @@ def to_unknown_groups(connection: Connection) -> list[Grant]:
 
 
 def number(connection: Connection) -> int:
-    """How often grants and groups have changed."""
+    """How often rights have changed: grants, groups, use grants, cluster groups, proven groups, who is a user."""
     return int(connection.execute(select(grants_head.c.number)).scalar_one())
 
 

@@ -15,11 +15,11 @@ from sqlalchemy import Column, ColumnElement, Connection, Index, Table, Text, in
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.json_text import JsonObject
-from admin.store import grants
 from admin.store.cache.following import CACHE_SECONDS as CACHE_SECONDS
 from admin.store.cache.following import Following
 from admin.store.database import Database, UtcDateTime, metadata
 from admin.store.dialects.postgresql import answering_soon
+from admin.store.grants import grants_head
 from admin.store.sql_types import AnyColumn
 
 #: Tokens that a worker keeps in memory, about 700 bytes each: those that were read last.
@@ -48,10 +48,20 @@ class StoredToken(NamedTuple):
     narrowed: JsonObject | None = None  #: what a token of a user is good for, where that is less than the user
 
 
+def number_of_changes(connection: Connection) -> int:
+    """How often tokens were taken away."""
+    return int(connection.execute(select(grants_head.c.tokens)).scalar_one())
+
+
+def _count_change(connection: Connection) -> None:
+    """Count that tokens are taken away, which makes workers compare those that they keep."""
+    connection.execute(update(grants_head).values(tokens=grants_head.c.tokens + 1))
+
+
 class TokenTable:
     """The queries on a table of tokens; the column `owner` has the name of the cluster or user.
 
-    What takes a token away first raises the number of changes by which workers know it (`grants.bump`).
+    What takes a token away first raises the number of changes by which workers know it (`grants_head.tokens`).
     """
 
     def __init__(self, table: Table, owner: str) -> None:
@@ -111,7 +121,7 @@ class TokenTable:
 
     def expire(self, connection: Connection, prefixes: Iterable[str], at: datetime) -> None:
         """Let tokens expire at a time, unless they expire sooner."""
-        grants.bump(connection)
+        _count_change(connection)
         columns = self._columns
         is_later = or_(columns.expires_at.is_(None), columns.expires_at > at)
         connection.execute(
@@ -120,7 +130,7 @@ class TokenTable:
 
     def revoke(self, connection: Connection, prefix: str, now: datetime) -> None:
         """Revoke a token."""
-        grants.bump(connection)
+        _count_change(connection)
         connection.execute(update(self._table).where(self._columns.prefix == prefix).values(revoked_at=now))
 
     def note_uses(self, connection: Connection, uses: Mapping[str, datetime]) -> None:
@@ -147,7 +157,7 @@ class TokenTable:
 
     def revoke_all(self, connection: Connection, owners: Iterable[str], now: datetime) -> None:
         """Revoke every token of some owners."""
-        grants.bump(connection)
+        _count_change(connection)
         live = self._owner.in_(list(owners)), self._columns.revoked_at.is_(None)
         connection.execute(update(self._table).where(*live).values(revoked_at=now))
 
@@ -169,7 +179,7 @@ class TokenCache:
     """Good tokens by their hashes, so that they cost no query as long as none of them changes.
 
     All of them are read at first, a new one at its first use. Whatever takes a token away raises the number of changes
-    (`grants.bump`); those that are kept are then compared with the database, all at once.
+    (`grants_head.tokens`); those that are kept are then compared with the database, all at once.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, most: int = MOST_CACHED) -> None:
@@ -206,7 +216,7 @@ class TokenCache:
     def _look(self, database: Database, tables: Iterable[TokenTable], now: datetime, known: _Known | None) -> _Known:
         began = self._monotonic()
         with database.reading() as connection, answering_soon(connection):
-            number = grants.number(connection)
+            number = number_of_changes(connection)
             if known is None:
                 return _Known(number, began, self._read(connection, tables, now))
             # Also now and then, since a database that was restored may have come to the same number.

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from admin.core.changes import RowChange
 from admin.core.use_grants import Named, UseGrant, use_grant_of
 from admin.store.database import metadata
+from admin.store.grants import bump, number
 from admin.store.sql_types import AnyRow
 
 use_grants = Table(
@@ -45,6 +46,8 @@ proven_groups = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("groups", JSON, nullable=False),
+    Column("number", BigInteger, nullable=False),  # of changes of rights, with this one
+    Index("ix_proven_groups_number", "number"),
 )
 
 
@@ -103,23 +106,23 @@ def write(connection: Connection, changes: Sequence[RowChange], version: int) ->
         connection.execute(insert(use_grants), [_values(grant, version) for grant in given])
 
 
-def groups_of_proofs(connection: Connection) -> dict[str, frozenset[str]]:
-    """The groups that the last proof of each user named."""
-    return {row.name: frozenset(row.groups) for row in connection.execute(select(proven_groups))}
+def groups_of_proofs(connection: Connection, after: int = -1) -> dict[str, frozenset[str]]:
+    """The groups that the last proof of each user named; only what is new after a number of changes of rights."""
+    query = select(proven_groups.c.name, proven_groups.c.groups).where(proven_groups.c.number > after)
+    return {row.name: frozenset(row.groups) for row in connection.execute(query)}
 
 
-def note_groups(connection: Connection, user: str, groups: Iterable[str]) -> bool:
-    """Store the groups that a proof names; says whether they are others than before."""
+def note_groups(connection: Connection, user: str, groups: Iterable[str]) -> None:
+    """Store the groups that a proof names, which is a change of rights where they are others than before."""
     named = sorted(groups)
     is_user = proven_groups.c.name == user
     stored = connection.execute(select(proven_groups.c.groups).where(is_user)).scalar_one_or_none()
     if stored == named or (stored is None and not named):
-        return False
-    if stored is None:
-        connection.execute(insert(proven_groups).values(name=user, groups=named))
-    else:
-        connection.execute(update(proven_groups).where(is_user).values(groups=named))
-    return True
+        return
+    bump(connection)  # others who store groups wait here
+    values = {"groups": named, "number": number(connection)}
+    if not connection.execute(update(proven_groups).where(is_user).values(values)).rowcount:
+        connection.execute(insert(proven_groups).values(name=user, **values))
 
 
 def _values(grant: UseGrant, version: int) -> dict[str, object]:

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import sqlalchemy
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.core.creators import Creator
 from admin.core.grants import Grant, Grantee
 from admin.core.identities import Identity, Proof
 from admin.core.settings.scopes import Scope
+from admin.core.use_grants import CREATOR_DELETED, MAY_NOT_CREATE, NOT_GRANTED
 from admin.loops.waiting import WaitingLoop
 from admin.services import grants, user_tokens, users
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
 from admin.services.creations import Created, create_execution, create_executions
-from admin.services.creator_rights import note_proven_groups
+from admin.services.creator_rights import current_rights, note_proven_groups
 from admin.services.evictions import evict_from_lost, judge_health
+from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.run_requests import read_request
-from admin.store import executions
+from admin.store import executions, revisions
 from admin.store import grants as stored_grants
 from admin.store.cache.known_grants import KnownGrants
+from admin.store.cache.known_rights import KnownRights
 from admin.store.executions import Execution
+from admin.store.revision_tables import revisions as revisions_table
 from admin.store.use_grants import groups_of_proofs
+from admin.store.use_grants import use_grants as use_grants_table
 from tests.conftest import MakeApp, Scale
 from tests.support.agents import PlayedAgent, WatchedClock, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import API, DOMAIN, JOB, PROJECT, asked, ok, refused
+from tests.support.statements import statements
 
 CLOSED: dict[str, Any] = {"placement": {"clusterUse": "closed"}}
 OPTIONS = ChangeOptions()
@@ -620,6 +630,138 @@ def test_a_transaction_that_began_before_a_change_does_not_bring_back_what_was_t
         context.known_grants.forget()
         context.known_grants.at(connection, number, roles)
     assert context.known_grants.number is None
+
+
+# Known in memory
+
+
+class Replica:
+    """Another admin on the same database, and what it decides by."""
+
+    def __init__(self, app: Flask) -> None:
+        self.context = context_of(app)
+
+    def usable(self, user: str, proof: Proof = Proof.TOKEN) -> tuple[set[str], str] | None:
+        """The clusters that a user may use at the next decision, and why not the others."""
+        fresh = replace(self.context, known_grants=KnownGrants(), known_rights=KnownRights())
+        scope, creator = Scope(DOMAIN, PROJECT), Creator(user, proof.value)
+        with self.context.database.writing() as connection:
+            usable, expected = (
+                current_rights(replica, connection).usable(creator, scope) for replica in (self.context, fresh)
+            )
+        assert usable == expected
+        return None if usable is None else (set(usable.clusters), usable.reason)
+
+    def read_again(self) -> set[str]:
+        """The tables that the next decision reads for rights."""
+        with statements(self.context) as seen:
+            decide_waiting(self.context)
+        return {table for table in _RIGHTS_TABLES if any(re.search(rf"FROM {table}\b", query) for query in seen)}
+
+
+_RIGHTS_TABLES = ("grants", "use_grants", "user_groups", "cluster_groups", "users", "proven_groups")
+
+
+@pytest.fixture
+def replica(make_app: MakeApp, root: Person, ada: Person) -> Replica:
+    """Another admin that knows all rights, and has an execution to decide."""
+    root.pool("gpu", "a", "b")
+    ada.create("waits", **in_pool("gpu"))
+    replica = Replica(make_app(**CLOSED))
+    assert replica.read_again() == set(_RIGHTS_TABLES)
+    assert replica.read_again() == set()
+    return replica
+
+
+def test_the_next_decision_anywhere_sees_every_change_of_rights(root: Person, replica: Replica) -> None:
+    assert replica.usable("ada") == (set(), NOT_GRANTED)
+    root.allow(cluster="a", user="ada")
+    assert replica.usable("ada") == ({"a"}, NOT_GRANTED)
+    root.do("PUT", "cluster_groups/racks", {"cluster_group": {"clusters": ["b"]}})
+    root.allow(cluster_group="racks", group="ml")
+    assert replica.usable("ada") == ({"a"}, NOT_GRANTED)
+    root.do("PUT", "groups/ml", {"group": {"users": ["ada"]}})
+    assert replica.usable("ada") == ({"a", "b"}, NOT_GRANTED)
+    root.do("PUT", "cluster_groups/racks", {"cluster_group": {"clusters": ["b", "c"]}})
+    assert replica.usable("ada") == ({"a", "b", "c"}, NOT_GRANTED)
+    root.do("DELETE", "grants/submitter:user:ada")
+    assert replica.usable("ada") == (set(), MAY_NOT_CREATE)
+    root.do("POST", "grants", {"grant": {"role": "editor", "user": "ada"}})
+    root.forbid("cluster:a:user:ada")
+    assert replica.usable("ada") == ({"b", "c"}, NOT_GRANTED)
+    root.do("DELETE", "users/ada")
+    assert replica.usable("ada") == (set(), CREATOR_DELETED)
+
+
+def test_the_next_decision_anywhere_sees_the_groups_that_a_proof_names(
+    root: Person, replica: Replica, context: Context
+) -> None:
+    root.do("POST", "grants", {"grant": {"role": "submitter", "user": "kim"}})
+    root.allow(cluster="a", group="ml")
+    assert replica.usable("kim", Proof.OPENID) == (set(), NOT_GRANTED)
+    for groups, clusters in (({"ml"}, {"a"}), ({"ops"}, set()), ({"ml", "ops"}, {"a"})):
+        note_proven_groups(context, Identity(user="kim", groups=frozenset(groups), proof=Proof.OPENID))
+        assert replica.usable("kim", Proof.OPENID) == (clusters, NOT_GRANTED)
+
+
+def test_a_decision_reads_of_rights_only_what_has_changed(root: Person, replica: Replica) -> None:
+    root.do("POST", "grants", {"grant": {"role": "viewer", "user": "bea"}})
+    assert replica.read_again() == {"proven_groups"}
+    root.allow(cluster="a", user="bea")
+    assert replica.read_again() == {"proven_groups", "use_grants", "cluster_groups"}
+    root.do("POST", "users", {"user": {"name": "bea"}})
+    assert replica.read_again() == {"proven_groups", "users"}
+    root.do("PUT", "groups/ml", {"group": {"users": ["bea"]}})
+    assert replica.read_again() == {"proven_groups", "user_groups"}
+    settings = {"cluster_assignment": {"cluster_pool_name": "gpu"}}
+    root.do("PUT", f"project_attributes/{PROJECT}", {"attributes": {"matching_attributes": settings}})
+    assert replica.read_again() == set()
+
+
+def test_no_decision_reads_rights_for_a_token_that_is_revoked_or_used(
+    ada: Person, context: Context, replica: Replica
+) -> None:
+    decided: list[Context] = []
+
+    def decide(context: Context) -> list[Redecided]:
+        decided.append(context)
+        return []
+
+    loop = WaitingLoop(replica.context, interval=3600, decide=decide)
+    loop()
+    token = user_tokens.create_token(context, "ada", "desk")
+    Person(ada.client, token.token).get("whoami")
+    context.token_uses.write(context.database)
+    assert user_tokens.revoke(context, "ada", token.prefix)
+    assert replica.read_again() == set()
+    loop()
+    assert len(decided) == 1
+
+
+def test_a_transaction_that_began_before_a_change_decides_by_what_is_known_since(
+    root: Person, replica: Replica
+) -> None:
+    context = replica.context
+    with context.database.reading() as earlier:
+        revisions.head(earlier)  # from here on it sees no more changes
+        root.do("POST", "grants", {"grant": {"role": "viewer", "user": "bea"}})
+        root.allow(cluster="a", user="ada")
+        assert replica.usable("ada") == ({"a"}, NOT_GRANTED)
+        with statements(context) as seen:
+            usable = current_rights(context, earlier).usable(Creator("ada", "token"), Scope(DOMAIN, PROJECT))
+        assert usable is not None
+        assert (set(usable.clusters), len(seen)) == ({"a"}, 1)
+    assert replica.read_again() == set()
+
+
+def test_decisions_after_a_restore_go_by_the_rights_of_the_backup(root: Person, replica: Replica) -> None:
+    root.allow(cluster="a", user="ada")
+    assert replica.usable("ada") == ({"a"}, NOT_GRANTED)
+    with replica.context.database.writing() as connection:  # as many changes, but others
+        connection.execute(sqlalchemy.update(revisions_table).values(created_at=datetime(2026, 1, 1, tzinfo=UTC)))
+        for table in (stored_grants.grants, use_grants_table):
+            connection.execute(sqlalchemy.delete(table).where(table.c.grantee == "ada"))
+    assert replica.usable("ada") == (set(), MAY_NOT_CREATE)
 
 
 # Never

@@ -27,7 +27,7 @@ from admin.services.changeable.fleet import definition_write
 from admin.services.changeable.projects import project_write
 from admin.services.changes import make_change
 from admin.services.context import Context
-from admin.store.cache import known_grants
+from admin.store.cache import rights_changes
 from admin.store.cache.known_grants import CACHE_SECONDS, KnownGrants
 from admin.store.grants import grants as grants_table
 from admin.store.revision_tables import revision_changes, revisions
@@ -567,7 +567,7 @@ def test_another_worker_reads_all_grants_where_the_changes_are_too_many_or_prune
     app = make_app()
     api, other = app.test_client(), OtherWorker(app)
     other.look()
-    monkeypatch.setattr(known_grants, "MOST_CHANGES", 2)
+    monkeypatch.setattr(rights_changes, "MOST_CHANGES", 2)
     for name in ("ada", "bea"):
         give(api, role="viewer", user=name)
     assert not other.reads_everything()

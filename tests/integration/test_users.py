@@ -27,9 +27,8 @@ from admin.services.changes import make_change
 from admin.services.context import Context
 from admin.services.grants import make_first_administrator
 from admin.services.redecisions import decide_waiting
-from admin.store import grants
 from admin.store.cache.known_grants import KnownGrants
-from admin.store.tokens import CACHE_SECONDS, TokenCache
+from admin.store.tokens import CACHE_SECONDS, TokenCache, number_of_changes
 from admin.store.user_tokens import USER_TOKENS
 from admin.store.user_tokens import user_tokens as token_table
 from admin.store.users import UserPresence
@@ -340,6 +339,20 @@ def test_many_tokens_in_turn_cost_no_statement_once_they_are_known(make_app: Mak
     assert len(elsewhere.token_statements(people[1:])) == 1  # a restored database may have come to the same number
 
 
+def test_what_a_token_is_good_for_is_known_with_it(make_app: MakeApp) -> None:
+    here, elsewhere = make_app(), Elsewhere(make_app())
+    ada = made_user(here)
+    issued = ada.do("POST", "users/ada/tokens", {"name": "ci", "narrowed": {"role": "viewer"}})
+    other = ada.do("POST", "users/ada/tokens", {"name": "other"})
+    narrowed = Person(elsewhere.app.test_client(), issued["token"])
+    narrowed.get("whoami")
+    assert elsewhere.token_statements([narrowed]) == []
+    ada.do("DELETE", f"users/ada/tokens/{other['prefix']}")
+    elsewhere.seconds += CACHE_SECONDS
+    assert len(elsewhere.token_statements([narrowed])) == 1  # by which it is compared
+    refused(narrowed.call("POST", "users", {"user": {"name": "bea"}}), 403, "permission_denied")
+
+
 def test_a_worker_keeps_the_tokens_that_it_read_last(app: Flask, ada: Person) -> None:
     cache = TokenCache(most=2)
     app.extensions["rainbow"] = context = replace(context_of(app), token_cache=cache)
@@ -381,7 +394,7 @@ def test_a_token_that_is_read_while_it_is_revoked_is_not_kept(make_app: MakeApp)
     same.get("whoami")
     [listed] = ada.get("users/ada/tokens")["tokens"]
     with context_of(here).database.reading() as connection:
-        stored, number = USER_TOKENS.get(connection, listed["prefix"]), grants.number(connection)
+        stored, number = USER_TOKENS.get(connection, listed["prefix"]), number_of_changes(connection)
     assert stored is not None
     assert user_tokens.revoke(context_of(here), "ada", listed["prefix"])
     elsewhere.seconds += CACHE_SECONDS

@@ -45,6 +45,12 @@ class Following(Generic[Value]):
         return None if self._last is None else self._last.value
 
     @property
+    def recent(self) -> Value | None:
+        """The same, but None where requests are no longer answered by it."""
+        last = self._last
+        return None if last is None or self._age(last, self.monotonic()) >= CACHE_SECONDS else last.value
+
+    @property
     def kept(self) -> Value | None:
         """The same, but None once it is to be forgotten."""
         last = self._last

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -13,21 +12,21 @@ from sqlalchemy import Connection
 from admin.core.grants import GRANT, Grants, grant_of
 from admin.core.permissions import Role
 from admin.core.user_groups import GROUP
-from admin.store import grants, revisions, row_changes, user_groups
+from admin.store import grants, user_groups
 from admin.store.cache.following import CACHE_SECONDS as CACHE_SECONDS
 from admin.store.cache.following import Following
+from admin.store.cache.rights_changes import Version, changes_since, version_of
 from admin.store.database import Database
 from admin.store.dialects.postgresql import answering_soon
 
-#: Changes that are applied to what is known; after more of them everything is read again.
-MOST_CHANGES = 10_000
-
 
 class _Known(NamedTuple):
-    number: int  #: of changes
-    revision: int  #: the last one that is known
-    made_at: datetime | None  #: when that was made
+    version: Version
     grants: Grants
+
+    @property
+    def number(self) -> int:
+        return self.version.number
 
 
 class KnownGrants:
@@ -39,16 +38,16 @@ class KnownGrants:
 
     def current(self, database: Database, roles: Mapping[str, Role]) -> Grants:
         """Who may do what."""
-        return self._following.current(partial(_look, database, roles)).grants
+        return self._following.current(partial(self._look, database, roles)).grants
 
     def at(self, connection: Connection, number: int, roles: Mapping[str, Role]) -> Grants:
-        """Who may do what after so many changes, which a transaction has read."""
-        known = next(
-            (known for known in (self._following.latest, self._last) if known and known.number == number), None
-        )
-        if known is None:
-            # Not what requests go by: the transaction may have begun before the last change.
-            known = self._last = _load(connection, number, revisions.head(connection), roles)
+        """Who may do what after so many changes, which a transaction has read, or after more of them."""
+        recent = self._following.recent
+        if recent is not None and recent.number > number:
+            return recent.grants  # the transaction began before the last change
+        known = self._base(number)
+        # Not what requests go by: the transaction may have begun before the last change.
+        known = self._last = _brought(connection, known, *version_of(connection, known and known.version), roles)
         return known.grants
 
     @property
@@ -61,38 +60,45 @@ class KnownGrants:
         """Ask the database the next time, after something has changed."""
         self._following.forget()
 
+    def _base(self, number: int) -> _Known | None:
+        """What is in memory, from which the least is to be read up to a number of changes."""
+        in_memory = (known for known in (self._following.latest, self._last) if known is not None)
+        return max(
+            (known for known in in_memory if known.number <= number), key=lambda known: known.number, default=None
+        )
 
-def _look(database: Database, roles: Mapping[str, Role], known: _Known | None) -> _Known:
-    with database.reading() as connection:
-        with answering_soon(connection):  # to read all of them may take longer
-            number = grants.number(connection)
-            head, made_at = revisions.head_and_time(connection, -1 if known is None else known.revision)
-        if known is not None and head >= known.revision and made_at in (None, known.made_at):
-            if number == known.number and head == known.revision:
-                return known
-            new = known.grants if number == known.number else _changed(connection, known)
-            if new is not None:
-                return _Known(number, head, revisions.made_at(connection, head), new)
-        return _load(connection, number, head, roles)
+    def _look(self, database: Database, roles: Mapping[str, Role], known: _Known | None) -> _Known:
+        last = self._last
+        if last is not None and (known is None or last.number > known.number):
+            known = last
+        with database.reading() as connection:
+            with answering_soon(connection):  # to read all of them may take longer
+                version, is_later = version_of(connection, known and known.version)
+            brought = self._last = _brought(connection, known, version, is_later, roles)
+        return brought
 
 
-def _load(connection: Connection, number: int, head: int, roles: Mapping[str, Role]) -> _Known:
-    every = Grants(grants.every(connection), user_groups.memberships(connection), roles)
-    return _Known(number, head, revisions.made_at(connection, head), every)
+def _brought(
+    connection: Connection, known: _Known | None, version: Version, is_later: bool, roles: Mapping[str, Role]
+) -> _Known:
+    """What is known, brought to a version; all is read where that is not a later one."""
+    if known is not None and is_later:
+        if version == known.version:
+            return known
+        new = known.grants if version.number == known.number else _changed(connection, known)
+        if new is not None:
+            return _Known(version, new)
+    return _Known(version, Grants(grants.every(connection), user_groups.memberships(connection), roles))
 
 
 def _changed(connection: Connection, known: _Known) -> Grants | None:
-    """What is known, with the changes since; None where there are too many, or some were pruned."""
-    if revisions.oldest(connection) > known.revision + 1:
+    """What is known, with the changes since; None where they cannot be told."""
+    changes = changes_since(connection, known.version, (GRANT, GROUP))
+    if changes is None:
         return None
-    kinds, limit = [GRANT, GROUP], MOST_CHANGES + 1
-    above = list(row_changes.changes_above(connection, known.revision, kinds=kinds, limit=limit))
-    if len(above) == limit:
-        return None
-    named = [change for change in above if not change.is_attribute]
-    memberships = user_groups.memberships(connection) if any(change.kind == GROUP for change in named) else None
+    memberships = user_groups.memberships(connection) if any(change.kind == GROUP for change in changes) else None
     given = {}
-    for change in named:
+    for change in changes:
         payload = change.before if change.after is None else change.after
         if change.kind == GRANT and payload is not None:
             given[grant_of(payload)] = change.after is not None

@@ -31,7 +31,9 @@ def upgrade() -> None:
         "proven_groups",
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("groups", sa.JSON, nullable=False),
+        sa.Column("number", sa.BigInteger, nullable=False),
     )
+    op.create_index("ix_proven_groups_number", "proven_groups", ["number"])
 
 
 def downgrade() -> None:

@@ -1,4 +1,4 @@
-"""Audit events; the addresses from which a user's token was used, and what it is good for."""
+"""Audit events; from where a user's token was used, and what it is good for; how often tokens were taken away."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ def upgrade() -> None:
     op.create_index("ix_audit_events_address_number", "audit_events", ["address", "number"])
     op.add_column("user_tokens", sa.Column("addresses", sa.JSON, nullable=False, server_default="[]"))
     op.add_column("user_tokens", sa.Column("narrowed", sa.JSON))
+    op.add_column("grants_head", sa.Column("tokens", sa.BigInteger, nullable=False, server_default="0"))
 
 
 def downgrade() -> None:
+    op.drop_column("grants_head", "tokens")
     op.drop_column("user_tokens", "narrowed")
     op.drop_column("user_tokens", "addresses")
     op.drop_table("audit_events")
