@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
+from admin.core.masking import without_secrets
 from admin.core.problems import Invalid, Problem, Refused, closest, did_you_mean, shorten
 
 #: The most problems that one answer lists.
@@ -41,8 +42,11 @@ class RainbowError(Exception):
         if retry_after is not None:
             self.retry_after = retry_after
         self.restorable = restorable or None  #: rows of a revision that could be undone though others cannot
-        self.message = message or " ".join((type(self).__doc__ or "").split())
-        self.details = details or []
+        self.message = without_secrets(message) or " ".join((type(self).__doc__ or "").split())
+        self.details: list[dict[str, Any]] = [
+            {key: without_secrets(value) if isinstance(value, str) else value for key, value in detail.items()}
+            for detail in details or ()
+        ]
         super().__init__(self.message)
 
     def of_caller(self, name: str | None) -> Self:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from datetime import UTC, datetime
 from typing import Any
 
+from admin.core.masking import without_secrets
+
 #: The attributes of every record; others were passed as `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
-#: A token of a user or cluster; what stands before its secret may be shown.
-_TOKEN = re.compile(r"(rb[cu]-[0-9A-Za-z]{8}-)[0-9A-Za-z_-]+")
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,7 +29,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         # JSON escapes line breaks, but not every character that controls a terminal.
-        text = _without_secrets(json.dumps(line, ensure_ascii=False, default=str))
+        text = without_secrets(json.dumps(line, ensure_ascii=False, default=str))
         if text.isprintable():
             return text
         return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
@@ -45,12 +44,7 @@ class TextFormatter(logging.Formatter):
         line = f"{moment} {record.levelname.lower():7} {record.getMessage()} {extras}".rstrip()
         # Lines of an exception are indented: what it quotes cannot pass for a line of the log.
         exception = self.formatException(record.exc_info).split("\n") if record.exc_info else []
-        return _without_secrets("\n    ".join(map(_printable, [line, *exception])))
-
-
-def _without_secrets(text: str) -> str:
-    """Text without the secrets of tokens that were sent where they do not belong, as in a path."""
-    return _TOKEN.sub(r"\1***", text) if "rbu-" in text or "rbc-" in text else text
+        return without_secrets("\n    ".join(map(_printable, [line, *exception])))
 
 
 def _printable(text: str) -> str:

@@ -16,6 +16,10 @@ CLUSTER, CLUSTER_GROUP = "cluster", "cluster_group"
 Use = tuple[tuple[str, str], ...]
 
 
+#: What a token for clusters is good for: to read, and to run executions there; with more it could make wider tokens.
+_OF_CLUSTERS = frozenset(name for name in PERMISSIONS if name.endswith(".read") or name.startswith("executions."))
+
+
 def use_text(use: Use | None) -> str | None:
     """The use of a token as it is stored with what was created by it, the same for equal ones."""
     return None if use is None else json.dumps(use)
@@ -40,6 +44,8 @@ class Narrowing:
         """Those of some permissions that a token is good for; a role that is no longer declared allows nothing."""
         if self.role is not None:
             permissions &= roles[self.role].permissions if self.role in roles else frozenset()
+        if self.use is not None:
+            permissions &= _OF_CLUSTERS
         return permissions & frozenset(self.permissions) if self.permissions else permissions
 
     def within(self, scope: Scope) -> Scope | None:

@@ -22,10 +22,8 @@ class Access:
         """Without grants everything is allowed, as at an admin that has no users."""
         self.identity = identity
         held = None if grants is None else grants.held_by(identity)
-        narrowed = identity.narrowed
-        is_at_any_cluster = narrowed is None or not narrowed.clusters
         #: What the caller has; None where nothing at all is refused, so that nothing is looked at either.
-        self._held = None if held is None or (held.is_everything and is_at_any_cluster) else held
+        self._held = None if held is None or held.is_everything else held
         self._grants = None if self._held is None else grants
 
     @property

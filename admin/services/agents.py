@@ -14,6 +14,8 @@ from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.fleet.clusters import REGISTERED, read_report
 from admin.core.fleet.definitions import FleetKind, Source
+from admin.core.identities import agent_name
+from admin.core.use_grants import USER, Named
 from admin.core.users import REGISTRATION
 from admin.errors import AlreadyRegistered, ClusterNotFound, RegistrationRefused, TokenNotFound
 from admin.services import tokens
@@ -21,6 +23,7 @@ from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.fleet import definition_write
 from admin.services.changes import make_change
 from admin.services.context import Context
+from admin.services.creator_rights import check_giving_use
 from admin.services.definitions import current_fleet
 from admin.services.tokens import CLUSTER, Issued, hash_of
 from admin.services.wrong_attempts import FailureLimiter, source_of
@@ -102,9 +105,14 @@ def list_tokens(context: Context, cluster: str) -> list[StoredToken]:
 
 def rotate(context: Context, cluster: str, overlap_seconds: float) -> Issued:
     """Issue a new token; the older ones expire after the overlap."""
-    now = context.clock()
+    now, access, account = context.clock(), context.access, agent_name(cluster)
+    is_own = access.identity.user == account
+    if not is_own:  # whoever has the token may do what the cluster's service account may
+        access.check_acting_as(account)
     with context.database.writing() as connection:
         _check_cluster(context, connection, cluster)
+        if access.is_restricted and not is_own:
+            check_giving_use(context, connection, access, Named(USER, account))
         older = [token.prefix for token in CLUSTER_TOKENS.of(connection, cluster) if token.revoked_at is None]
         CLUSTER_TOKENS.expire(connection, older, now + timedelta(seconds=overlap_seconds))
         issued = tokens.issue(context, connection, CLUSTER, cluster)

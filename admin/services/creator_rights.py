@@ -48,7 +48,9 @@ def rights_at_creation(context: Context, request: CreationRequest, rights: Creat
     if rights is None:
         return UNLIMITED
     usable = rights.granted(request.creator, request.run.project)
-    return Rights(usable, _may_override(context, request.creator, request.run.scope, rights))
+    may_override = _may_override(context, request.creator, request.run.scope, rights)
+    # The caller's token may be good for less than its user.
+    return Rights(usable, may_override and context.access.allows(OVERRIDING, request.run.scope))
 
 
 def rights_of(context: Context, execution: Execution, rights: CreatorRights) -> Rights:
@@ -116,7 +118,7 @@ def check_giving_use(context: Context, connection: Connection, access: Access, g
 
 def note_proven_groups(context: Context, identity: Identity) -> None:
     """Store the groups that a caller's proof names, for decisions that are made without it."""
-    if identity.proof is not Proof.OPENID:
+    if identity.proof is not Proof.OPENID or identity.administrator is not None:
         return
     # Another replica may have noted others since, which counts as a change.
     noted = context.known_grants.number, identity.groups

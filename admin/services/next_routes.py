@@ -74,7 +74,7 @@ def next_routes(context: Context, connection: Connection, changes: Sequence[RowC
 
 def _describe_anywhere(fleet: Fleet) -> str:
     """Where executions go that no pool or label leads anywhere."""
-    enabled = [name for name, cluster in sorted(fleet.clusters.items()) if cluster.enabled]
+    enabled = [f"'{name}'" for name, cluster in sorted(fleet.clusters.items()) if cluster.enabled]
     named = f" ({list_first(enabled, _MOST_NAMED)})" if enabled else ", of which there is none"
     return f"to any enabled cluster{named}, for no pool or label is left that decides"
 

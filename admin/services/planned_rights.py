@@ -22,8 +22,8 @@ from admin.store import cluster_groups, grants, use_grants, users
 
 Row = TypeVar("Row")
 #: What the rights of creators follow from, and what only counts where clusters are closed.
-_ALWAYS = frozenset({USER, GROUP, GRANT})
-_WHERE_CLOSED = frozenset({CLUSTER_GROUP, USE_GRANT})
+_ALWAYS = frozenset({USER, GROUP, GRANT, CLUSTER_GROUP})
+_WHERE_CLOSED = frozenset({USE_GRANT})
 
 
 def without_idle_rights(context: Context, changes: Sequence[RowChange]) -> list[RowChange]:

@@ -90,7 +90,10 @@ def _check_narrowing(context: Context, connection: Connection, narrowed: JsonObj
     ]
     raise_problems(problems)
     scope = check_scope(**{key: narrowed[key] for key in SCOPE_KEYS if key in narrowed})
+    context.access.check_known(scope)
     check_readable(context, connection, scope)
+    if narrowed.keys() & {"clusters", "cluster_groups"}:
+        context.access.check("fleet.read")  # whoever may not know of clusters learns nothing from their names
     clusters = tuple(dict.fromkeys(narrowed.get("clusters", ())))
     try:
         find_clusters(context, connection, clusters)

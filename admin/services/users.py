@@ -13,12 +13,15 @@ from admin.core.identities import Identity
 from admin.core.problems import invalid
 from admin.core.provenance import Provenance
 from admin.core.settings.kinds import Payload
+from admin.core.use_grants import USER as GRANTEE
+from admin.core.use_grants import Named
 from admin.core.users import USER, User
 from admin.errors import PermissionDenied, UserNotFound
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.users import forget_users, user_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
+from admin.services.creator_rights import check_giving_use
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.visibility import access_of
 from admin.store import revisions, users
@@ -45,6 +48,7 @@ def act_as(context: Context, identity: Identity, name: str) -> Identity:
         access.check("users.impersonate")
         with context.database.reading() as connection:
             find_user(context, connection, name)
+            check_giving_use(context, connection, access, Named(GRANTEE, name))
         access.check_acting_as(name)
     except PermissionDenied as denied:
         raise denied.of_caller(identity.user) from None

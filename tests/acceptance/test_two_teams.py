@@ -99,6 +99,10 @@ def test_nobody_sees_or_changes_what_is_of_the_other_team(people: People) -> Non
     assert "lacks the permission attributes.write" in rex.refused(4, f"{update} {RED}.yaml")
     for person in (bea, vic, rex, people["olga"]):
         assert "grants.write" in person.refused(4, "create grant viewer --user vic")
+    exported = bea.run("export")
+    assert f"label-of-{BLUE}" in exported.out
+    assert f"label-of-{RED}" not in exported.out
+    assert "Users left out: User bea lacks the permission users.read" in " ".join(exported.err.split())
     [revision] = json.loads(bea.ok(f"history execution-cluster-label -p {BLUE} -o json"))
     assert (revision["author"], revision["proof"]) == ("bea", "token")
 

@@ -390,6 +390,11 @@ def test_the_fence_does_not_hold_for_those_whose_role_may_override(make_app: Cal
         assert ok(people[name].post(f"{API}/placements", json=asked("x", **pool("gpu"))))["pool"] == "gpu"
         for _ in range(2):  # from the database, and from memory
             assert created(people[name], **pool("gpu"))["pool"] == "gpu"
+    body = {"name": "narrow", "narrowed": {"role": "submitter"}}
+    token = ok(people["root"].post(f"{API}/users/root/tokens", json=body))["token"]
+    narrow = app.test_client()
+    narrow.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+    refused(create(narrow, **pool("gpu")), 400, "request_fenced")
     for _ in range(2):  # what one of them may is not remembered for another
         refused(create(people["eve"], **pool("gpu")), 400, "request_fenced")
     refused(create(people["otto"], **pool("gpu")), 403, "permission_denied")

@@ -114,8 +114,8 @@ def test_a_dry_run_says_that_nothing_is_left_that_decides(api: FlaskClient, cont
     assert route == {
         "domain": "staging",
         "noun": "any",
-        "message": "New executions at domain staging would go to any enabled cluster (aspen, local), for no pool or "
-        "label is left that decides.",
+        "message": "New executions at domain staging would go to any enabled cluster ('aspen', 'local'), for no pool "
+        "or label is left that decides.",
     }
 
 

@@ -319,7 +319,10 @@ def test_the_previews_of_new_work_are_said_in_words(
         answer = json.loads(rainbowctl("delete cluster aspen birch --force --dryRun -o json"))
         assert answer["new_executions"]["waiting"] == projects
         shown = rainbowctl("delete cluster-pool-attribute -d development --dryRun")
-        assert "at domain development would go to any enabled cluster (aspen, birch, dogwood, elm, local)" in shown
+        assert (
+            "at domain development would go to any enabled cluster ('aspen', 'birch', 'dogwood', 'elm', 'local')"
+            in shown
+        )
         assert f"Effective values change at {projects} scopes below: project " in shown
         assert "Nothing would apply there" not in shown
         shown = rainbowctl("update cluster-pool-attribute -d development --clusterPoolName gpu --dryRun")

@@ -13,9 +13,9 @@ from ctl.cli.scopes import scope_filters
 from ctl.cli.session import Session
 from ctl.client.answers import Attribute, Document, RowChange
 from ctl.client.calls.base import PATH_NOT_FOUND
-from ctl.client.errors import InvalidInput, NotFound
+from ctl.client.errors import Forbidden, InvalidInput, NotFound
 from ctl.client.kinds import Kind
-from ctl.client.nouns import FLEET, NAMED, find_noun
+from ctl.client.nouns import FLEET, NAMED, find_noun, plural
 from ctl.client.words import count, listed
 
 #: How often everything is read again when someone writes meanwhile, before the state of one revision is asked for.
@@ -88,7 +88,7 @@ def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any])
         )
     if not words and not filters and flags["at"] is None:
         parts = list(NAMED)
-    rows, projects, fleet = _consistent(session, filters, flags["at"], parts)
+    rows, projects, fleet = _consistent(session, filters, flags["at"], parts, is_complete=bool(words))
     rows = [row for row in rows if not words or row.kind in kind_names]
     kinds = {kind.name: kind for kind in session.client.kinds()}
     documents = [exported for noun, defined in fleet.items() for exported in exported_definitions(noun, defined)]
@@ -104,15 +104,28 @@ def _documents(session: Session, words: Sequence[str], flags: Mapping[str, Any])
 
 
 def _consistent(
-    session: Session, filters: Mapping[str, Any], at: int | None, parts: Sequence[str]
+    session: Session, filters: Mapping[str, Any], at: int | None, parts: Sequence[str], *, is_complete: bool
 ) -> tuple[list[Attribute], list[Document], dict[str, list[RowChange]]]:
-    """Rows, projects and the fleet of one state, though they come in pages while others write."""
+    """Rows, projects and the fleet of one state, though they come in pages while others write.
+
+    Unless it must be complete, what one may not export is left out.
+    """
     client = session.client
+    left_out: set[str] = set()
     for _try in range(_TRIES):
         head = client.head()
         rows = list(client.list_attributes(None, at=at, page_size=1000, **filters))
         projects = list(client.projects("ALL"))
-        fleet = {noun: _managed(session, noun) for noun in parts}
+        fleet = {}
+        for noun in parts:
+            try:
+                fleet[noun] = _managed(session, noun)
+            except Forbidden as denied:
+                if is_complete:
+                    raise
+                if noun not in left_out:
+                    session.printer.warning(f"{plural(noun).capitalize()} left out: {denied}")
+                left_out.add(noun)
         if client.head() == head:
             return rows, projects, fleet
     head = client.head()

@@ -34,6 +34,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    # An older admin would take a narrowed token for one as good as its user, and knows no cutoff of events.
+    op.execute("DELETE FROM user_tokens WHERE narrowed IS NOT NULL")
+    op.execute("DELETE FROM retention_cutoffs WHERE name = 'audit_events'")
     op.drop_column("grants_head", "tokens")
     op.drop_column("user_tokens", "narrowed")
     op.drop_column("user_tokens", "addresses")
