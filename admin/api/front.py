@@ -79,7 +79,9 @@ class Front:
             chunks = self._answer(environ, _identifying(environ, start_response))
         finally:
             places.append(place)
-        self._observe(environ)  # not before: an application that fails after it has started is answered once more
+        _observe(environ)  # not before: an application that fails after it has started is answered once more
+        # Not kept: its traceback has the request, which would then outlive its answer.
+        self._note_denied(environ, environ.pop(FAILURE, None))
         return chunks
 
     def admit(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes] | None:
@@ -121,17 +123,15 @@ class Front:
         """What answers a request that is refused."""
         head: _Head = environ[_HEAD]
         environ[ROUTE] = self._gate.route(head.method, head.path)
-        environ[FAILURE] = error
         body = error_body(error, head.request_id, head.method)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *error_headers(error)]
         _identifying(environ, start_response)(status_line(error), headers)
-        self._observe(environ)
+        _observe(environ)
+        self._note_denied(environ, error)
         return [] if head.method == "HEAD" else [body]
 
-    def _observe(self, environ: WSGIEnvironment) -> None:
-        """Count and log an answer, and note it where the request was denied."""
-        _observe(environ)
-        error: RainbowError | None = environ.get(FAILURE)
+    def _note_denied(self, environ: WSGIEnvironment, error: RainbowError | None) -> None:
+        """Note a request that was denied."""
         if self._auditor is None or error is None or not error.is_denial:
             return
         caller: Caller | None = environ.get(CALLER)

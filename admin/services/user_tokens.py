@@ -28,6 +28,7 @@ from admin.store.user_tokens import USER_TOKENS
 
 #: The most tokens of a user that are neither revoked nor expired.
 MOST_TOKENS = 100
+_LONGEST = timedelta(days=366)
 
 
 def user_of(context: Context, token: str) -> Identity:
@@ -49,6 +50,8 @@ def create_token(
         raise invalid("name", f"is not a token's name: use {names.ENTITY_NAME_RULE}.")
     if expires_in is not None and expires_in <= timedelta():
         raise invalid("expires", "is over at once; give a length of time above zero.")
+    if expires_in is not None and expires_in > _LONGEST:
+        raise invalid("expires", "is longer than a year.")
     access = context.access
     access.check_acting_as(user)
     if access.is_restricted and user != access.identity.user:

@@ -106,7 +106,7 @@ def check_name(key: str, name: str) -> None:
     if not name.isprintable():
         raise InvalidInput(f"The {label} {name!r} holds characters that no name can have.")
     if name in {".", ".."}:
-        article = "an" if label[0] in "aeiou" else "a"
+        article = "an" if label[0] in "aeio" else "a"
         raise InvalidInput(f"{name!r} cannot be the name of {article} {label}.")
 
 

@@ -72,7 +72,9 @@ def guarded_app(sqlite_databases: SqliteDatabases, tmp_path_factory: pytest.Temp
     directory: Path = tmp_path_factory.mktemp("openapi")
     token_file = directory / "token"
     token_file.write_text(TOKEN)
-    with opened_app(sqlite_databases.set_up(directory), server={"apiTokenFile": str(token_file)}) as app:
+    many = {"wrongTokensPerMinute": 1_000_000}  # every operation is tried with wrong ones
+    server = {"apiTokenFile": str(token_file)}
+    with opened_app(sqlite_databases.set_up(directory), server=server, limits=many) as app:
         yield app
 
 
