@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from flask import current_app, request
 
 from admin.core.audit import RequestOrigin
@@ -14,6 +16,8 @@ from admin.services.visibility import access_of
 CALLER = "rainbow.caller"
 #: Where it holds the error with which it is answered, if it is.
 FAILURE = "rainbow.failure"
+#: Where it holds what admits it once more.
+READMIT = "rainbow.readmit"
 _ACCESS = "rainbow.access"
 _VIEW = "rainbow.view"
 
@@ -51,6 +55,15 @@ def access() -> Access:
     if granted is None:
         granted = request.environ[_ACCESS] = access_of(_context(), caller().identity)
     return granted
+
+
+def readmit() -> None:
+    """Admit the request once more, by the tokens and grants of now, of which it may have waited for long."""
+    environ = request.environ
+    admit: Callable[[], Caller] = environ[READMIT]
+    environ[CALLER] = admit()
+    for kept in (_ACCESS, _VIEW):
+        environ.pop(kept, None)
 
 
 def caller() -> Caller:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -13,7 +14,7 @@ from flask import Flask, request
 
 from admin import metrics
 from admin.api.browsers import BrowserGuard
-from admin.api.current import CALLER, FAILURE
+from admin.api.current import CALLER, FAILURE, READMIT
 from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.core.audit import RequestOrigin
 from admin.errors import Busy, RainbowError
@@ -94,7 +95,8 @@ class Front:
         )
         try:
             self._browser_guard.check(environ)
-            environ[CALLER] = self._gate.admit(
+            environ[READMIT] = partial(
+                self._gate.admit,
                 head.method,
                 head.path,
                 authorization=environ.get("HTTP_AUTHORIZATION"),
@@ -104,6 +106,7 @@ class Front:
                 address=environ.get("REMOTE_ADDR", ""),
                 is_forwarded=_is_forwarded(environ),
             )
+            environ[CALLER] = environ[READMIT]()
             if self._rate_limiter is not None:
                 self._count(self._rate_limiter, head, environ)
         except Exception as failure:

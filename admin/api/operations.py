@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from werkzeug.routing import BaseConverter
 
 from admin import gate
 from admin.api.bodies import read_body
-from admin.api.current import access
+from admin.api.current import access, readmit
 from admin.api.scopes import Guarded, check_request
 from admin.api.untold import without_untold
 from admin.core.permissions import OPEN, check_requirement
@@ -22,6 +23,8 @@ from admin.messages.requests import RequestSchema, load
 from admin.messages.shared import Answer, encode
 
 View = TypeVar("View", bound=Callable[..., Any])
+#: A request that waited for longer is admitted once more before it is answered.
+_LONG_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,14 +137,23 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
         if read_message is not None:
             arguments["body"] = read_message(read_body(optional=operation.body_optional))
-        granted = access()
-        if granted.is_restricted:
-            check_request(operation, granted, path, arguments.get("query"), arguments.get("body"))
+        _check(operation, path, arguments)
+        began = time.monotonic()
         answer = view(**arguments)
+        if operation.method == "GET" and time.monotonic() - began > _LONG_SECONDS:
+            readmit()  # while it waited, its token may have been revoked, or its grant taken away
+            _check(operation, path, arguments)
         response = answer if isinstance(answer, Response) else respond(answer)
         return without_untold(operation.permission, response)
 
     return handle
+
+
+def _check(operation: Operation, path: dict[str, str], arguments: dict[str, Any]) -> None:
+    """Refuse what the caller may not do."""
+    granted = access()
+    if granted.is_restricted:
+        check_request(operation, granted, path, arguments.get("query"), arguments.get("body"))
 
 
 def _reader(body: type[RequestSchema] | type[Body] | None) -> Callable[[Any], Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,7 @@ def test_what_is_told_to_those_who_may_not_use_a_cluster_and_what_a_dry_run_tell
         shell.ok("rainbowctl create pool gpu --member secret --member other")
         for cluster in ("secret", "other"):
             shell.ok(f"rainbowctl create use-grant --cluster {cluster} --user ada")
+        time.sleep(1.1)  # every worker knows of a grant within a second
         job = "-p flytesnacks -d development --clusterPool gpu -- true"
         shell.ok(f"rainbowctl create execution waits {job}", RAINBOW_TOKEN=ada)
         taken = shell.run("rainbowctl delete use-grant cluster:secret:user:ada cluster:other:user:ada --dryRun")

@@ -227,6 +227,7 @@ def test_an_administrator_acts_as_somebody_under_both_names(shell: Shell, tmp_pa
     update = "rainbowctl update execution-cluster-label -p flytesnacks --value mycluster"
     assert "No project is called" in shell.refused(2, f"{update} --as bea", RAINBOW_TOKEN=ada)
     shell.ok("rainbowctl create grant editor --user bea", RAINBOW_TOKEN=ada)
+    time.sleep(1.1)  # every worker knows of a grant within a second
     shell.ok(f"{update} --as bea", RAINBOW_TOKEN=ada)
     assert "bea (by ada)" in shell.ok("rainbowctl history --filter.limit 1", RAINBOW_TOKEN=ada)
     assert "bea (by ada)" in shell.ok("rainbowctl get execution-cluster-label -A -o wide", RAINBOW_TOKEN=ada)

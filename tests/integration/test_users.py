@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -856,6 +858,27 @@ def test_no_message_has_the_secret_of_a_token_that_was_sent_in_a_path(app: Flask
         assert answer.status_code in (403, 404), answer.json
         assert secret not in answer.get_data(as_text=True)
     assert secret not in json.dumps(ada.get("audit"))
+
+
+@pytest.mark.parametrize("is_token_revoked", [True, False])
+def test_a_request_that_waits_is_not_answered_once_its_caller_may_not(
+    app: Flask, ada: Person, is_token_revoked: bool
+) -> None:
+    ada.do("POST", "executions", asked("e"))
+    bea = made_user(app, "bea", role="viewer")
+    path = f"executions/{PROJECT}/{DOMAIN}/e?after_event=1000&wait_seconds=2"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(bea.call, "GET", path)
+        time.sleep(0.5)
+        if is_token_revoked:
+            ada.do("DELETE", f"users/bea/tokens/{str(bea.token).split('-')[1]}")
+        else:
+            ada.do("DELETE", "grants/viewer:user:bea")
+        answer = waiting.result()
+    if is_token_revoked:
+        refused(answer, 401, "unauthenticated")
+    else:
+        refused(answer, 400, "unknown_project")
 
 
 def test_acting_as_somebody_needs_the_use_of_their_clusters(make_app: MakeApp) -> None:
