@@ -5,8 +5,7 @@ from __future__ import annotations
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
-from admin.core.changes import read_named
-from admin.core.problems import invalid
+from admin.core.changes import read_named, read_named_as
 from admin.messages.cluster_groups import (
     ClusterGroupAnswer,
     ClusterGroupBody,
@@ -60,10 +59,7 @@ def create_cluster_group(query: Fields, body: Fields) -> ClusterGroupWritten:
 )
 def put_cluster_group(name: str, query: Fields, body: Fields) -> ClusterGroupWritten:
     """Define a group of clusters, or define it anew."""
-    definition, field = body["cluster_group"], "cluster_group"
-    named, payload = read_named({"name": name, **definition} if isinstance(definition, dict) else definition, field)
-    if named != name:
-        raise invalid("cluster_group.name", "is not the path's; leave it out.")
+    payload = read_named_as(name, body["cluster_group"], "cluster_group")
     options = change_options(query, body)
     return _written(name, cluster_groups.put_cluster_group(context(), name, payload, expectation(), options))
 

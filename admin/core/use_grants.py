@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from admin.core.fields.branches import Section
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Text
-from admin.core.narrowing import Use
+from admin.core.narrowing import CLUSTER, CLUSTER_GROUP, Use
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.problems import Problem, raise_problems
 from admin.core.settings.kinds import Payload
@@ -16,7 +16,7 @@ from admin.core.user_groups import GROUP_NAME, USER_NAME
 
 #: The kind of a use grant's row.
 USE_GRANT = "USE_GRANT"
-CLUSTER, CLUSTER_GROUP, POOL, LABEL = "cluster", "cluster_group", "pool", "label"
+POOL, LABEL = "pool", "label"
 USER, GROUP, PROJECT = "user", "group", "project"
 #: What may be used, and by whom: one of each.
 TARGETS = (CLUSTER, CLUSTER_GROUP, POOL, LABEL)

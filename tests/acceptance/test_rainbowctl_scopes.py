@@ -234,10 +234,15 @@ def test_a_delete_shows_what_goes_and_what_is_absent_is_fine(shell: Shell) -> No
     diff = f"{place} (level project-domain)\n--- version {version}\n+++ deleted\n@@ -1 +0,0 @@\n-value: a\n"
     for _ in range(2):
         done = shell.run(f"{delete} --dryRun")
-        assert (done.status, done.err) == (0, "Dry run: nothing was deleted.\n")
-        assert done.out.startswith(diff)
-        assert "would go to any enabled cluster ('local'), for no pool or label is left" in done.out
-        assert done.out.endswith("Executions: no execution would move or be ended.\n")
+        shown = (
+            f"{diff}New executions at project-domain gone/staging would go to any enabled cluster ('local'), for no "
+            "pool or label is left that decides.\n"
+            "With this, new executions wait at 1 scope:\n"
+            "project gone, domain staging: By the fleet executions wait at 'local': no agent of it has ever been "
+            "seen.\n"
+            "Executions: no execution would move or be ended.\n"
+        )
+        assert (done.status, done.out, done.err) == (0, shown, "Dry run: nothing was deleted.\n")
     document = json.loads(shell.ok(f"{delete} --dryRun -o json"))
     assert (document["deleted"], document["dry_run"], document["before"]) == (False, True, {"value": "a"})
     assert shell.values("3", f"project={name}") == [{"value": "a"}]

@@ -885,7 +885,7 @@ class Story:
         """What is not over."""
         with self.context.database.reading() as connection:
             listed = executions.first_unfinished(connection, 100_000)
-            return [found for id in listed if (found := executions.get(connection, id)) is not None]
+            return [execution for id in listed if (execution := executions.get(connection, id)) is not None]
 
     def check(self, cluster: str | None, route: str) -> None:
         allowed = set[str]().union(*(USES[name][1] for name in self.given), {"a", "b"} if route == "open" else set())

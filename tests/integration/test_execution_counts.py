@@ -202,14 +202,14 @@ def test_executions_are_selected_and_sorted_by_how_long_they_waited(
     assert listed(agent, "filters=gt(waited,1h)") == ["waiting"]
     for direction, expected in (("DESCENDING", ["waiting", "never"]), ("ASCENDING", ["quick", "slow"])):
         path, token = f"executions?project={agent.project}", ""
-        found: list[str] = []
-        while len(found) < 2:
+        in_order: list[str] = []
+        while len(in_order) < 2:
             order = f"sort_by.key=waited&sort_by.direction={direction}&limit=1{token}"
             answer = get(agent.client, f"{path}&{order}")
-            found += names(answer["executions"])
+            in_order += names(answer["executions"])
             token = f"&token={answer['token']}"
             clock.advance(1)  # which changes nothing: a list is as of its first page
-        assert found == expected
+        assert in_order == expected
     slow = execution(agent.client, "slow", agent.project)
     assert slow["could_start_at"] == slow["closure"]["created_at"]
 

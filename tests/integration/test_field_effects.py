@@ -394,7 +394,7 @@ def test_many_warnings_are_cut_and_counted(api: FlaskClient) -> None:
 
 def test_fields_that_no_engine_reads_are_not_said_to_be_used(api: FlaskClient) -> None:
     config = {"max_parallelism": 3, "interruptible": True, **envs(LEVEL="info")}
-    said = (
+    message = (
         "max_parallelism, interruptible are passed to agents, but no engine of Rainbow reads them; one of your own may."
     )
     path = f"{API}/project_domain_attributes/{PROJECT}/{DOMAIN}"
@@ -404,7 +404,7 @@ def test_fields_that_no_engine_reads_are_not_said_to_be_used(api: FlaskClient) -
     reasons = get(api, "matchable_attributes/no_effect")["warnings"]
     for warnings in (written, listed, reasons):
         assert [(entry["code"], entry["field"], entry["message"]) for entry in warnings] == [
-            ("unread_field", "max_parallelism", said)
+            ("unread_field", "max_parallelism", message)
         ]
     assert reasons[0]["fields"] == ["max_parallelism", "interruptible"]
     unread = [("max_parallelism", *UNREAD), ("interruptible", *UNREAD)]

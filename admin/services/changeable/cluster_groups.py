@@ -7,14 +7,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_named
+from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
 from admin.core.cluster_groups import CLUSTER_GROUP, read_cluster_group
 from admin.core.in_use import Use
-from admin.core.problems import invalid
+from admin.core.narrowing import CLUSTER_GROUP as TARGET
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
-from admin.core.use_grants import CLUSTER_GROUP as TARGET
 from admin.core.use_grants import USE_GRANT, Named
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
@@ -44,11 +43,9 @@ class ChangeableClusterGroups(Changeable):
 
     @classmethod
     def read(cls, context: Context, kind: str, document: Document) -> RowWrite:
-        name, payload = read_named(document[_FIELD], _FIELD)
         if document["delete"]:
-            if payload:
-                raise invalid(_FIELD, "needs only the name of what is to be deleted.")
-            return cluster_group_write(name, None)
+            return cluster_group_write(read_deleted(document[_FIELD], _FIELD), None)
+        name, payload = read_named(document[_FIELD], _FIELD)
         return cluster_group_write(name, read_under(_FIELD, lambda: read_cluster_group(name, payload)))
 
     @classmethod

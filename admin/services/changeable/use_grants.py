@@ -9,21 +9,12 @@ from sqlalchemy import Connection
 
 from admin.core.changes import ANYTHING, PROJECT, Document, Expectation, RowChange, RowKey, RowWrite
 from admin.core.cluster_groups import CLUSTER_GROUP as CLUSTER_GROUP_KIND
+from admin.core.narrowing import CLUSTER, CLUSTER_GROUP
 from admin.core.problems import invalid, shorten
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
-from admin.core.use_grants import (
-    CLUSTER,
-    CLUSTER_GROUP,
-    GROUP,
-    LABEL,
-    POOL,
-    USE_GRANT,
-    UseGrant,
-    read_use_grant,
-    use_grant_of,
-)
+from admin.core.use_grants import GROUP, LABEL, POOL, USE_GRANT, UseGrant, read_use_grant, use_grant_of
 from admin.core.use_grants import PROJECT as PROJECT_NOUN
 from admin.core.user_groups import GROUP as GROUP_KIND
 from admin.errors import UnknownProject
