@@ -378,11 +378,11 @@ def test_the_event_of_a_silence_that_goes_on_is_kept(app: Flask) -> None:
     context = context_of(app)
     agent = played_agent(app.test_client(), context, "here")
     agent.sync()
-    clock.advance(DAY)
+    clock.advance(1800)
     judge_health(context)
     assert get(agent.client, "clusters/here")["state"] == "lost"
     switch(agent.client, "local", "cordon")  # the newest event is kept in any case
-    clock.advance(2 * DAY)
+    clock.step(2 * DAY)
     pruned(context, events="1d")
     [silence] = get(agent.client, "clusters/here/events")["events"]
     assert silence["type"] == "LOST"
