@@ -13,7 +13,6 @@ import hmac
 import logging
 import re
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -168,7 +167,7 @@ class Gate:
         self._has_users = has_users
         self._act_as = act_as
         self._has_users_now = has_users_now or has_users
-        self._lookups = threading.Semaphore(MOST_LOOKUPS)
+        self._lookups = [None] * MOST_LOOKUPS  #: free places
         self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
         open_paths: dict[str, list[str]] = {}
@@ -322,8 +321,10 @@ class Gate:
 
     def _look_up(self, owner_of: Callable[[str], Owner], token: str, address: str) -> Owner:
         """The cluster or user of a token; a wrong one that is one too many is not looked up."""
-        if not self._lookups.acquire(blocking=False):
-            raise Busy()
+        try:
+            place = self._lookups.pop()  # of a list, which no two threads can do at once
+        except IndexError:
+            raise Busy() from None
         try:
             seconds = self._wrong_tokens.seconds_left(address, token)
             if seconds and not self._is_live(token):
@@ -333,7 +334,7 @@ class Gate:
             self._wrong_tokens.add(address, token)
             raise
         finally:
-            self._lookups.release()
+            self._lookups.append(place)
 
     def _refuse(self, wrong: Unauthenticated, token: str | None, address: str) -> RainbowError:
         """The error for a wrong token: that it is wrong, or that there were too many."""

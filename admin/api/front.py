@@ -112,7 +112,8 @@ class Front:
         except Exception as failure:
             return self.refuse(environ, start_response, translate(failure, head.request_id))
         if self._auditor is not None and environ[CALLER].identity.token is not None:
-            self._auditor.note_use(self._origin(environ), environ[CALLER].identity)
+            address = environ.get("REMOTE_ADDR") or None
+            self._auditor.note_use(environ[CALLER].identity, address, partial(self._origin, environ))
         return None
 
     def _count(self, rate_limiter: RateLimiter, head: _Head, environ: WSGIEnvironment) -> None:

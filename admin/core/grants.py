@@ -168,8 +168,10 @@ def overlaps(first: Scope, second: Scope) -> bool:
     return all(not key or not other or key == other for key, other in zip(first, second, strict=True))
 
 
-#: Callers whose grants are kept sorted at once; then those are sorted anew.
-_MOST_HELD = 10_000
+#: Callers of whom is kept what they hold, as many as tokens are; then that is found anew.
+_MOST_HELD = 50_000
+#: What callers hold apart from that: roles at scopes, narrowed or not.
+_Roles = tuple[frozenset[tuple[str, Scope]], Narrowing | None]
 
 
 class Grants:
@@ -182,6 +184,7 @@ class Grants:
         self.memberships = memberships
         self.roles = roles
         self._held: dict[tuple[str, frozenset[str], Narrowing | None], Held] = {}
+        self._held_by_roles: dict[_Roles, Held] = {}  #: since many callers have the same roles at the same scopes
         self._by_grantee: dict[Grantee, list[Grant]] = {}
         for grant in grants:
             self._by_grantee.setdefault(grant.grantee, []).append(grant)
@@ -205,6 +208,7 @@ class Grants:
         if memberships is None and all(grantee.noun == USER for grantee in by_grantee):
             held = dict(self._held)  # a copy, since requests go on adding to it
             changed._held = {key: of for key, of in held.items() if Grantee(USER, key[0]) not in by_grantee}
+        changed._held_by_roles = self._held_by_roles
         return changed
 
     def of(self, identity: Identity) -> list[Grant]:
@@ -218,8 +222,18 @@ class Grants:
         held = self._held.get(key)
         if held is None:
             if len(self._held) >= _MOST_HELD:
-                self._held = {}
-            held = self._held[key] = self._narrowed(self.of(identity), identity.narrowed)
+                self._held, self._held_by_roles = {}, {}
+            held = self._held[key] = self._shared(self.of(identity), identity.narrowed)
+        return held
+
+    def _shared(self, grants: Sequence[Grant], narrowing: Narrowing | None) -> Held:
+        """What grants give, which is the same for all who have the same roles at the same scopes."""
+        key = frozenset((grant.role, grant.scope) for grant in grants), narrowing
+        held = self._held_by_roles.get(key)
+        if held is None:
+            if len(self._held_by_roles) >= _MOST_HELD:
+                self._held_by_roles = {}
+            held = self._held_by_roles[key] = self._narrowed(grants, narrowing)
         return held
 
     def _narrowed(self, grants: Sequence[Grant], narrowing: Narrowing | None) -> Held:

@@ -32,19 +32,22 @@ class Auditor:
     def __init__(self, context_of_app: Callable[[], Context]) -> None:
         self._context_of_app = context_of_app
 
-    def note_use(self, origin: RequestOrigin, identity: Identity) -> None:
-        """Note a use of a user's token or login, of which the first ones, and those from new addresses, are kept."""
-        context, token, address = self._context_of_app(), identity.token, origin.address
+    def note_use(self, identity: Identity, address: str | None, origin_of: Callable[[], RequestOrigin]) -> None:
+        """Note a use of a user's token or login, of which the first ones, and those from new addresses, are kept.
+
+        `origin_of` says where the request came from and what it is for, which is asked for only where it is kept.
+        """
+        context, token = self._context_of_app(), identity.token
         if token is None:
             return
         user, proof, queue = identity.proven_user, identity.proof, context.audit_queue
         is_login = proof is Proof.OPENID
         if is_login and queue.is_new_use(token, ""):
-            note_login(context, origin, user, token)
+            note_login(context, origin_of(), user, token)
         # Logins are short, so it is their users of whom the addresses are known.
         target = f"{USER_TARGET}{user}" if is_login else user_token(user, token)
         if address is not None and queue.is_new_use(target, address):
-            _note(context, AuditType.NEW_ADDRESS, origin, user=user, proof=proof.value, target=target)
+            _note(context, AuditType.NEW_ADDRESS, origin_of(), user=user, proof=proof.value, target=target)
 
     def note_denied(self, origin: RequestOrigin, identity: Identity | None, error: RainbowError) -> None:
         """Note a request that was denied, by whom if the gate has admitted it."""

@@ -207,8 +207,8 @@ def test_a_login_and_its_addresses_are_noted_once_by_all_workers(app: Flask, ada
         auditor = audit.Auditor(partial(context_of, worker))
         for address in ("192.0.2.7", "192.0.2.8", "192.0.2.7"):
             origin = RequestOrigin(address=address, method="GET", route=f"{API}/whoami", request_id="r")
-            auditor.note_use(origin, bea)
-            auditor.note_use(origin, replace(bea, user="ada", administrator="bea"))
+            for identity in (bea, replace(bea, user="ada", administrator="bea")):
+                auditor.note_use(identity, address, origin._replace)
         audit.store_waiting(context_of(worker))
     [login] = events(ada, "?event=LOGIN")
     assert (login["user"], login["proof"], login["address"]) == ("bea", "openid", "192.0.2.7")

@@ -146,8 +146,9 @@ def test_changed_grants_are_those_that_are_read_anew(
 
 
 def test_what_others_hold_stays_sorted_when_the_grants_of_one_user_change() -> None:
-    every = all_grants([to("ada", "viewer"), to("bea", "editor")])
+    every = all_grants([to("ada", "viewer"), to("bea", "editor"), to("cyd", "editor")])
     bea, ada = every.held_by(Identity(user="bea")), every.held_by(Identity(user="ada"))
+    assert every.held_by(Identity(user="cyd")) is bea  # since it is the same
     changed = every.changed({to("ada", "editor"): True})
     assert changed.held_by(Identity(user="bea")) is bea
     assert changed.held_by(Identity(user="ada")) is not ada
