@@ -766,14 +766,15 @@ def test_each_drain_has_its_own_end_however_many_lie_between(context: Context, a
 def ended(api: FlaskClient, app: Flask, app_clock: Clock) -> FlaskClient:
     """An admin on which four executions have ended, a minute apart, with a revision and a cordon in between."""
     agent = played_agent(api, context_of(app), "oak")
-    for name, report_, more in (
+    reported: list[tuple[str, str, dict[str, Any]]] = [
         ("ok", "SUCCEEDED", {}),
         ("bad", "FAILED", {"exit_code": 3, "reason": "FAILED", "message": "Exit code 3."}),
-    ):
+    ]
+    for name, phase, more in reported:
         created(api, name)
         agent.take()
         agent.sync(agent.event(name, "RUNNING"))
-        agent.sync(agent.event(name, report_, **more))
+        agent.sync(agent.event(name, phase, **more))
         app_clock.advance(60)
     put_attribute(api, "domain", "workflow_priority", {"priority": 7}, domain="staging")
     app_clock.advance(60)
