@@ -16,7 +16,16 @@ from admin.messages.definitions import DefinitionsPageQuery
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PayloadField, RequestSchema
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, VersionPruned, one_of
+from admin.messages.shared import (
+    Answer,
+    Json,
+    ProvenanceAnswer,
+    StatesProvenance,
+    Time,
+    VersionPruned,
+    is_pruned,
+    one_of,
+)
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, Outlook
 from admin.store.executions import ListedExecution
 
@@ -191,7 +200,7 @@ class ClusterAnswer(Answer):
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state(view.provenance),
-            version_pruned=bool(definition.version and "definition" not in view.provenance) or None,
+            version_pruned=is_pruned(definition.version, view.provenance.get("definition")),
             **more,
         )
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.resources import format_amounts
-from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance, VersionPruned
+from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance, VersionPruned, is_pruned
 from admin.services.fleet import GroupView
 
 
@@ -88,7 +88,7 @@ class GroupAnswer(Answer):
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=bool(definition.version and view.provenance is None) or None,
+            version_pruned=is_pruned(definition.version, view.provenance),
             switched_off={
                 member.cluster: states
                 for member in group.members

@@ -135,6 +135,9 @@ class ProvenanceAnswer(Answer):
         bool | None, Meta(description="False for a revision that is no longer kept; the row tells the rest.")
     ] = None
     undone: Annotated[int | None, Meta(description="The revision that it rolled back, of a rollback.")] = None
+    also_undone: Annotated[
+        list[int] | None, Meta(description="The other revisions that it rolled back, of a rollback of several.")
+    ] = None
     restored: Annotated[int | None, Meta(description="The revision that it went back to, of a rollback.")] = None
     proof: Annotated[
         str | None, Meta(description="Where an administrator acted as the author: how, and who, as `token of ada`.")
@@ -159,10 +162,17 @@ StatesProvenance = Annotated[
         "and of `deleted` where its definition is gone and pools or labels still name it."
     ),
 ]
-#: Whether nobody knows any more who made a definition as it is.
+#: Whether nobody knows any more who made a definition as it is, or only what its row keeps.
 VersionPruned = Annotated[
     bool | None, Meta(description="True where the revision that is its version is no longer kept; absent otherwise.")
 ]
+
+
+def is_pruned(version: int | None, provenance: Provenance | None) -> bool | None:
+    """The value of `VersionPruned`."""
+    return True if version and (provenance is None or provenance.kept is False) else None
+
+
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
     dict[str, ProvenanceAnswer] | None,

@@ -77,7 +77,9 @@ def find_consequences(
                 context, connection, [consequence], fleet, assumed=assumed, are_rows_stored=changes is None
             )
             verb = "wait" if consequence.refusal is None else "are refused"
-            entry = ShownConsequence(outcome=consequence.code, message=f"Executions that follow it {verb}. {reason}")
+            # The reason why executions wait for agents that have not been seen says that they wait.
+            message = reason if consequence.is_unseen else f"Executions that follow it {verb}. {reason}"
+            entry = ShownConsequence(outcome=consequence.code, message=message)
         shown[value.kind.name] = entry
     return shown, provenance
 

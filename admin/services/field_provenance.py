@@ -8,11 +8,11 @@ from itertools import islice
 
 from sqlalchemy import Connection
 
-from admin.core.changes import UNSTORED, RowChange
+from admin.core.changes import UNSTORED, LastChange, RowChange
 from admin.core.executions.effective_settings import versions_in
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import asks_by_definition, with_sources
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, pruned_provenance
 from admin.core.registrations import Identifier
 from admin.core.settings.field_revisions import (
     FieldRevisions,
@@ -132,14 +132,7 @@ def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, P
 
 def _provenance_of(row: StoredAttribute) -> Provenance:
     """What a row itself has of the revision that changed it last, which is no longer kept."""
-    return Provenance(
-        revision=row.version,
-        author=row.updated_by,
-        claimed_by=row.claimed_by,
-        at=row.updated_at,
-        message=None,
-        kept=False,
-    )
+    return pruned_provenance(row.version, LastChange(row.updated_at, row.updated_by, row.claimed_by))
 
 
 def find_row_provenance(connection: Connection, rows: Sequence[Row]) -> dict[int, Provenance]:

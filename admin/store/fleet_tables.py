@@ -18,6 +18,9 @@ fleet_definitions = Table(
     Column("name", Text, primary_key=True),
     Column("payload", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
+    Column("updated_at", UtcDateTime),  # NULL, as the author, where its revision was pruned before these were kept
+    Column("updated_by", Text),
+    Column("claimed_by", Text),
 )
 
 

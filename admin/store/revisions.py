@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, union
+from sqlalchemy import ColumnElement, Connection, Text, and_, bindparam, cast, exists, func, or_, select, union
 
 from admin.core.changes import PROJECT, Authorship, LastChange, MadeChange, RowChange, RowKey
 from admin.core.fleet.memberships import regrouped_clusters
@@ -229,7 +229,7 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
 
 def rollbacks_of(connection: Connection, number: int, limit: int) -> list[Provenance]:
     """The newest later revisions that rolled back a revision, or rows of it to before, newest first."""
-    rows = connection.execute(_ROLLBACKS_OF, {"number_": number, "most": limit})
+    rows = connection.execute(_ROLLBACKS_OF, {"number_": number, "listed": f",{number},", "most": limit})
     return [_provenance(row) for row in rows]
 
 
@@ -241,6 +241,7 @@ def _provenance(row: AnyRow) -> Provenance:
         at=row.created_at,
         message=row.message,
         undone=row.undone,
+        also_undone=row.also_undone,
         restored=row.restored,
         proof=acting_proof(row.author, row.proof),
     )
@@ -248,6 +249,16 @@ def _provenance(row: AnyRow) -> Provenance:
 
 _SELECT_SOME = NumberedQuery(select(revisions), revisions.c.number)
 _rolled_back = revision_changes.alias("rolled_back")
+
+
+def _replaced(text: ColumnElement[str], *pairs: tuple[str, str]) -> ColumnElement[str]:
+    for old, new in pairs:
+        text = func.replace(text, old, new)
+    return text
+
+
+#: The list of the other revisions that a rollback undoes as text with a comma before and after each: `,41,42,`.
+_ALSO_UNDONE = _replaced(cast(revisions.c.also_undone, Text), (" ", ""), ("[", ","), ("]", ","))
 _ROLLBACKS_OF = (
     select(revisions)
     .where(
@@ -255,6 +266,7 @@ _ROLLBACKS_OF = (
         revisions.c.number > bindparam("number_"),
         or_(
             revisions.c.undone == bindparam("number_"),
+            _ALSO_UNDONE.contains(bindparam("listed")),
             and_(
                 revisions.c.restored < bindparam("number_"),
                 exists().where(

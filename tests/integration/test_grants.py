@@ -457,8 +457,8 @@ def test_no_rollback_revives_a_grant_that_its_maker_may_not_give(context: Contex
     grant_services.create_grant(context, held("admin", name="eve"), options)
     grant_services.delete_grant(context, "admin:user:eve", ANYTHING, options)
     with pytest.raises(RevisionNotFound):
-        rollbacks.roll_back_revision(context, 4, of(access(held("admin", project=PROJECT))))
-    rollbacks.roll_back_revision(context, 4, of(access(held("admin"))))
+        rollbacks.roll_back_revisions(context, [4], of(access(held("admin", project=PROJECT))))
+    rollbacks.roll_back_revisions(context, [4], of(access(held("admin"))))
     with pytest.raises(LastAdministrator):
         rollbacks.roll_back_everything(context, 0, of(access(held("admin"))))
 

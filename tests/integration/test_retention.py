@@ -38,6 +38,7 @@ from tests.support.placing import (
     API,
     DOMAIN,
     PROJECT,
+    create,
     created,
     execution,
     explanation,
@@ -635,20 +636,29 @@ class TestRevisions:
         self, api: FlaskClient, context: Context, clock: Clock
     ) -> None:
         put_pool(api, "gpu", ["a"])
-        put_cluster(api, "a")
+        ok(api.put(f"{API}/clusters/a", json={"cluster": {"enabled": False}, "claimed_by": "ana"}))
         ok(api.post(f"{API}/projects", json={"project": {"id": "old"}}))
         ok(api.put(f"{API}/projects/old", json={"state": "ARCHIVED"}))
         paths = ("pools/gpu", "clusters/a", "projects/old?provenance=true")
+        made_by = {}
         for path in paths:
             answer = get(api, path)
+            made_by[path] = answer["provenance"]["definition"]
             assert "version_pruned" not in answer
-            assert answer["provenance"]["definition"]["revision"] == answer["version"]
+            assert made_by[path]["revision"] == answer["version"]
         clock.advance(DAY)
         put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 2})
         pruned(context, revisions="12h")
-        for path in paths:
+        for path in ("pools/gpu", "clusters/a"):
             answer = get(api, path)
-            assert (answer["version_pruned"], "provenance" in answer) == (True, False)
+            by = {**made_by[path], "kept": False}
+            assert (answer["version_pruned"], answer["provenance"]["definition"]) == (True, by)
+        [row] = get(api, "definitions?resource_type=CLUSTER&name=a")["definitions"]
+        assert row["provenance"]["claimed_by"] == "ana"
+        project = get(api, "projects/old?provenance=true")
+        assert (project["version_pruned"], "provenance" in project) == (True, False)
+        refusal = refused(create(api, "never", cluster="a"), 400, "cluster_disabled", "spec.cluster")
+        assert "which is no longer kept, anonymous (says ana)" in refusal["message"]
         assert "version_pruned" not in get(api, f"projects/{PROJECT}?provenance=true")  # which configuration brought
 
     def test_what_is_kept_can_be_brought_back(self, api: FlaskClient, context: Context, history: int) -> None:

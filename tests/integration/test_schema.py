@@ -453,6 +453,26 @@ def test_registrations_from_before_authors_were_recorded_have_an_unknown_one(eng
             assert [tuple(row) for row in rows] == [("v", "unknown"), ("v2", "unknown")]
 
 
+def test_definitions_of_before_have_the_authors_of_the_revisions_that_are_kept(engine: Engine) -> None:
+    migrate(engine, "0035")
+    now, table = datetime(2026, 3, 1, tzinfo=UTC), fleet_tables.fleet_definitions
+    definition: dict[str, Any] = {"kind": "CLUSTER", "payload": {}}
+    made: dict[str, Any] = {"number": 7, "created_at": now, "author": "ada", "claimed_by": "ana"}
+    with engine.begin() as connection:
+        connection.execute(insert(revision_tables.revisions).values(made))
+        for name, version in (("kept", 7), ("pruned", 3)):
+            connection.execute(insert(table).values({**definition, "name": name, "version": version}))
+    for _ in range(2):
+        migrate(engine)
+        with engine.connect() as connection:
+            rows = connection.execute(select(table).order_by(table.c.name)).all()
+            [stored] = connection.execute(select(revision_tables.revisions)).all()
+        authors = [(row.name, row.version, row.updated_at, row.updated_by, row.claimed_by) for row in rows]
+        assert authors == [("kept", 7, now, "ada", "ana"), ("pruned", 3, None, None, None)]
+        assert (stored.number, stored.also_undone) == (7, None)
+        migrate(engine, "0035")
+
+
 def test_rounds_of_before_belong_to_the_clusters_that_they_name(engine: Engine) -> None:
     migrate(engine, "0027")
     now = datetime(2026, 3, 1, tzinfo=UTC)

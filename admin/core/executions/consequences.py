@@ -106,7 +106,8 @@ def _of_route(
     route = route_at(resolved.scope, rows, definition, rules.platform)
     if _is_outranked(resolved.kind, route):
         return Consequence(code=ConsequenceCode.OUTRANKED, rung=route.winner)
-    return _of_place(route, fleet, _evaluate(route, fleet))
+    evaluation = _evaluate(route, fleet)
+    return _of_place(route, fleet, evaluation) or _of_unseen(route, evaluation)
 
 
 def _evaluate(route: Route, fleet: Fleet) -> Evaluation:

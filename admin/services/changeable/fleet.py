@@ -8,7 +8,17 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
+from admin.core.changes import (
+    ANYTHING,
+    Document,
+    Expectation,
+    LastChange,
+    RowChange,
+    RowKey,
+    RowWrite,
+    read_deleted,
+    read_named,
+)
 from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.documents import in_terms_of, read_definition
@@ -103,7 +113,9 @@ class ChangeableFleet(Changeable):
                 yield replace(use, removed=name, removed_noun=noun, reason=f"{noun} '{name}': {use.reason}")
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
-        fleet.write(self.connection, list(changes), revision)
+        authorship = self.draft.options.authorship
+        last_change = LastChange(now, authorship.author, authorship.claimed_by)
+        fleet.write(self.connection, list(changes), revision, last_change)
         self._forget_clusters(changes, revision, now)
 
     def _forget_clusters(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:

@@ -168,7 +168,7 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
 
 def _show_standing(session: Session, execution: Execution) -> None:
     """Where one execution stands, as `explain` says it, and its row of a list."""
-    from ctl.commands.executions.explain import show_next, show_standing
+    from ctl.commands.executions.standing import show_next, show_standing
 
     printer = session.printer.folded()
     if execution.document.get("status") and printer.has_headers:
