@@ -29,8 +29,8 @@ FIRST = [
 ]
 LAST = [
     *("terminate_execution", "recover_execution", "drain_cluster", "undrain_cluster"),
-    *("delete_label", "delete_pool", "delete_cluster", "delete_grant", "delete_group"),
-    *("delete_use_grant", "delete_cluster_group"),
+    *("delete_use_grant", "delete_label", "delete_pool", "delete_cluster", "delete_grant", "delete_group"),
+    "delete_cluster_group",
     *("create_user", "put_user", "create_user_token", "delete_user"),  # with a user, everything needs a token
 ]
 #: What there is only after a database was restored.
