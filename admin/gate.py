@@ -260,6 +260,8 @@ class Gate:
             other = self._look_up(self._user_of, token, address)
             if other.user != identity.user:
                 raise Forbidden(_OF_OTHERS).of_caller(identity.user)
+            if other.token is not None:
+                identity = replace(identity, more_tokens=(*identity.more_tokens, other.token))
             if identity.narrowed is not None and other.narrowed is not None:
                 narrowed = identity.narrowed.with_use_of(other.narrowed)
                 if narrowed is None:

@@ -213,6 +213,9 @@ def _is_forwarded(environ: WSGIEnvironment) -> bool:
         or "HTTP_X_REAL_IP" in environ
         or "HTTP_X_FORWARDED_HOST" in environ
         or "HTTP_X_FORWARDED_PROTO" in environ
+        or "HTTP_X_FORWARDED_SERVER" in environ
+        or "HTTP_CF_CONNECTING_IP" in environ
+        or "HTTP_TRUE_CLIENT_IP" in environ
     )
 
 

@@ -41,6 +41,13 @@ def administrator_of(author: str, proof: str | None) -> str | None:
     return administrator or None
 
 
+def proofs_of(administrator: str) -> list[str]:
+    """The proofs of what somebody does as others."""
+    if administrator == SHARED_TOKEN_USER:
+        return [Proof.SHARED_TOKEN.value]
+    return [f"{proof.value}{_OF}{administrator}" for proof in (Proof.TOKEN, Proof.OPENID)]
+
+
 def acting_proof(author: str, proof: str | None) -> str | None:
     """The proof of an administrator who acted as the author; None of any other."""
     return proof if administrator_of(author, proof) is not None else None

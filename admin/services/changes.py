@@ -13,12 +13,11 @@ from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
 from admin.core.settings.warnings import Warning
-from admin.core.users import USER
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
 from admin.services.access import UNRESTRICTED
 from admin.services.affected_scopes import ChangedValues, find_changed_values
-from admin.services.audit import note_users_removed
+from admin.services.audit import note_owners_removed
 from admin.services.capped_defaults import caps_below, find_capped_below
 from admin.services.change_drafts import (
     Drafted,
@@ -70,6 +69,7 @@ class Changed:
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
     changed_back: tuple[JsonObject, ...] = ()  #: of a rollback: rows that later revisions changed and changed back
+    without_tokens: tuple[str, ...] = ()  #: users and clusters whose tokens were revoked with them, as events name them
 
     @property
     def is_change(self) -> bool:
@@ -112,10 +112,7 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
     if isinstance(outcome, Exception):
         raise outcome
-    removed_users = [
-        row.change.name for row in outcome.rows if row.change.kind == USER and row.change.action == "delete"
-    ]
-    note_users_removed(context, options.authorship, removed_users)
+    note_owners_removed(context, options.authorship, outcome.without_tokens)
     try:
         return with_late_warnings(context, outcome)
     except Exception:  # the change is committed, so that no fault of a warning may be taken for its own
@@ -201,6 +198,7 @@ def changed_by(drafted: Drafted, revision: int) -> Changed:
         warnings=drafted.warnings,
         revision=revision,
         dry_run=options.dry_run,
+        without_tokens=tuple(drafted.draft.without_tokens),
     )
 
 

@@ -16,8 +16,10 @@ from admin.core.placement.routes import RouteKind
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import NameList, Payload
 from admin.core.settings.warnings import KnownNames
+from admin.core.use_grants import Named
 from admin.errors import DeclaredInConfiguration
 from admin.services.context import Context
+from admin.services.granted_uses import granted_uses
 from admin.store import active_plans, attributes, executions, fleet, registrations
 from admin.store.database import is_writing
 from admin.store.decision_basis import DecisionBasis
@@ -214,8 +216,10 @@ def users_of(
         placed_by = {"cluster": name}
     else:
         placed_by = {"route_kind": definition.kind.noun, "route_name": name}
+    changes = list(changes)
     if definition.kind is not FleetKind.CLUSTER or after.label(name) is None:
         yield from _named_by(context, connection, definition, changes, named)
+    yield from granted_uses(connection, Named(definition.kind.noun, name), changes)
     yield from _executions(connection, describe_executions, **placed_by)
     if definition.kind is FleetKind.CLUSTER:  # which a request names, and which none may wait at now
         waiting = {"route_kind": RouteKind.CLUSTER.value, "route_name": name, "cluster": ""}

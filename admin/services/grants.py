@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
 from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, place_of
+from admin.core.identities import SHARED_TOKEN_USER
 from admin.core.narrowing import Narrowing
 from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
 from admin.core.problems import Invalid, unknown_problem
@@ -170,16 +171,26 @@ class AccessExplanation:
     able: Sequence[Grantee]  #: who could give it
     narrowed: Narrowing | None = None  #: what the token is good for by which the user asks, where that is less
     token_allowed: bool | None = None  #: whether it is allowed by that token; None where there is none
+    has_shared_token: bool | None = None  #: where that is whom it is about: whether the admin has one
 
     @property
     def is_allowed(self) -> bool:
-        return bool(self.views)
+        return bool(self.views or self.has_shared_token)
 
     @property
     def message(self) -> str:
         """All of it in a few sentences."""
         who = f"{self.grantee.noun.title()} {self.grantee.name}"
         where = "at any scope" if self.place is None else f"on {self.place}"
+        if self.has_shared_token:
+            return (
+                f"{who} has {self.permission} {where}: whoever has the shared token may do everything without a grant."
+            )
+        if self.has_shared_token is not None:
+            return (
+                f"{who} lacks {self.permission} {where}: this admin has no shared token, so nobody calls by that name. "
+                "The admin's option --apiTokenFile gives it one."
+            )
         if self.views:
             by = "; ".join(self.describe(view) for view in self.views[:_MOST_NAMED])
             return f"{who} has {self.permission} {where}, by {by}{_more(self.views)}.{self._of_token}"
@@ -222,6 +233,8 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
     context.access.check_known(scope)  # anybody may ask what they may do themselves
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
+        if grantee == Grantee(USER, SHARED_TOKEN_USER):
+            return _explain_shared_token(context, grantee, permission, scope)
         memberships = user_groups.memberships(connection)
         every = Grants(
             _needed(connection, grantee, permission, scope, memberships), memberships, context.settings.roles
@@ -237,12 +250,11 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
     is_own = grantee == Grantee(USER, context.access.identity.user)
     narrowed = context.access.identity.narrowed if is_own else None
     groups = memberships.groups_of(grantee.name) if is_user else memberships.groups_above([grantee.name])
-    place = PERMISSIONS[permission].place
     return AccessExplanation(
         grantee=grantee,
         permission=permission,
         scope=scope,
-        place=None if place is Place.ANYWHERE else place_of(permission, scope),
+        place=_place(permission, scope),
         views=[views[grant] for grant in allowing],
         paths={
             grant.name: memberships.path(grantee.name, grant.grantee.name) if is_user else (grant.grantee.name,)
@@ -256,6 +268,28 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         narrowed=narrowed,
         token_allowed=None if narrowed is None else context.access.allows(permission, scope),
     )
+
+
+def _explain_shared_token(context: Context, grantee: Grantee, permission: str, scope: Scope) -> AccessExplanation:
+    """What the token that operators share allows: everything, whatever grants say."""
+    return AccessExplanation(
+        grantee=grantee,
+        permission=permission,
+        scope=scope,
+        place=_place(permission, scope),
+        views=(),
+        paths={},
+        elsewhere=(),
+        groups=(),
+        roles=(),
+        able=(),
+        has_shared_token=context.settings.server.api_token_file is not None,
+    )
+
+
+def _place(permission: str, scope: Scope) -> Scope | None:
+    """Where a permission must be held for something at a scope; None for anywhere."""
+    return None if PERMISSIONS[permission].place is Place.ANYWHERE else place_of(permission, scope)
 
 
 def _needed(

@@ -19,8 +19,10 @@ from admin.core.problems import Path, closest, dotted
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion
 from admin.core.settings.kinds import Kind
+from admin.core.use_grants import Named
 from admin.services.context import Context
 from admin.services.field_provenance import find_field_provenance
+from admin.services.use_grants import GrantedUse, granted_use_of
 from admin.services.use_reach import Reached, reached_scopes
 from admin.services.use_search import Ask, Question, Use, UseSearch
 from admin.services.visibility import seen_executions
@@ -57,6 +59,7 @@ class Uses:
     affected: Affected | None = None  #: on the first page
     deleted_by: Provenance | None = None  #: of a pool, label or cluster that is not there, as far as that is known
     next_key: tuple[str, ...] | None = None
+    granted: GrantedUse | None = None  #: of a pool, label or cluster, on the first page, if the caller may read them
     closest: tuple[str, ...] = ()  #: fields like one that no row of those looked at sets, whose key rows choose
 
 
@@ -77,6 +80,9 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         reached = reached_scopes(context, connection, question, places)
         field_provenance = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
         near = _fields_near(connection, question) if after is None and last is None and not uses else ()
+        granted = None
+        if after is None and question.noun in _DEFINED and access.allows("use_grants.read"):
+            granted = granted_use_of(connection, Named(question.noun, question.name))
         deleted_by = None
         if not question.is_known and question.noun in _DEFINED:
             kind = _DEFINED[question.noun].value
@@ -89,6 +95,7 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         reached=reached,
         affected=affected,
         deleted_by=deleted_by,
+        granted=granted,
         next_key=last,
         closest=near,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from admin.core.changes import PROJECT, RowChange, RowKey
 from admin.core.executions.selectors import Condition, within
+from admin.core.grants import GRANT
 from admin.core.identities import Identity, Proof
 from admin.core.permissions import reading
 from admin.core.settings.scopes import PLATFORM, Scope
@@ -43,11 +44,12 @@ def seen_rows(access: Access) -> SeenRows | None:
     """The rows of revisions that the caller may see; None for all."""
     if not access.is_restricted:
         return None
-    named = ((kind, reading(noun.permission)) for noun in NOUNS for kind in noun.kinds if kind != PROJECT)
+    named = ((kind, reading(noun.permission)) for noun in NOUNS for kind in noun.kinds if kind not in (PROJECT, GRANT))
     return SeenRows(
         attributes=access.scopes("attributes.read"),
         projects=access.projects,
         kinds=frozenset(kind for kind, permission in named if access.allows(permission, PLATFORM)),
+        grants=access.scopes("grants.read"),
     )
 
 

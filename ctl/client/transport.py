@@ -182,6 +182,9 @@ class Transport:
         if 300 <= status < 400:
             place = answer.headers.get("Location", "elsewhere")
             return ServerError(f"{self.url} redirects to {place}: set the endpoint to that place.", status=status)
+        if status == 431:  # by the admin's server, before it reads a request
+            reason = "the headers of the request are too large. Check the token in RAINBOW_TOKEN or its file"
+            return errors.InvalidRequest(f"{self.url} answered {status}: {reason}.", status=status)
         if status in _BY_STATUS and status != 404:
             return _BY_STATUS[status](f"{self.url} answered {status} {answer.reason}.", status=status)
         return ServerError(f"{self.url} answered {status}, but not as an admin does: is it one?", status=status)

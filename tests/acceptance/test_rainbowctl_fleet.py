@@ -35,7 +35,7 @@ def cells(text: str) -> list[list[str]]:
 def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     create = "rainbowctl create pool gpu --member east=6 --member west --strategy spill -m 'gpus for all'"
     done = new_shell.run(f"{create} --dryRun")
-    assert (done.status, done.out) == (0, "")
+    assert (done.status, done.out) == (0, "Executions: no execution would move or be ended.\n")
     assert "Dry run: pool gpu was not created.\n" in done.err
     new_shell.refused(3, "rainbowctl get pool gpu")
 

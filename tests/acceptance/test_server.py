@@ -463,7 +463,10 @@ PROXY_HEADERS = {
     "X-Forwarded-For": "192.0.2.7",
     "X-Forwarded-Host": "rainbow.example.org",
     "X-Forwarded-Proto": "https",
+    "X-Forwarded-Server": "proxy.example.org",
     "X-Real-IP": "192.0.2.7",
+    "CF-Connecting-IP": "192.0.2.7",
+    "True-Client-IP": "192.0.2.7",
     "Via": "1.1 proxy",
 }
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
+from admin.core.audit import CLUSTER_TARGET
 from admin.core.changes import (
     ANYTHING,
     Document,
@@ -132,6 +133,8 @@ class ChangeableFleet(Changeable):
         clusters = fleet_after(self.context, self.connection, changes).clusters
         removed -= {name for name in removed & clusters.keys() if clusters[name].definition.source is not Source.NAMED}
         named = removed & clusters.keys()
+        owners = CLUSTER_TOKENS.with_live(self.connection, removed, now)
+        self.draft.without_tokens += [f"{CLUSTER_TARGET}{name}" for name in sorted(owners)]
         CLUSTER_TOKENS.revoke_all(self.connection, removed, now)
         self.context.token_cache.forget()
         lost = named | (removed & executions.leases_by_cluster(self.connection).keys())
