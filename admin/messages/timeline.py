@@ -16,7 +16,7 @@ from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, OneOf, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, Time, one_of
+from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, SeenAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.changeable.registry import NAMED_KINDS
 from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
@@ -168,7 +168,7 @@ class EntryAnswer(Answer):
         )
 
 
-class TimelineAnswer(Answer):
+class TimelineAnswer(SeenAnswer):
     entries: list[EntryAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
     unknown_names: UnknownNames = None

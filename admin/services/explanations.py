@@ -28,6 +28,7 @@ from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import EffectsByKind, effects_on_execution
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import ForeseenWait, LeaseView, view_lease, view_status
+from admin.services.visibility import told_events
 from admin.store import cluster_events, decisions, execution_events, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.execution_events import Event
@@ -74,6 +75,7 @@ class Explanation:
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
     untold_clusters: int = 0  #: that the asker may not use, and is not told of
+    unseen_clusters: int = 0  #: the same of an asker who may use them, and may not read the fleet
     wait: ForeseenWait | None = None  #: of what was not created: why its cluster would not take it at once
 
 
@@ -123,7 +125,7 @@ def _stand(context: Context, connection: Connection, execution: Execution, silen
     return view_status(context, connection, execution, settings, provenance, silence, attempts)
 
 
-def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Explanation:
+def without_untold(context: Context, explanation: Explanation, told: frozenset[str] | None) -> Explanation:
     """An explanation without the clusters that its asker is not told of, which are counted; None for all.
 
     The cluster that an execution is at is told to everyone who may read it.
@@ -135,7 +137,14 @@ def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Exp
     candidates = [entry for entry in explanation.candidates if entry["cluster"] in names]
     others = [entry for entry in all_others if entry["cluster"] in names]
     untold = len(explanation.candidates) - len(candidates) + len(all_others) - len(others)
-    return replace(explanation, candidates=candidates, not_candidates=others, untold_clusters=untold)
+    is_closed = context.settings.is_cluster_use_closed
+    return replace(
+        explanation,
+        candidates=candidates,
+        not_candidates=others,
+        untold_clusters=untold if is_closed else 0,
+        unseen_clusters=0 if is_closed else untold,
+    )
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None, *, asker: Identity = ANYBODY) -> Explanation:
@@ -152,11 +161,11 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         field_effects = effects_on_execution(context, execution, settings["settings"], given_job)
         settings, provenance = with_field_provenance(context, connection, settings)
         switched = switched_candidates(trail)
-        switched_by = cluster_events.switched_by(connection, switched, decision.decided_at)
+        switched_by = told_events(context.access, cluster_events.switched_by(connection, switched, decision.decided_at))
         winner = winner_of(settings["rungs"])
         fleet_now = current_fleet(context, connection)
         others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
-        rungs = rungs_with_sources(connection, settings["rungs"], execution.launched)
+        rungs = rungs_with_sources(context, connection, settings["rungs"], execution.launched)
         attempts = list_attempts(connection, execution)
         silence = status = lease = refused = None
         if decision is history[-1]:
@@ -219,4 +228,4 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         lease=lease,
         not_candidates=others,
     )
-    return without_untold(explanation, told)
+    return without_untold(context, explanation, told)

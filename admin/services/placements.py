@@ -42,7 +42,7 @@ from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
 from admin.services.statuses import foresee_wait
-from admin.services.visibility import check_launch, seen_executions
+from admin.services.visibility import check_launch, seen_executions, told_events
 from admin.store import cluster_events, execution_counts, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
@@ -80,9 +80,9 @@ def where_would(
         run_plan, decision, resolved = placement.run_plan, placement.decision, preparation.resolved
         evaluation = decision.evaluation
         candidates = evaluation.trail.body
-        switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
+        events = cluster_events.switched_by(connection, switched_candidates(candidates), now)
         others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
-        rungs = rungs_with_sources(connection, steps["rungs"], resolved.identifiers)
+        rungs = rungs_with_sources(context, connection, steps["rungs"], resolved.identifiers)
         told = told_clusters(context, connection, asker, view.fleet)
         wait = None
         if decision.cluster is not None:
@@ -100,7 +100,14 @@ def where_would(
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
         rungs=rungs,
-        candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
+        candidates=render_candidates(
+            candidates,
+            evaluation.scores,
+            str(named.id),
+            decision.cluster,
+            told_events(context.access, events),
+            now,
+        ),
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
@@ -119,7 +126,7 @@ def where_would(
         not_candidates=others,
         wait=wait,
     )
-    return without_untold(explanation, told)
+    return without_untold(context, explanation, told)
 
 
 def _outranked_capacities(fleet: Fleet, definitions: ChangedDefinitions) -> Iterator[dict[str, str]]:
@@ -164,6 +171,7 @@ class Simulation:
     state: FleetState
     fleet: Fleet  #: as it is
     told: frozenset[str] | None  #: the clusters that the asker is told of; None for all
+    is_use_closed: bool  #: whether those are the clusters that the asker may use
     at: datetime
     revision: int
     not_counted: str | None  #: what was pruned and might have been compared, in a sentence
@@ -215,6 +223,7 @@ def simulate(
         state=state,
         fleet=current.fleet,
         told=told,
+        is_use_closed=context.settings.is_cluster_use_closed,
         at=context.clock(),
         revision=revision,
         not_counted=pruned,

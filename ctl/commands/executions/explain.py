@@ -23,7 +23,7 @@ from ctl.client.schemas import leaf_values, show
 from ctl.client.scopes import BEYOND, DEFINITION
 from ctl.client.times import distance, format_duration
 from ctl.client.words import count
-from ctl.commands.executions.options import execution_id
+from ctl.commands.executions.options import UNTOLD, execution_id
 from ctl.commands.executions.tables import reason_code, rung_origin
 
 #: Flags of `explain` that are about settings, by their parameters.
@@ -95,10 +95,10 @@ def show_explanation(session: Session, explanation: Document) -> None:
         show_candidates(printer, candidates, as_of=decided_at)
     is_of_now = bool(explanation.get("decided_at"))
     show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
-    untold = explanation.get("untold_clusters")
-    if untold:
-        printer.line()
-        printer.sentence(f"And {count(untold, 'cluster')} you may not use.")
+    for key, verb in UNTOLD.items():
+        if explanation.get(key):
+            printer.line()
+            printer.sentence(f"And {count(explanation[key], 'cluster')} you may not {verb}.")
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
