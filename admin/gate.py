@@ -102,6 +102,7 @@ class Operation:
     method: str
     path: str  #: with <name> for a segment and <rest:name> for all that remains
     is_open: bool = False  #: needs no token
+    guarded_with_users: bool = False  #: whether one that is open needs a token once callers are users
     for_agents: bool = False  #: a cluster's token is enough
     most_bytes: int | None = None  #: of its body, where it may be larger than others
 
@@ -171,6 +172,7 @@ class Gate:
         self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
         open_paths: dict[str, list[str]] = {}
+        self._guarded: set[tuple[str, str]] = set()  #: what is open only as long as callers are no users
         for operation in sorted(operations, key=lambda operation: operation.path.count("<")):
             pattern = _pattern(operation.path)
             for method in _methods(operation.method):
@@ -179,6 +181,8 @@ class Gate:
                 self._routes.setdefault(method, []).append(route)
                 if operation.is_open:
                     open_paths.setdefault(method, []).append(pattern)
+                if operation.guarded_with_users:
+                    self._guarded.add((method, operation.path))
         for folder in open_folders:
             for method in _methods("GET"):
                 open_paths.setdefault(method, []).append(rf"{re.escape(folder)}(?s:/.*)?")
@@ -202,7 +206,7 @@ class Gate:
         act as. `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many
         wrong tokens from an `address`, TooManyAttempts for further wrong ones.
         """
-        if self.is_open(method, path):
+        if self.is_open(method, path) and not ((method, path) in self._guarded and self._knows_users()):
             return Caller(request_id=request_id)
         token = _bearer(authorization)
         if token is not None and token.startswith(tokens.CLUSTER.mark):
@@ -220,6 +224,10 @@ class Gate:
         if act_as is not None and self._act_as is not None:
             identity = self._act_as(identity, act_as)
         return Caller(request_id=request_id, identity=identity)
+
+    def _knows_users(self) -> bool:
+        """Whether callers are users, of this admin or of an OpenID provider."""
+        return self._identify_openid is not None or self._has_users()
 
     def _identify(self, token: str | None, address: str, is_forwarded: bool) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""

@@ -9,18 +9,19 @@ from functools import partial
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from flask import Blueprint, Response, request
+from msgspec import structs
 from werkzeug.routing import BaseConverter
 
 from admin import gate
 from admin.api.bodies import read_body
 from admin.api.current import access, readmit
-from admin.api.scopes import Guarded, check_request
+from admin.api.scopes import Guarded, check_request, sees_all
 from admin.api.untold import without_untold
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import Invalid, invalid
 from admin.messages.reading import Body, read
 from admin.messages.requests import RequestSchema, load
-from admin.messages.shared import Answer, encode
+from admin.messages.shared import Answer, SeenAnswer, encode
 
 View = TypeVar("View", bound=Callable[..., Any])
 #: A request that waited for longer is admitted once more before it is answered.
@@ -75,12 +76,14 @@ class Operations:
         shows_some: bool = False,
         own: str | None = None,
         for_agents: bool = False,
+        guarded_with_users: bool = False,
         most_bytes: int | None = None,
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
 
         The view's name is the id, its docstring the summary and its return type the answer, where they are not given.
-        The permission that it needs is never left out; ValueError for one that does not exist.
+        The permission that it needs is never left out; ValueError for one that does not exist. One that is
+        `guarded_with_users` needs neither it nor a token as long as callers are no users.
         """
 
         def register(view: View) -> View:
@@ -99,7 +102,8 @@ class Operations:
                 permission=check_requirement(permission),
                 shows_some=shows_some,
                 own=own,
-                is_open=permission == OPEN,
+                is_open=permission == OPEN or guarded_with_users,
+                guarded_with_users=guarded_with_users,
                 for_agents=for_agents,
                 most_bytes=most_bytes,
             )
@@ -143,6 +147,8 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
         if operation.method == "GET" and time.monotonic() - began > _LONG_SECONDS:
             readmit()  # while it waited, its token may have been revoked, or its grant taken away
             _check(operation, path, arguments)
+        if isinstance(answer, SeenAnswer) and not sees_all(operation, access(), path, arguments.get("query")):
+            answer = structs.replace(answer, partial=True)
         response = answer if isinstance(answer, Response) else respond(answer)
         return without_untold(operation.permission, response)
 

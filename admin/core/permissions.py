@@ -67,6 +67,7 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("reconciliations.write", "count a cluster as reconciled", Place.PLATFORM),
             _permission("clock.read", "see the admin's clock", Place.PLATFORM),
             _permission("clock.write", "trust the admin's clock after it has jumped", Place.PLATFORM),
+            _permission("metrics.read", "read the admin's metrics, which name clusters", Place.PLATFORM),
             _permission("configuration.read", "read the admin's configuration", Place.PLATFORM),
             _permission("users.read", "read users", Place.PLATFORM),
             _permission("users.write", "create, change and delete users", Place.PLATFORM),
@@ -132,7 +133,7 @@ def _role(name: str, description: str, permissions: Iterable[str]) -> Role:
 
 
 _VIEWER = frozenset(
-    {"attributes.read", "projects.read", "workflows.read", "executions.read", "logs.read", "fleet.read"}
+    {"attributes.read", "projects.read", "workflows.read", "executions.read", "logs.read", "fleet.read", "metrics.read"}
 )
 _SUBMITTER = _VIEWER | {"executions.create", "executions.end", "executions.write"}
 _EDITOR = _SUBMITTER | {"attributes.write", "projects.write", "workflows.write"}

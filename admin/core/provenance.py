@@ -130,7 +130,7 @@ def describe_rollback(undone: int | None, restored: int | None, also_undone: Ite
 class Provenance:
     """The revision or event that set something; it has the number of one of the two, or of none where it has none."""
 
-    author: str
+    author: str  #: empty where who asks may not know it
     claimed_by: str | None  #: unverified
     at: datetime
     message: str | None
@@ -144,12 +144,16 @@ class Provenance:
 
     def as_json(self) -> JsonObject:
         """All of it as answers show it within a trail; what is unknown is left out."""
-        return {key: value for key, value in vars(self).items() if value is not None}
+        return {key: value for key, value in vars(self).items() if value is not None and (value or key != "author")}
 
     @classmethod
     def from_json(cls, document: JsonObject) -> Provenance:
         """What `as_json` made."""
-        return cls(**{"claimed_by": None, "message": None, **document})
+        return cls(**{"author": "", "claimed_by": None, "message": None, **document})
+
+    def without_author(self) -> Provenance:
+        """The same for who may not read the revision or event: when it was, not by whom and why."""
+        return replace(self, author="", claimed_by=None, message=None, proof=None)
 
     def describe(self, now: datetime | None) -> str:
         """All of it as a part of a sentence: `revision 41, ana, 3 d 4 h ago, 'cap memory'`.
@@ -163,7 +167,8 @@ class Provenance:
         if self.kept is False:
             number = not_kept(number)
         age = f"at {show_time(self.at)}" if now is None else f"{show_duration((now - self.at).total_seconds())} ago"
-        parts = [*([number] if number else []), show_name(self.author, self.claimed_by, self.proof), age]
+        name = show_name(self.author, self.claimed_by, self.proof) if self.author else ""
+        parts = [*filter(None, (number, name)), age]
         if self.message:
             parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
         return ", ".join(parts)

@@ -223,6 +223,9 @@ class ExplanationAnswer(Answer):
     untold_clusters: Annotated[
         int | None, Meta(description="How many clusters you may not use, and are not told of here.")
     ] = None
+    unseen_clusters: Annotated[
+        int | None, Meta(description="How many clusters are not told of here, since you may not read the fleet.")
+    ] = None
     settings: list[Annotated[Json, described_as("ValueAnswer")]]
     job: Json
     workflow: Annotated[IdentifierAnswer | None, Meta(description="That it launched.")] = None
@@ -259,6 +262,7 @@ class ExplanationAnswer(Answer):
             wait=wait and ForeseenWaitAnswer.from_wait(wait),
             not_candidates=others and [NonCandidateAnswer(**entry) for entry in others],
             untold_clusters=explanation.untold_clusters or None,
+            unseen_clusters=explanation.unseen_clusters or None,
             silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
             revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),

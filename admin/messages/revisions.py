@@ -22,7 +22,7 @@ from admin.messages.requests import (
     Seconds,
 )
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Json, ProofField, ProvenanceAnswer, Time
+from admin.messages.shared import Answer, Json, ProofField, ProvenanceAnswer, SeenAnswer, Time
 from admin.services.revisions import RevisionView
 from admin.services.rollbacks import MOST_UNDONE
 from admin.store.revisions import Revision, RevisionFilter
@@ -127,7 +127,7 @@ class RevisionAnswer(Answer):
         )
 
 
-class RevisionsAnswer(Answer):
+class RevisionsAnswer(SeenAnswer):
     revisions: list[RevisionAnswer]
     head: int
     oldest: Annotated[int | None, Meta(description="The oldest that is kept, where older ones are not.")] = None

@@ -53,6 +53,14 @@ class Answer(Struct, metaclass=MessageMeta, omit_defaults=True, frozen=True):
         return cls(**values, **fields)
 
 
+class SeenAnswer(Answer):
+    """An answer that has of what was asked for only what the caller may see."""
+
+    partial: Annotated[
+        bool | None, Meta(description="True where there may be more that you may not see; absent otherwise.")
+    ] = None
+
+
 def encode(answer: Answer) -> bytes:
     """An answer as JSON, on a line of its own."""
     try:
@@ -127,7 +135,9 @@ class ProvenanceAnswer(Answer):
 
     revision: int | None = None
     event: Annotated[int | None, Meta(description="The number of a cluster's event.")] = None
-    author: str
+    author: Annotated[
+        str | None, Meta(description="Left out, as the names and the message, where you may not read the revision.")
+    ] = None
     claimed_by: ClaimedBy = None
     at: Time
     message: str | None = None
@@ -142,6 +152,10 @@ class ProvenanceAnswer(Answer):
     proof: Annotated[
         str | None, Meta(description="Where an administrator acted as the author: how, and who, as `token of ada`.")
     ] = None
+
+    @classmethod
+    def from_attributes(cls, source: Any, /, **fields: object) -> Self:
+        return super().from_attributes(source, author=source.author or None, **fields)
 
     @classmethod
     def by_number(cls, provenance: Mapping[int, Provenance]) -> dict[str, ProvenanceAnswer]:

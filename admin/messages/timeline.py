@@ -19,7 +19,7 @@ from admin.messages.registrations import IdentifierAnswer
 from admin.messages.requests import NAME, Fields, Flag, OneOf, PageQuery, ResourceType, ScopeQuery
 from admin.messages.revisions import AlsoUndone, Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, Time, one_of
+from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, SeenAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.changeable.registry import NAMED_KINDS
 from admin.services.timeline import EXECUTION, MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
@@ -228,7 +228,7 @@ class EntryAnswer(Answer):
         )
 
 
-class TimelineAnswer(Answer):
+class TimelineAnswer(SeenAnswer):
     entries: list[EntryAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
     unknown_names: UnknownNames = None

@@ -16,7 +16,7 @@ from admin.core.settings.scopes import Level
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.granted_uses import UseGrantAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer, SeenAnswer
 from admin.services.context import Context
 from admin.services.use_reach import Reached, RemovedReach
 from admin.services.use_search import Ask, Use, ask_kind, ask_name
@@ -175,7 +175,7 @@ class AffectedAnswer(Answer):
         )
 
 
-class UsesAnswer(Answer):
+class UsesAnswer(SeenAnswer):
     noun: str
     name: str
     known: bool

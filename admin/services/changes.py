@@ -36,6 +36,7 @@ from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
 from admin.services.use_reach import RemovedReach, reach_of_removed
+from admin.services.visibility import seen_warnings
 
 _log = logging.getLogger("rainbow.changes")
 
@@ -107,14 +108,15 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     if options.dry_run:
         return _try_change(context, writes, options)
     early = draft_early(context, writes, options)
-    context = context.seen_by(UNRESTRICTED)  # of changes of others too, which share a transaction
+    everything = context.seen_by(UNRESTRICTED)  # of changes of others too, which share a transaction
+    request = ChangeRequest(context=everything, writes=writes, options=options, early=early)
     outcome: ChangeOutcome
-    [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
+    [outcome] = context.changes.submit([request])
     if isinstance(outcome, Exception):
         raise outcome
     note_owners_removed(context, options.authorship, outcome.without_tokens)
     try:
-        return with_late_warnings(context, outcome)
+        return with_late_warnings(context.seen_by(options.access), outcome)
     except Exception:  # the change is committed, so that no fault of a warning may be taken for its own
         _log.exception("the warnings about a committed change could not be completed")
         return outcome
@@ -136,7 +138,7 @@ def _complete_warnings(
 ) -> tuple[Warning, ...]:
     """Warnings with what they do not need to be drafted: deletions, and what new limits refuse or cap below."""
     refusals = Refusals(context, connection).warnings(rows_with_limits(changes), changes)
-    capped = find_capped_below(context, connection, changes)
+    capped = seen_warnings(context.access, find_capped_below(context, connection, changes))
     return (*explain_deletions(context, connection, warnings), *capped, *refusals)
 
 

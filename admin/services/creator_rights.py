@@ -18,8 +18,6 @@ from admin.store.executions import Execution, WaitingExecution
 from admin.store.leases import LeasedExecution
 from admin.store.use_grants import ProvenGroups
 
-#: Whoever may do one of these knows every cluster.
-_KNOWING = ("fleet.write", "clusters.switch", "use_grants.read", "use_grants.write")
 #: Who says which clusters others may use.
 _GIVING = "use_grants.write"
 #: Users whose groups are remembered as stored.
@@ -95,14 +93,15 @@ def _scope_of(execution: Execution | WaitingExecution | LeasedExecution) -> Scop
 def told_clusters(context: Context, connection: Connection, asker: Identity, fleet: Fleet) -> frozenset[str] | None:
     """The clusters that a caller may be told of: those that it may use in some way; None for every cluster.
 
-    What a project may use, whoever may know of the project may be told of.
+    What a project may use, whoever may know of the project may be told of. While clusters are open, none is told to who
+    may not read the fleet.
     """
     if not context.settings.is_cluster_use_closed:
-        return None
+        return None if context.access.sees_fleet() else frozenset([asker.cluster] if asker.cluster else ())
     rights = current_rights(context, connection)
     access = Access(asker, rights.grants)
     usable = rights.granted_anywhere(Creator.of(asker), access.projects)
-    if usable is None or any(access.allows(permission) for permission in _KNOWING):
+    if usable is None or access.runs_fleet():
         return None
     groups = [
         *(fleet.pools[name] for name in usable.pools & fleet.pools.keys()),

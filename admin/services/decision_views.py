@@ -49,13 +49,13 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
     usable, may_override = view.rights(request)
-    check_route(effective, view.fleet, may_override=may_override)
+    check_route(effective, view.fleet, may_override=may_override, sees_fleet=context.access.sees_fleet)
     if usable is not None:
         _check_token(request, usable, run_plan.route, view.fleet)
         workload = replace(run_plan.workload, usable=usable.by(run_plan.route))
         run_plan = replace(run_plan, workload=workload)
     evaluation = view.evaluate(run_plan)
-    check_feasible(evaluation)
+    check_feasible(evaluation, run_plan.route, context.access.sees_fleet)
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -15,9 +15,11 @@ from admin.core.in_use import Use, describe_executions, describe_waiting
 from admin.core.placement.routes import RouteKind
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import NameList, Payload
+from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames
 from admin.core.use_grants import Named
 from admin.errors import DeclaredInConfiguration
+from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.granted_uses import granted_uses
 from admin.store import active_plans, attributes, executions, fleet, registrations
@@ -32,7 +34,8 @@ _FIELDS = {
 }
 
 
-NAMES = "names"  #: the key of what `Context.known_names` keeps
+NAMES = "names"  #: the key of all names in `Context.known_names`
+_OF_FLEET = (NameList.POOL, NameList.LABEL)
 
 #: Managed definitions by kind and name, None for those that go.
 ChangedDefinitions = Mapping[tuple[FleetKind, str], Definition | None]
@@ -131,24 +134,49 @@ def _present(definitions: ChangedDefinitions) -> list[Definition]:
     return [definition for definition in definitions.values() if definition is not None]
 
 
-def names_known(context: Context, connection: Connection, current: Fleet) -> KnownNames:
-    """The names that rows may use without a warning."""
+def names_known(
+    context: Context, connection: Connection, current: Fleet, readable: frozenset[Scope] | None = None
+) -> KnownNames:
+    """The names that rows may use without a warning; of what is registered only at and below `readable`, if given."""
     return {
         NameList.POOL: frozenset(current.pools),
         NameList.LABEL: current.label_names(),
         NameList.QUEUE_TAG: frozenset(tag for queue in context.settings.rules.queues for tag in queue.tags),
-        NameList.WORKFLOW: frozenset(registrations.all_names(connection, workflows)),
-        NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, launch_plans)),
+        NameList.WORKFLOW: frozenset(registrations.all_names(connection, workflows, readable)),
+        NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, launch_plans, readable)),
     }
 
 
-def names_known_at(context: Context, connection: Connection, basis: DecisionBasis) -> KnownNames:
+def names_known_at(
+    context: Context, connection: Connection, basis: DecisionBasis, readable: frozenset[Scope] | None = None
+) -> KnownNames:
     """The same at a transaction's basis, from memory where they are known."""
 
     def read() -> KnownNames:
-        return names_known(context, connection, current_fleet(context, connection))
+        return names_known(context, connection, current_fleet(context, connection), readable)
 
-    return context.known_names.find(NAMES, read, names_version(basis))
+    return context.known_names.find(names_key(readable), read, names_version(basis))
+
+
+def names_told_at(context: Context, connection: Connection, basis: DecisionBasis) -> KnownNames:
+    """Those of them that the caller may be told of."""
+    names = names_known_at(context, connection, basis, context.access.scopes("workflows.read"))
+    return told_names(context.access, names)
+
+
+def told_names(access: Access, names: KnownNames) -> KnownNames:
+    """The names without the lists of the fleet, if the caller may not know that."""
+    return names if access.sees_fleet() else {key: names[key] for key in names if key not in _OF_FLEET}
+
+
+def untold_names(access: Access, names: KnownNames) -> KnownNames:
+    """The lists that `told_names` leaves out."""
+    return {} if access.sees_fleet() else {key: names[key] for key in names if key in _OF_FLEET}
+
+
+def names_key(readable: frozenset[Scope] | None) -> Hashable:
+    """The key under which `Context.known_names` keeps names."""
+    return NAMES if readable is None else (NAMES, readable)
 
 
 def names_version(basis: DecisionBasis) -> tuple[int, int]:

@@ -30,6 +30,7 @@ from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import EffectsByKind, effects_on_execution
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import ForeseenWait, LeaseView, view_lease, view_status
+from admin.services.visibility import told_events
 from admin.store import cluster_events, decisions, execution_events, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.execution_events import Event
@@ -76,6 +77,7 @@ class Explanation:
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
     untold_clusters: int = 0  #: that the asker may not use, and is not told of
+    unseen_clusters: int = 0  #: the same of an asker who may use them, and may not read the fleet
     wait: ForeseenWait | None = None  #: of what was not created: why its cluster would not take it at once
 
 
@@ -125,7 +127,7 @@ def _stand(context: Context, connection: Connection, execution: Execution, silen
     return view_status(context, connection, execution, settings, provenance, silence, attempts)
 
 
-def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Explanation:
+def without_untold(context: Context, explanation: Explanation, told: frozenset[str] | None) -> Explanation:
     """An explanation without the clusters that its asker is not told of, which are counted; None for all.
 
     The cluster that an execution is at is told to everyone who may read it.
@@ -137,7 +139,14 @@ def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Exp
     candidates = [entry for entry in explanation.candidates if entry["cluster"] in names]
     others = [entry for entry in all_others if entry["cluster"] in names]
     untold = len(explanation.candidates) - len(candidates) + len(all_others) - len(others)
-    return replace(explanation, candidates=candidates, not_candidates=others, untold_clusters=untold)
+    is_closed = context.settings.is_cluster_use_closed
+    return replace(
+        explanation,
+        candidates=candidates,
+        not_candidates=others,
+        untold_clusters=untold if is_closed else 0,
+        unseen_clusters=0 if is_closed else untold,
+    )
 
 
 class _Standing(NamedTuple):
@@ -177,8 +186,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             label=route.label,
             strategy=trail["strategy"],
             revision=decision.revision,
-            rungs=rungs_with_sources(connection, settings["rungs"], execution.launched),
-            candidates=_candidates(connection, execution, decision, trail, attempts),
+            rungs=rungs_with_sources(context, connection, settings["rungs"], execution.launched),
+            candidates=_candidates(context, connection, execution, decision, trail, attempts),
             settings=settings["settings"],
             job=execution.content["job"],
             queue=execution.content["queue"],
@@ -197,7 +206,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             **standing._asdict(),
             not_candidates=not_candidates(context, connection, fleet_now, route, trail),
         )
-        return without_untold(explanation, told_clusters(context, connection, asker, fleet_now))
+        return without_untold(context, explanation, told_clusters(context, connection, asker, fleet_now))
 
 
 def _choose_decision(execution: Execution, history: list[StoredDecision], number: int | None) -> StoredDecision:
@@ -238,10 +247,16 @@ def _decided_message(execution: Execution, decision: StoredDecision, *, is_last:
 
 
 def _candidates(
-    connection: Connection, execution: Execution, decision: StoredDecision, trail: JsonObject, attempts: AttemptList
+    context: Context,
+    connection: Connection,
+    execution: Execution,
+    decision: StoredDecision,
+    trail: JsonObject,
+    attempts: AttemptList,
 ) -> list[JsonObject]:
     """The candidates of a decision, with who had switched off those that were."""
-    switched_by = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
+    events = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
+    switched_by = told_events(context.access, events)
     return render_candidates(
         with_declines(trail, attempts.declines),
         decision.scores,

@@ -27,8 +27,10 @@ def not_candidates(
 ) -> list[JsonObject]:
     """The clusters of a fleet that a stored decision did not look at, each with the reason and who is behind it."""
     candidates = {candidate["cluster"] for candidate in trail["candidates"]}
-    states = cluster_provenance(context, connection, switched_off(fleet, candidates))
-    history = _history(connection, fleet, route)
+    # The clusters themselves are counted for who may not read the fleet, and nothing else is told of them.
+    sees_fleet = context.access.sees_fleet()
+    states = cluster_provenance(context, connection, switched_off(fleet, candidates)) if sees_fleet else {}
+    history = _history(connection, fleet, route) if sees_fleet else GroupHistory()
     return render_non_candidates(route, fleet, candidates, states, history, context.clock())
 
 

@@ -57,7 +57,8 @@ def find_obstacles(
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
     fleet_now = current_fleet(context, connection)
     if group_of(route, fleet_now) is None:
-        message = describe_gone(route, deleted_route(connection, route), now)
+        deleted_by = deleted_route(connection, route) if context.access.sees_fleet() else None
+        message = describe_gone(route, deleted_by, now)
         return Obstacles(message, f"when {route} is defined again")
     loaded = loaded_clusters(route, fleet_now) if needs_room else {}
     waiting = execution_queue.taken_by_waiting(connection, loaded, now) if loaded else None
@@ -71,7 +72,7 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
     name = execution.cluster or ""
     cluster = current_fleet(context, connection).clusters.get(name)
     if cluster is None:
-        deleted = deleted_cluster(connection, name)
+        deleted = deleted_cluster(connection, name) if context.access.sees_fleet() else None
         by = f", deleted by {deleted.describe(context.clock())}" if deleted else ""
         return Verdict("", False, f"is gone from the fleet{by}")
     # Its last report may be newer than the fleet: one of load alone is no new generation.

@@ -46,7 +46,7 @@ from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
 from admin.services.statuses import ForeseenWait, foresee_wait
-from admin.services.visibility import check_launch, seen_executions
+from admin.services.visibility import check_launch, seen_executions, told_events
 from admin.store import cluster_events, execution_counts, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
@@ -72,7 +72,7 @@ def where_would(
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
         view, preparation = _prepare(context, connection, named, creator, changes)
         explanation = _explain(context, connection, view, preparation, named, changes)
-        return without_untold(explanation, told_clusters(context, connection, asker, view.fleet))
+        return without_untold(context, explanation, told_clusters(context, connection, asker, view.fleet))
 
 
 def _prepare(
@@ -104,7 +104,8 @@ def _explain(
     run_plan, decision, resolved = placement.run_plan, placement.decision, preparation.resolved
     evaluation = decision.evaluation
     candidates = evaluation.trail.body
-    switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
+    events = cluster_events.switched_by(connection, switched_candidates(candidates), now)
+    switched_by = told_events(context.access, events)
     given_job = dict(resolved.launch.job) if resolved.workflow else request.run.spec.get("job")
     id, launched = str(request.id), resolved.identifiers
     return Explanation(
@@ -116,7 +117,7 @@ def _explain(
         label=run_plan.route.label,
         strategy=evaluation.strategy,
         revision=preparation.basis.revision,
-        rungs=rungs_with_sources(connection, steps["rungs"], launched),
+        rungs=rungs_with_sources(context, connection, steps["rungs"], launched),
         candidates=render_candidates(candidates, evaluation.scores, id, decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,
@@ -187,6 +188,7 @@ class Simulation:
     state: FleetState
     fleet: Fleet  #: as it is
     told: frozenset[str] | None  #: the clusters that the asker is told of; None for all
+    is_use_closed: bool  #: whether those are the clusters that the asker may use
     at: datetime
     revision: int
     not_counted: str | None  #: what was pruned and might have been compared, in a sentence
@@ -238,6 +240,7 @@ def simulate(
         state=state,
         fleet=current.fleet,
         told=told,
+        is_use_closed=context.settings.is_cluster_use_closed,
         at=context.clock(),
         revision=revision,
         not_counted=pruned,

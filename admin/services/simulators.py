@@ -109,9 +109,14 @@ class Simulator:
         try:
             run_plan = self._run_plan(execution.name, request)
             rights = rights_of(self._context, execution, self._rights)
-            check_route(run_plan.effective, self._fleets[digest], may_override=rights.may_override)
+            check_route(
+                run_plan.effective,
+                self._fleets[digest],
+                may_override=rights.may_override,
+                sees_fleet=self._context.access.sees_fleet,
+            )
             evaluation = self._evaluate(run_plan, execution, rights.usable, digest)
-            check_feasible(evaluation)
+            check_feasible(evaluation, run_plan.route, self._context.access.sees_fleet)
         except (Invalid, RainbowError) as refusal:
             reason, message = reason_of(refusal)
             return SimulatedPlacement(cluster=None, reason=reason, message=message, refused=True)

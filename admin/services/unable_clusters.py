@@ -74,8 +74,9 @@ def with_provenance(context: Context, connection: Connection, cluster: Cluster, 
         by = cluster_events.switched_by(connection, {switched: [name]}, now).get((name, switched))
         if by is None and switched == "disabled" and cluster.definition.version:
             by = defined_by(connection, [cluster.definition]).get(cluster.definition.version)
-        return replace(obstacle, reason=describe_drop(obstacle.reason, by, now))
-    deleted = deleted_cluster(connection, name) if cluster.definition.source is Source.NAMED else None
+        return replace(obstacle, reason=describe_drop(obstacle.reason, by, now, is_told=context.access.sees_fleet()))
+    is_named = cluster.definition.source is Source.NAMED and context.access.sees_fleet()
+    deleted = deleted_cluster(connection, name) if is_named else None
     if deleted is None:
         return obstacle
     reason = WAS_DELETED if obstacle.reason == WAS_DELETED else f"{obstacle.reason}, deleted"

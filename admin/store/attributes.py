@@ -163,10 +163,22 @@ def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | No
 
 
 def containing(
-    connection: Connection, kind: str, texts: Sequence[str], after: Scope | None, *, most: int, limit: int
+    connection: Connection,
+    kind: str,
+    texts: Sequence[str],
+    after: Scope | None,
+    *,
+    most: int,
+    limit: int,
+    within: frozenset[Scope] | None = None,
 ) -> RowPage:
-    """Rows of a kind, among so many that follow a scope, whose payloads contain one of some texts, if there are any."""
+    """Rows of a kind, among so many that follow a scope, whose payloads contain one of some texts, if there are any.
+
+    Perhaps only those at and below some scopes.
+    """
     query = select(attributes).where(attributes.c.kind == kind)
+    if within is not None:
+        query = query.where(is_within(key_columns(attributes), within))
     if after is not None:
         query = query.where(tuple_(*_SCOPE_COLUMNS) > after.sort_key)
     ahead = query.order_by(*_SCOPE_COLUMNS).limit(most)

@@ -240,6 +240,13 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
     return {row.number: _provenance(row) for row in rows}
 
 
+def seen_among(connection: Connection, numbers: Iterable[int], rows: SeenRows) -> set[int]:
+    """Those of some revisions that changed rows which may be seen."""
+    distinct = set(numbers)
+    query = NumberedQuery(select(_changes.revision).distinct().where(is_seen(rows)), _changes.revision)
+    return set(query.execute(connection, distinct).scalars()) if distinct else set()
+
+
 def rollbacks_of(connection: Connection, number: int, limit: int) -> list[Provenance]:
     """The newest later revisions that rolled back a revision, or rows of it to before, newest first."""
     rows = connection.execute(_ROLLBACKS_OF, {"number_": number, "listed": f",{number},", "most": limit})

@@ -108,6 +108,11 @@ class Client(
             as_user=settings.as_user,
         )
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether an answer had only what the caller may see of what was asked for."""
+        return self._transport.is_partial
+
     def __enter__(self) -> Self:
         return self
 

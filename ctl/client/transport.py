@@ -108,6 +108,7 @@ class Transport:
         self._retries = retries
         self._on_stale = on_stale
         self._sleep = sleep
+        self.is_partial = False  #: whether an answer had only what the caller may see of what was asked for
 
     def close(self) -> None:
         self._connections.close()
@@ -168,6 +169,7 @@ class Transport:
             age = answer.headers.get("Rainbow-Stale", "")
             if age.isdecimal() and self._on_stale is not None:
                 self._on_stale(int(age))
+            self.is_partial = self.is_partial or document.get("partial") is True
             return document
         if isinstance(document, dict) and "message" in document:
             error = refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)

@@ -118,6 +118,7 @@ def _describe_unused(noun: str, answer: Document) -> str:
     groups = [f"{key} {', '.join(answer[key])}" for key in ("pools", "labels") if answer.get(key)]
     beside = f" but the {' and the '.join(groups)} that it is in" if groups else ""
     others = "no setting, active launch plan, configuration or unfinished execution"
+    others += " that you may see" if answer.get("partial") else ""
     return f"Nothing uses {title}{beside}: {others}, {as_of(answer)}."
 
 
@@ -133,8 +134,10 @@ def _opening(noun: str, answer: Document) -> str:
     if noun in _NOUNS:
         would = "without it executions would be" if answer["known"] else "executions are"
         waiting = f" and wait at {more}{count(counts['waiting'], 'scope')}" if counts.get("waiting") else ""
-        parts.append(f"{would} refused at {more}{count(counts['refused'], 'scope')}{waiting}")
-    return f"{'; '.join(parts)}; {as_of(answer)}."
+        if not answer.get("partial") or counts["refused"] or counts.get("waiting"):
+            parts.append(f"{would} refused at {more}{count(counts['refused'], 'scope')}{waiting}")
+    seen = " of what you may see" if answer.get("partial") else ""
+    return f"{'; '.join(parts)};{seen} {as_of(answer)}."
 
 
 def _times(noun: str, answer: Document, title: str, more: str) -> str:

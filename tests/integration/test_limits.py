@@ -66,7 +66,7 @@ def test_who_sends_wrong_tokens_waits_for_each_lookup_and_keeps_nobody_out(make_
     assert new.get("whoami")["user"] == "eve"
     here.do("DELETE", "users/eve")
     refused(new.call("GET", "whoami"), 429, "too_many_attempts")
-    metrics = app.test_client().get("/metrics").get_data(as_text=True)
+    metrics = here.client.get("/metrics", headers=here.headers).get_data(as_text=True)
     assert 'rainbow_limited_total{limit="wrong_tokens"}' in metrics
 
 
@@ -160,7 +160,8 @@ def test_requests_are_limited_by_user_and_probes_and_agents_are_not(make_app: Ma
     refused(Person(app.test_client(), None).call("GET", "whoami"), 401, "unauthenticated")
     now[0] += 0.5
     assert ada.get("whoami")["user"] == "ada"
-    assert 'rainbow_limited_total{limit="user_requests"}' in app.test_client().get("/metrics").get_data(as_text=True)
+    metrics = ada.client.get("/metrics", headers=ada.headers).get_data(as_text=True)
+    assert 'rainbow_limited_total{limit="user_requests"}' in metrics
 
 
 def test_what_is_done_as_somebody_counts_for_who_does_it(make_app: MakeApp) -> None:

@@ -101,7 +101,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "explain_access": (OWN, f"user=ada&permission=logs.read&{WHERE}"),
     **dict.fromkeys(("list_roles", "list_kinds", "list_domains", "whoami"), (OTHER, "")),
     **dict.fromkeys(("register_cluster", "sync_cluster"), (OTHER, "")),
-    **dict.fromkeys(("index", "healthz", "readyz", "metrics", "version", "openapi", "get_provider"), (OTHER, "")),
+    **dict.fromkeys(("index", "healthz", "readyz", "version", "openapi", "get_provider"), (OTHER, "")),
+    "metrics": (PLATFORM, ""),
 }
 OPERATIONS = {operation.id: operation for operation in all_operations()}
 

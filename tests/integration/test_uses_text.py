@@ -355,3 +355,32 @@ def test_the_previews_of_new_work_are_said_in_words(
         assert "No labels match." in rainbowctl("get label --unused")
         wrong = rainbowctl("get pool gpu --unused", status=2)
         assert "gpu names one, and --unused filters the list: leave out one of the two." in wrong
+
+
+def test_what_the_caller_may_not_see_is_said_to_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return " ".join((printed.out + printed.err).split())
+
+    shared, token = tmp_path / "shared", tmp_path / "token"
+    shared.write_text("s" * 40)
+    shared.chmod(0o600)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("RAINBOW_TOKEN", "s" * 40)
+    with running_admin({"server": {"apiTokenFile": str(shared)}}) as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        rainbowctl("create user ada")
+        rainbowctl("create grant viewer --user ada -p flytesnacks")
+        rainbowctl(f"create user-token ada laptop --newTokenFile {token}")
+        assert rainbowctl("get execution -A") == "No executions match."
+        assert rainbowctl("get warnings") == "No warnings."
+        monkeypatch.setenv("RAINBOW_TOKEN", token.read_text().strip())
+        assert rainbowctl("get execution -A") == "No executions match that you may see."
+        assert rainbowctl("get execution -p flytesnacks -d development") == "No executions yet."
+        assert rainbowctl("get warnings") == "No warnings that you may see."
+        shown = rainbowctl("where-used execution-queue-attribute")
+        assert "or unfinished execution that you may see, as of revision" in shown

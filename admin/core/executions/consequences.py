@@ -118,7 +118,7 @@ def _evaluate(route: Route, fleet: Fleet) -> Evaluation:
 def _of_place(route: Route, fleet: Fleet, evaluation: Evaluation) -> Consequence | None:
     """That executions of a route wait; None where a cluster takes them."""
     check_known(route, fleet)
-    check_feasible(evaluation)
+    check_feasible(evaluation, route)
     return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message, route=route)
 
 

@@ -61,6 +61,7 @@ class Circumstances:
     duration: float | None = None
     late: str = ""  #: that its end was reported late, because its agent was silent
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
+    is_position_told: bool = True  #: whether who asks may know how much work of others the cluster has
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
@@ -167,6 +168,7 @@ class Circumstances:
         if self.position is None:
             return f"QUEUED for {age}{self._of}: the agent of {self.cluster} has it, and has not said that it runs."
         place = _PLACES[self.position - 1] if self.position <= len(_PLACES) else f"number {self.position} in line"
+        place = place if self.is_position_told else "in line"
         is_what, _, why = self.obstacle.reason.partition(": ") if self.obstacle else ("", "", "")
         obstacle = f"{self.cluster} {is_what}{f' ({why})' if why else ''}; " if is_what else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."

@@ -120,25 +120,28 @@ def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datet
     return f"The {route} is gone from the fleet{deleted}."
 
 
-#: What a message has in place of a cluster that its reader may not use.
-_UNTOLD = "cluster you may not use"
+def without_clusters(
+    message: str, untold: Collection[str], verb: str = "use", unable: Collection[str] | None = None
+) -> str:
+    """A message without the names of some clusters: those of which it says why they are unable are counted.
 
-
-def without_clusters(message: str, untold: Collection[str]) -> str:
-    """A message without the names of some clusters: those of which it says why they are unable are counted."""
+    The verb says what its reader may not do with them; `unable` are those that are counted, if these are others.
+    """
+    one, several = f"cluster you may not {verb}", f"clusters you may not {verb}"
+    counted = untold if unable is None else unable
     start, separator, listed = message.partition(" is able: ")
     if separator:
         between = "; " if "; " in listed else ", "
         reasons = listed.removesuffix(".").split(between)
-        told = [reason for reason in reasons if not any(reason.startswith(f"'{name}' ") for name in untold)]
+        told = [reason for reason in reasons if not any(reason.startswith(f"'{name}' ") for name in counted)]
         hidden = len(reasons) - len(told)
         if hidden:
-            told.append(f"1 {_UNTOLD}" if hidden == 1 else f"{hidden} {_UNTOLD.replace('cluster', 'clusters')}")
+            told.append(f"1 {one}" if hidden == 1 else f"{hidden} {several}")
             message = f"{start}{separator}{between.join(told)}."
     for name in untold:
         if f"'{name}'" in message:
-            message = message.replace(f"Cluster '{name}'", f"A {_UNTOLD}")
-            message = message.replace(f"cluster '{name}'", f"a {_UNTOLD}").replace(f"'{name}'", f"a {_UNTOLD}")
+            message = message.replace(f"Cluster '{name}'", f"A {one}")
+            message = message.replace(f"cluster '{name}'", f"a {one}").replace(f"'{name}'", f"a {one}")
     return message
 
 
@@ -191,12 +194,16 @@ def switched_state(verdict: Verdict) -> str | None:
     return None if verdict.passed else SWITCHED_STATES.get(verdict.filter)
 
 
-def describe_drop(reason: str, event: Provenance | None, now: datetime) -> str:
-    """Why a filter drops a cluster, and the event by which that is so: `is cordoned, event 7, ana, 3 d ago, 'x'`."""
+def describe_drop(reason: str, event: Provenance | None, now: datetime, *, is_told: bool = True) -> str:
+    """Why a filter drops a cluster, and the event by which that is so: `is cordoned, event 7, ana, 3 d ago, 'x'`.
+
+    Without who is behind it where that is not told.
+    """
     if event is None:
         return reason
     # The message of the event says it already.
-    return f"{reason.removesuffix(f' ({event.message})')}, {event.describe(now)}"
+    told = event if is_told else event.without_author()
+    return f"{reason.removesuffix(f' ({event.message})')}, {told.describe(now)}"
 
 
 def describe_decline(reason: str, why: str | None) -> str:

@@ -21,7 +21,7 @@ from ctl.client.facts import OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
 from ctl.client.schemas import leaf_values, show
 from ctl.client.scopes import BEYOND, DEFINITION
 from ctl.client.words import count
-from ctl.commands.executions.options import execution_id
+from ctl.commands.executions.options import UNTOLD, execution_id
 from ctl.commands.executions.standing import (
     describe_ahead,
     describe_attempts,
@@ -96,10 +96,10 @@ def show_explanation(session: Session, explanation: Document) -> None:
         show_candidates(printer, candidates, as_of=decided_at)
     is_of_now = bool(explanation.get("decided_at"))
     show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
-    untold = explanation.get("untold_clusters")
-    if untold:
-        printer.line()
-        printer.sentence(f"And {count(untold, 'cluster')} you may not use.")
+    for key, verb in UNTOLD.items():
+        if explanation.get(key):
+            printer.line()
+            printer.sentence(f"And {count(explanation[key], 'cluster')} you may not {verb}.")
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()

@@ -136,6 +136,16 @@ def test_a_program_is_told_how_old_an_answer_from_memory_is(admin: Admin) -> Non
     assert ages == [12]
 
 
+def test_a_program_is_told_whether_an_answer_had_only_what_the_caller_may_see(admin: Admin) -> None:
+    with closing(Transport(admin.url)) as transport:
+        admin.answer(text=b'{"complete": false}')
+        transport.call("POST", "x", body={}, is_safe=True)
+        assert not transport.is_partial
+        admin.answer(text=b'{"partial": true}')
+        transport.call("POST", "x", body={}, is_safe=True)
+        assert transport.is_partial
+
+
 @pytest.mark.parametrize(
     ("error", "is_safe", "count"),
     [
