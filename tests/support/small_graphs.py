@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -61,7 +61,9 @@ class SmallGraph:
         """The description and the subsystems, in either of the shapes in which they are found."""
         order = list(range(len(self.vertices)))
         random.shuffle(order)
-        nodes, edges, subsystems = {}, [], {}
+        nodes: dict[str, Any] = {}
+        edges: list[dict[str, Any]] = []
+        subsystems: dict[str, Any] = {}
         is_list = random.random() < 0.5
         for number in order:
             vertex = self.vertices[number]
@@ -98,6 +100,31 @@ def _edge(source: str, target: str, relation: str, *, is_list: bool) -> dict[str
     if not is_list:
         return {"source": source, "target": target, "relation": relation}
     return {"source": source, "target": target, "metadata": {"subsystem": "containment", "relationship": relation}}
+
+
+def cluster_document(nodes: int, cores: int, gpus: int = 0) -> dict[str, Any]:
+    """The description of a cluster of equal nodes, vertex by vertex."""
+    vertices: dict[str, Any] = {}
+    edges: list[dict[str, str]] = []
+
+    def add(name: str, type_: str, parent: str | None) -> None:
+        vertices[str(len(vertices))] = {
+            "metadata": {"type": type_, "name": name, "size": 1, "unit": "", "rank": -1, "exclusive": False}
+        }
+        if parent is not None:
+            id_ = str(len(vertices) - 1)
+            edges.append({"source": parent, "target": id_, "relation": "contains"})
+            edges.append({"source": id_, "target": parent, "relation": "in"})
+
+    add("cluster0", "cluster", None)
+    for node in range(nodes):
+        id_ = str(len(vertices))
+        add(f"node{node}", "node", "0")
+        for core in range(cores):
+            add(f"core{core}", "core", id_)
+        for gpu in range(gpus):
+            add(f"gpu{gpu}", "gpu", id_)
+    return {"graph": {"nodes": vertices, "edges": edges}}
 
 
 def random_graph(random: Random, most: int = 12) -> SmallGraph:
@@ -199,7 +226,11 @@ def fits_by_trying(graph: SmallGraph, request: ResourceRequest) -> bool:
     trial = _Trial(graph)
     if request.spread is not None:
         return trial.spread(request.spread)
-    return trial.place([(need, 0) for need in request.needs], list(graph.free))
+    return trial.place([(need, 0) for need in request.needs], list(graph.free), frozenset())
+
+
+_Item = tuple[Need, int]  #: and the vertex inside which it is found
+_State = tuple[list[_Item], list[int], frozenset[int]]
 
 
 class _Trial:
@@ -208,57 +239,61 @@ class _Trial:
         self.types = {vertex.type for vertex in graph.vertices[1:]}
         self.failed: set[tuple[Any, ...]] = set()
 
-    def place(self, items: list[tuple[Need, int]], free: list[int]) -> bool:
+    def place(self, items: list[_Item], free: list[int], shared: frozenset[int]) -> bool:
+        """Whether the items have places; -1 is free of what was taken exclusively, and `shared` nodes have slots."""
         if not items:
             return True
-        key = (tuple(items), tuple(free))
+        key = (tuple(items), tuple(free), shared)
         if key in self.failed:
             return False
-        if any(self.place(*step) for step in self.steps(items, free)):
+        if any(self.place(*step) for step in self.steps(items, free, shared)):
             return True
         self.failed.add(key)
         return False
 
-    def steps(
-        self, items: list[tuple[Need, int]], free: list[int]
-    ) -> Iterator[tuple[list[tuple[Need, int]], list[int]]]:
+    def steps(self, items: list[_Item], free: list[int], shared: frozenset[int]) -> Iterator[_State]:
         """Every way to place one more of the first item."""
         ((resource, count), scope), rest = items[0], items[1:]
         vertices = self.graph.vertices
         if isinstance(resource, Unit):
             if count == 0 or (resource.is_optional and resource.type not in self.types):
-                yield rest, free
+                yield rest, free, shared
                 return
             grain = unit_amount(resource.type)
             for number in self.graph.below(scope):
                 if vertices[number].type == resource.type and free[number] >= grain and self.meets(number, resource):
-                    yield [(Need(resource, count - grain), scope), *rest], _less(free, number, grain)
+                    left = _less(free, number, grain)
+                    yield [(Need(resource, count - grain), scope), *rest], left, shared
             return
         if count == 0:
-            yield rest, free
+            yield rest, free, shared
             return
         fewer = [(Need(resource, count - 1), scope), *rest]
         if isinstance(resource, Slot):
             if not self.goes_into_nodes(resource, scope):
                 if self.meets(scope, resource):
-                    yield [*((need, scope) for need in resource.contents), *fewer], free
+                    yield [*((need, scope) for need in resource.contents), *fewer], free, shared
                 return
             for number in self.graph.below(scope):
-                if vertices[number].type == "node" and self.graph.free[number] and self.meets(number, resource):
-                    yield [*((need, number) for need in resource.contents), *fewer], free
+                is_free = self.graph.free[number] > 0 and free[number] >= 0
+                if vertices[number].type == "node" and is_free and self.meets(number, resource):
+                    yield [*((need, number) for need in resource.contents), *fewer], free, shared | {number}
             return
         for number in self.graph.below(scope):
             is_unused = free[number] > 0 and free[number] == self.graph.free[number]
             if vertices[number].type != resource.type or not is_unused or not self.meets(number, resource):
                 continue
+            contents = [(need, number) for need in resource.contents]
             if not resource.is_exclusive:
-                yield [*((need, number) for need in resource.contents), *fewer], _less(free, number, free[number])
+                yield [*contents, *fewer], _less(free, number, free[number]), shared
                 continue
-            inside = [number, *self.graph.below(number)]
-            whole = all(self.graph.is_full(place) and free[place] == self.graph.free[place] for place in inside)
-            if whole and _Trial(self.graph).place([(need, number) for need in resource.contents], list(free)):
-                emptied = [0 if place in inside else amount for place, amount in enumerate(free)]
-                yield fewer, emptied
+            inside = {number, *self.graph.below(number)}
+            whole = shared.isdisjoint(inside) and all(
+                self.graph.is_full(place) and free[place] == self.graph.free[place] for place in inside
+            )
+            if whole and self.place(contents, list(free), frozenset()):
+                emptied = [-1 if place in inside else amount for place, amount in enumerate(free)]
+                yield fewer, emptied, shared
 
     def meets(self, number: int, resource: Unit | Vertex | Slot | SpreadTasks) -> bool:
         return all(requirement.holds(self.graph.vertices[number].features) for requirement in resource.requires)
@@ -288,7 +323,7 @@ class _Trial:
         for nodes in itertools.combinations(able, spread.nodes):
             for tasks in itertools.product(range(least, spread.tasks + 1), repeat=spread.nodes):
                 if sum(tasks) == spread.tasks and all(
-                    self.place([(need, node) for need in spread.contents] * number, list(self.graph.free))
+                    self.place([(need, node) for need in spread.contents] * number, list(self.graph.free), frozenset())
                     for node, number in zip(nodes, tasks, strict=True)
                 ):
                     return True
@@ -299,6 +334,15 @@ def _less(free: list[int], number: int, amount: int) -> list[int]:
     return [left - amount if place == number else left for place, left in enumerate(free)]
 
 
-def units_taken(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """What is less of each type."""
-    return {type_: amount - after.get(type_, 0) for type_, amount in before.items() if amount != after.get(type_, 0)}
+def has_exclusive(request: ResourceRequest) -> bool:
+    """Whether anything is asked for exclusively."""
+    spread = request.spread
+    return (spread is not None and spread.is_exclusive) or _any_exclusive(request.needs)
+
+
+def _any_exclusive(needs: Iterable[Need]) -> bool:
+    return any(
+        (isinstance(need.resource, Vertex) and need.resource.is_exclusive) or _any_exclusive(need.resource.contents)
+        for need in needs
+        if not isinstance(need.resource, Unit)
+    )

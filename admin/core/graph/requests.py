@@ -55,7 +55,7 @@ class Need(NamedTuple):
     """So many of a resource."""
 
     resource: Resource
-    count: int  #: of units their amount: see `units`
+    amount: int  #: of vertices and slots how many, of units as `units` counts them
 
 
 @dataclass(frozen=True)

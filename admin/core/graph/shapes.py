@@ -42,7 +42,7 @@ class Shape:
         self.features = features  #: its own, and those of the subsystem vertices linked to it
         self.runs = runs
         self.is_untouched = is_untouched  #: nothing of it or inside it is taken
-        self.vertices = 1 + sum(child.vertices * times for child, times in runs)
+        self.vertices: int = 1 + sum(child.vertices * times for child, times in runs)
         below: dict[str, int] = {}
         holds: set[str] = set()
         containers: set[str] = set()
@@ -56,8 +56,8 @@ class Shape:
             for name, amount in child.below.items():
                 below[name] = below.get(name, 0) + amount * times
         self.below: Mapping[str, int] = below  #: free amounts by type, inside it
-        self.holds = frozenset(holds)  #: types of what is inside it, free or not
-        self.containers = frozenset(containers)  #: those of them that hold nodes
+        self.holds: frozenset[str] = frozenset(holds)  #: types of what is inside it, free or not
+        self.containers: frozenset[str] = frozenset(containers)  #: those of them that hold nodes
         self._groups: Mapping[Shape, int] | None = None
         self._nodes: Mapping[Shape, int] | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.matching import Matcher
-from admin.core.graph.requests import Need, Slot, Unit, Vertex
+from admin.core.graph.requests import Need, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.requirements import Requirement
 from admin.core.graph.shapes import Shape
 from admin.core.graph.summaries import Prune, Shortage, summarize
@@ -19,10 +19,14 @@ _MOST_VALUES = 5
 
 def explain(graph: ClusterGraph, matcher: Matcher) -> tuple[Shortage, ...]:
     """What is missing for a request that does not fit, the plainest reasons first; never empty."""
-    shortages = tuple(Prune.of(matcher.request).shortages(summarize(graph)))
+    shortages = list(Prune.of(matcher.request).shortages(summarize(graph)))
     if not shortages:
-        shortages = tuple(_Search(graph, matcher).shortages())
-    return tuple(dict.fromkeys(shortages)) or (_together(graph),)
+        shortages = list(_Search(graph, matcher).shortages())
+    # That one node has too little of something says more than that the cluster has.
+    first = {shortage.type: shortage for shortage in reversed(shortages)}
+    return tuple(shortage for shortage in shortages if shortage.detail or first[shortage.type] is shortage) or (
+        _together(graph),
+    )
 
 
 def _together(graph: ClusterGraph) -> Shortage:
@@ -45,8 +49,7 @@ class _Search:
         request = self._matcher.request
         spread = request.spread
         if spread is not None:
-            yield from self._of_holder(NODE, spread.nodes, spread.contents, spread.requires)
-            yield from self._of_tasks()
+            yield from list(self._of_holder(NODE, spread.contents, spread.requires)) or self._of_tasks(spread)
         yield from self._of_needs(request.needs)
 
     def _of_needs(self, needs: Iterable[Need]) -> Iterator[Shortage]:
@@ -55,15 +58,16 @@ class _Search:
                 yield from self._unmet(resource.type, resource.requires)
                 continue
             holder = NODE if isinstance(resource, Slot) else resource.type
-            yield from self._of_holder(holder, count, resource.contents, resource.requires)
-            if isinstance(resource, Slot):
-                yield from self._of_slots(resource, count)
-            else:
-                yield from self._of_count(resource, count)
-            yield from self._of_needs(resource.contents)
+            shortages = list(self._of_holder(holder, resource.contents, resource.requires))
+            if not shortages:
+                counted = (
+                    self._of_slots(resource, count) if isinstance(resource, Slot) else self._of_count(resource, count)
+                )
+                shortages = list(self._of_needs(resource.contents)) or list(counted)
+            yield from shortages
 
     def _of_holder(
-        self, holder: str, count: int, contents: tuple[Need, ...], requires: tuple[Requirement, ...]
+        self, holder: str, contents: tuple[Need, ...], requires: tuple[Requirement, ...]
     ) -> Iterator[Shortage]:
         """Requirements that no vertex of a type meets, or amounts that none of those that meet them has inside."""
         unmet = list(self._unmet(holder, requires))
@@ -114,9 +118,7 @@ class _Search:
             detail = f"slots: needs {count} of {_listed(slot.contents)}, there is room for {room or 'none'}"
             yield self._shortage("slot", count, room, detail)
 
-    def _of_tasks(self) -> Iterator[Shortage]:
-        spread = self._matcher.request.spread
-        assert spread is not None
+    def _of_tasks(self, spread: SpreadTasks) -> Iterator[Shortage]:
         rooms = []
         for shape, times in self._counted(NODE):
             is_free = shape.amount > 0 and (shape.is_untouched or not spread.is_exclusive)
