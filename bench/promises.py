@@ -14,6 +14,7 @@ from bench import (
     creations,
     decisions,
     effective,
+    graphs,
     leases,
     questions,
     users,
@@ -44,6 +45,7 @@ def judged(figures: Figures) -> list[Promise]:
         *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
         *_answers(figures),
         *_decisions(figures),
+        *_graphs(figures),
         *_commands(figures),
         *_growth(figures),
     ]
@@ -137,6 +139,15 @@ def _answers(figures: Figures) -> Iterator[Promise]:
 def _decisions(figures: Figures) -> Iterator[Promise]:
     for what in (decisions.WEIGHTED, decisions.LEAST_LOADED, decisions.BUSY):
         yield _within(5, figures.value(decisions.NAME, what), f"decision {what}", figures)
+
+
+def _graphs(figures: Figures) -> Iterator[Promise]:
+    yield _at_most(10, figures.value(graphs.NAME, graphs.READ), "s", graphs.READ)
+    yield _at_most(64, figures.value(graphs.NAME, graphs.MEMORY), "MiB", graphs.MEMORY)
+    for what in (graphs.MATCH, graphs.MATCH_USED, graphs.PRUNE):
+        yield _within(10, figures.value(graphs.NAME, what), what, figures)
+    for what, limit in ((graphs.EQUAL, 5), (graphs.DIFFERENT, 10)):
+        yield _within(limit, figures.value(graphs.NAME, what), what, figures)
 
 
 def _commands(figures: Figures) -> Iterator[Promise]:

@@ -8,14 +8,13 @@ anything is wrong.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from admin.core.graph.graphs import ClusterGraph, Ids
 from admin.core.graph.requirements import CONTAINMENT, MAIN_NAMES, Feature, Value
 from admin.core.graph.shapes import Shape, Shapes, runs_of
-from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, amount_of
+from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, TYPE, amount_of
 from admin.core.problems import Path, Problem, dotted, list_first, quoted, raise_problems, shorten
 from admin.core.resources import LARGEST
 
@@ -24,7 +23,6 @@ MOST_LEVELS = 64
 #: Problems that are reported; a large document that is wrong throughout would have a million.
 MOST_PROBLEMS = 20
 
-_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 _LONGEST_ID, _LONGEST_VALUE, _MOST_FIELDS = 255, 1024, 100
 #: What a vertex of the main graph says of its place and identity, which is nothing to ask for.
 _IDENTITY = frozenset(
@@ -190,7 +188,7 @@ class _Reader:
     def _checked_amount(self, type_: Any, size: Any, unit: Any, where: Path, subsystem: str) -> int:
         """The amount that a vertex has; 0 where something is wrong, which is then a problem."""
         before = len(self._problems.all)
-        if not isinstance(type_, str) or not _TYPE.fullmatch(type_):
+        if not isinstance(type_, str) or not TYPE.fullmatch(type_):
             reason = "is missing" if type_ is None else f"{quoted(type_)} is not a type"
             remedy = "give a word of letters, digits, '_', '.' and '-' that begins with a letter, such as core"
             self._problems.add((*where, "type"), f"{reason}: {remedy}.")
@@ -322,7 +320,7 @@ class _Reader:
     ) -> None:
         """Link the vertices of a subsystem to the vertices of the main graph that its edges name."""
         where: Path = ("subsystems", str(name))
-        if not isinstance(name, str) or not _TYPE.fullmatch(name) or name in MAIN_NAMES:
+        if not isinstance(name, str) or not TYPE.fullmatch(name) or name in MAIN_NAMES:
             is_main = name in MAIN_NAMES
             reason = "is the main graph" if is_main else f"{quoted(name)} is not a name"
             self._problems.add(where, f"{reason}: name the subsystem with a word of its own, such as io.")

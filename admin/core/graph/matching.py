@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from admin.core.graph.graphs import ClusterGraph, Use
@@ -111,6 +112,10 @@ class Matcher:
         self._memos: dict[frozenset[str], dict[tuple[Shape, _Bag], Sequence[_Point]]] = {}
         self._memo: dict[tuple[Shape, _Bag], Sequence[_Point]] = {}
         self._answers: dict[Shape, bool] = {}
+        #: How many tasks a node holds, None where it may hold none; of each set of described types.
+        self._all_capacities: dict[frozenset[str], dict[Shape, int | None]] = {}
+        self._capacities: dict[Shape, int | None] = {}
+        self._without_slots: dict[tuple[int, int, frozenset[str]], tuple[tuple[Need, ...], Mapping[_Kind, int]]] = {}
         self._grains: dict[tuple[Shape, str], int] = {}
         self._root: Shape | None = None
 
@@ -145,6 +150,14 @@ class Matcher:
         opened = self._opened(contents, shape)
         if opened is None:
             return 0
+        below, is_plain, times = shape.below, True, most
+        for kind, count in opened.items():
+            if kind.is_named:
+                is_plain = False
+            else:
+                times = min(times, below.get(kind.type, 0) // count)
+        if is_plain or not times:
+            return times
         bag = _bag({kind: count * most for kind, count in opened.items()})
         return max(
             min((have // opened[kind] for (kind, _), have in zip(bag, point.vector, strict=True)), default=most)
@@ -164,8 +177,11 @@ class Matcher:
     def _begin(self, root: Shape) -> None:
         self._steps_left = self._most_steps
         self._root = root
-        self._described = self._optional & root.holds if self._optional else frozenset()
-        self._memo = self._memos.setdefault(self._described, {})
+        described = self._optional & root.holds
+        if described != self._described or not self._memos:
+            self._described = described
+            self._memo = self._memos.setdefault(described, {})
+            self._capacities = self._all_capacities.setdefault(described, {})
 
     @staticmethod
     def _optional_types(needs: Iterable[Need]) -> Iterator[str]:
@@ -176,7 +192,7 @@ class Matcher:
             else:
                 yield from Matcher._optional_types(resource.contents)
 
-    def _whole_point(self, root: Shape) -> tuple[_Point, _Bag, dict[_Kind, int]] | None:
+    def _whole_point(self, root: Shape) -> tuple[_Point, _Bag, Mapping[_Kind, int]] | None:
         """A point that provides everything the request needs."""
         needs = self._opened(self.request.needs, root)
         if needs is None:
@@ -194,11 +210,21 @@ class Matcher:
             kind = self._kinds[resource] = _Kind(resource, len(self._kinds))
         return kind
 
-    def _opened(self, needs: Iterable[Need], shape: Shape, times: int = 1) -> dict[_Kind, int] | None:
+    def _opened(self, needs: tuple[Need, ...], shape: Shape, times: int = 1) -> Mapping[_Kind, int] | None:
         """The needs to be found inside a vertex, without slots that can only be in this very vertex.
 
         None where such a slot requires what the vertex has not.
         """
+        key = (id(needs), times, self._described)
+        known = self._without_slots.get(key)
+        if known is not None:
+            return known[1]
+        opened = self._opened_anew(needs, shape, times)
+        if opened is not None and not any(isinstance(need.resource, Slot) for need in needs):
+            self._without_slots[key] = (needs, opened)  # with the needs, so that no others get their id
+        return opened
+
+    def _opened_anew(self, needs: tuple[Need, ...], shape: Shape, times: int) -> dict[_Kind, int] | None:
         opened: dict[_Kind, int] = {}
         for resource, count in merged(needs).items():
             kind = self._kind(resource)
@@ -217,6 +243,8 @@ class Matcher:
     def _inside(self, shape: Shape, bag: _Bag) -> Sequence[_Point]:
         """The frontier of what is inside a vertex."""
         below = shape.below
+        if not any(kind.is_named for kind, _ in bag):  # amounts of different types, of which nothing competes
+            return (_Point(tuple([min(count, below.get(kind.type, 0)) for kind, count in bag]), None),)
         relevant = tuple(entry for entry in bag if below.get(entry[0].type))
         if len(relevant) == len(bag):
             return self._frontier(shape, bag)
@@ -352,7 +380,7 @@ class Matcher:
         self,
         left: list[int],
         bag: _Bag,
-        held: list[tuple[int, dict[_Kind, int]]],
+        held: list[tuple[int, Mapping[_Kind, int]]],
         places: Mapping[_Kind, int],
         outer: set[int],
         first: int,
@@ -445,14 +473,18 @@ class Matcher:
 
     def _spread(self, root: Shape, spread: SpreadTasks) -> list[tuple[Shape, int, int]] | None:
         """The nodes for tasks over several, by shape: how many of them, and how many tasks each could hold."""
-        capacities = sorted(
-            (
-                (self.capacity(shape, spread.contents, spread.tasks), count, shape)
-                for shape, count in root.nodes.items()
-                if self._may_hold(shape, spread)
-            ),
-            key=lambda entry: -entry[0],
-        )
+        capacities = []
+        for shape, count in root.nodes.items():
+            if shape in self._capacities:
+                capacity = self._capacities[shape]
+            else:
+                may_hold = self._may_hold(shape, spread)
+                capacity = self.capacity(shape, spread.contents, spread.tasks) if may_hold else None
+                self._capacities[shape] = capacity
+            if capacity is not None:
+                capacities.append((capacity, count, shape))
+        if len(capacities) > 1:
+            capacities.sort(key=itemgetter(0), reverse=True)
         nodes, tasks = spread.nodes, spread.tasks
         chosen = []
         for capacity, count, shape in capacities:

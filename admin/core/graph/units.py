@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from admin.core.quantities import parse_quantity
 from admin.core.resources import LARGEST, format_amount
 
 CORE, NODE, MEMORY, STORAGE = "core", "node", "memory", "storage"
+#: What a type may be called.
+TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 #: Types that are measured in bytes, so that a number of them says nothing without its unit.
 MEASURED = (MEMORY, STORAGE)
 #: Units of measured resources, and the suffixes of quantities that they stand for.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from admin.core.graph.units import BYTE_UNITS
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
     read_count,
@@ -22,12 +23,6 @@ from admin.core.quantities import parse_quantity
 _AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemeral_storage"}
 _TYPES = ("node", "slot", *_AMOUNTS)
 _MEASURED = ("memory", "ephemeral_storage")
-#: Units of measured resources, and the suffixes of quantities that they stand for.
-_UNITS = {"B": ""} | {
-    f"{prefix}{ending}": f"{'k' if prefix == 'K' and not binary else prefix}{binary}"
-    for prefix in "KMGTPE"
-    for ending, binary in (("B", ""), ("iB", "i"))
-}
 _FIELDS = ("type", "count", "unit", "with", "label", "exclusive")
 
 
@@ -136,10 +131,10 @@ class Slots(ABC):
                 add_problem(self.problems, path, f"a {fields['type']} has no unit: remove it.")
         elif not isinstance(unit, str):
             add_problem(self.problems, path, "is missing: say what is counted, such as GB.")
-        elif unit not in _UNITS:
-            self.problems.append(unknown_problem(dotted(path), "unit", unit, _UNITS))
+        elif unit not in BYTE_UNITS:
+            self.problems.append(unknown_problem(dotted(path), "unit", unit, BYTE_UNITS))
         else:
-            return _UNITS[unit]
+            return BYTE_UNITS[unit]
         return ""
 
     def _wrong_type(self, fields: Mapping[str, Any], path: Path, types: tuple[str, ...]) -> None:
