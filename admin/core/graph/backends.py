@@ -31,8 +31,8 @@ class GraphBackend(Protocol):
     def put(self, cluster: str, graph: ClusterGraph) -> Summary:
         """Keep the graph of a cluster in place of any before, all of it free."""
 
-    def set_free(self, cluster: str, free: Mapping[str, Amounts]) -> None:
-        """Keep what is free of a cluster, by vertex; vertices and types that are not named are free."""
+    def set_free(self, cluster: str, free: Mapping[str, Amounts], closed: Iterable[str] = ()) -> None:
+        """Keep what is free of a cluster, by vertex; vertices and types that are not named are free, unless closed."""
 
     def remove(self, cluster: str) -> None:
         """Forget a cluster."""
@@ -64,9 +64,9 @@ class MemoryBackend:
         self._kept[cluster] = _Kept(graph, graph, summary)
         return summary
 
-    def set_free(self, cluster: str, free: Mapping[str, Amounts]) -> None:
+    def set_free(self, cluster: str, free: Mapping[str, Amounts], closed: Iterable[str] = ()) -> None:
         kept = self._kept[cluster]
-        self._kept[cluster] = _Kept(kept.graph, kept.graph.with_free(free), kept.summary)
+        self._kept[cluster] = _Kept(kept.graph, kept.graph.with_free(free, closed), kept.summary)
 
     def remove(self, cluster: str) -> None:
         self._kept.pop(cluster, None)

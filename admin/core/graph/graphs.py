@@ -77,13 +77,18 @@ class ClusterGraph:
         root = _Taking(self.shapes).within(self.root, 0, ordered) if ordered else self.root
         return ClusterGraph(root, self.ids, self.positions, self.shapes, is_free_part=True)
 
-    def with_free(self, free: Mapping[str, Amounts]) -> ClusterGraph:
-        """What is left of it when only so much is free in some vertices; types that are not named are free."""
-        uses = []
+    def with_free(self, free: Mapping[str, Amounts], closed: Iterable[str] = ()) -> ClusterGraph:
+        """What is left of it when only so much is free in some vertices; types that are not named are free.
+
+        Closed vertices, such as nodes that are down, have nothing free. Vertices are given by id, nodes by name too;
+        Invalid where there is none.
+        """
+        uses = [Use(self.position_of(vertex), {}, is_whole=True) for vertex in closed]
         for vertex, amounts in free.items():
             position = self.position_of(vertex)
-            below = self.shape_at(position).below
-            used = {name: below[name] - amount for name, amount in amounts.items() if below.get(name, 0) > amount}
+            shape = self.shape_at(position)
+            has = shape.below if shape.runs else {shape.type: shape.amount}
+            used = {name: has[name] - amount for name, amount in amounts.items() if has.get(name, 0) > amount}
             if used:
                 uses.append(Use(position, used))
         return self.without(uses)
@@ -114,9 +119,9 @@ class _Taking:
         inner = uses[len(own) :]
         if inner:
             shape = self._with_runs(shape, tuple(self._runs_within(shape, start, inner)))
+        if any(use.is_whole for use in own):
+            return self._empty(shape)
         for use in own:
-            if use.is_whole:
-                return self._empty(shape)
             shape, _ = self._take(shape, tuple(sorted((name, n) for name, n in use.amounts.items() if n > 0)))
         return shape
 

@@ -3,9 +3,10 @@
 For a shape and some resources the search computes the frontier: every way to provide them together that no other way
 outdoes. Resources that do not compete have a single such way, and equal vertices are computed once, so that the usual
 request costs one step for each different shape, however large the cluster. Only a request whose needs compete for the
-same units (nodes of two kinds, or two requirements on one type) has more; packing those is hard in general and grows
-with the product of their counts, so that the number of steps is bounded: beyond it the answer is `TooComplex`, never a
-guess.
+same units (nodes of two kinds, or two requirements on one type) has more, in the worst case as many as the product of
+their counts, and to pack them is hard in general. A first search keeps a few of them, which finds most places; only
+where it finds none does a second one look at all, in a bounded number of steps: beyond it the answer is `TooComplex`,
+never a guess.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import itemgetter, truediv
 from typing import NamedTuple
 
 from admin.core.graph.graphs import ClusterGraph, Use
@@ -32,7 +33,9 @@ from admin.core.graph.requirements import Feature, Requirement
 from admin.core.graph.shapes import Shape
 from admin.core.graph.units import NODE
 
-MOST_STEPS = 200_000
+MOST_STEPS = 100_000
+#: Ways that the first, quick search keeps of each frontier.
+_KEPT = 64
 
 
 class TooComplex(Exception):
@@ -109,13 +112,15 @@ class Matcher:
         self._meets: dict[tuple[tuple[Feature, ...], tuple[Requirement, ...]], bool] = {}
         self._described: frozenset[str] = frozenset()
         self._optional = frozenset(self._optional_types(_all_needs(request)))
-        self._memos: dict[frozenset[str], dict[tuple[Shape, _Bag], Sequence[_Point]]] = {}
+        self._memos: dict[tuple[frozenset[str], bool], dict[tuple[Shape, _Bag], Sequence[_Point]]] = {}
         self._memo: dict[tuple[Shape, _Bag], Sequence[_Point]] = {}
         self._answers: dict[Shape, bool] = {}
         #: How many tasks a node holds, None where it may hold none; of each set of described types.
         self._all_capacities: dict[frozenset[str], dict[Shape, int | None]] = {}
         self._capacities: dict[Shape, int | None] = {}
         self._without_slots: dict[tuple[int, int, frozenset[str]], tuple[tuple[Need, ...], Mapping[_Kind, int]]] = {}
+        self._is_quick = False
+        self._is_cut = False  #: a quick search has left something out
         self._grains: dict[tuple[Shape, str], int] = {}
         self._root: Shape | None = None
 
@@ -124,7 +129,7 @@ class Matcher:
         root = graph.root
         answer = self._answers.get(root)
         if answer is None:
-            self._begin(root)
+            self.begin(graph)
             spread = self.request.spread
             answer = self._whole_point(root) is not None if spread is None else self._spread(root, spread) is not None
             self._answers[root] = answer
@@ -133,7 +138,7 @@ class Matcher:
     def allocate(self, graph: ClusterGraph) -> Allocation | None:
         """What the request would get, None where it does not fit; TooComplex where that cannot be told in time."""
         root = graph.root
-        self._begin(root)
+        self.begin(graph)
         if self.request.spread is not None:
             tasks = self._spread(root, self.request.spread)
             return None if tasks is None else self._allocate_spread(root, self.request.spread, tasks)
@@ -158,6 +163,7 @@ class Matcher:
                 times = min(times, below.get(kind.type, 0) // count)
         if is_plain or not times:
             return times
+        self._begin_search(is_quick=False)
         bag = _bag({kind: count * most for kind, count in opened.items()})
         return max(
             min((have // opened[kind] for (kind, _), have in zip(bag, point.vector, strict=True)), default=most)
@@ -174,14 +180,18 @@ class Matcher:
             answer = self._meets[key] = all(requirement.holds(shape.features) for requirement in requires)
         return answer
 
-    def _begin(self, root: Shape) -> None:
-        self._steps_left = self._most_steps
-        self._root = root
+    def begin(self, graph: ClusterGraph) -> None:
+        """Ask about a graph from now on."""
+        root = self._root = graph.root
         described = self._optional & root.holds
-        if described != self._described or not self._memos:
+        if described != self._described or not self._all_capacities:
             self._described = described
-            self._memo = self._memos.setdefault(described, {})
             self._capacities = self._all_capacities.setdefault(described, {})
+
+    def _begin_search(self, *, is_quick: bool) -> None:
+        self._steps_left = self._most_steps
+        self._is_quick = is_quick
+        self._memo = self._memos.setdefault((self._described, is_quick), {})
 
     @staticmethod
     def _optional_types(needs: Iterable[Need]) -> Iterator[str]:
@@ -199,9 +209,13 @@ class Matcher:
             return None
         bag = _bag(needs)
         wanted = tuple(count for _, count in bag)
-        for point in self._inside(root, bag):
-            if point.vector == wanted:
-                return point, bag, needs
+        for is_quick in (True, False):
+            self._begin_search(is_quick=is_quick)
+            for point in self._inside(root, bag):
+                if point.vector == wanted:
+                    return point, bag, needs
+            if not self._is_cut:
+                return None
         return None
 
     def _kind(self, resource: Resource) -> _Kind:
@@ -298,17 +312,18 @@ class Matcher:
             if not isinstance(kind.resource, Vertex) or (kind.is_exclusive and not shape.is_untouched):
                 continue
             points.extend(self._taken(shape, bag, caps, index, slots))
-        return _best(points)
+        return self._best(points, caps)
 
     def _of_units(self, shape: Shape, bag: _Bag, caps: _Vector, units: list[int]) -> Sequence[_Point]:
-        return _best(
+        return self._best(
             [
                 _Point(
                     tuple(shares.get(index, 0) for index in range(len(bag))),
                     _Choice(shape, bag, shares, None, None, ()),
                 )
                 for shares in self._shares(shape, caps, units)
-            ]
+            ],
+            caps,
         )
 
     def _not_taken(
@@ -450,21 +465,49 @@ class Matcher:
 
     def _sum(self, first: Sequence[_Point], second: Sequence[_Point], caps: _Vector) -> Sequence[_Point]:
         """The frontier of two groups of vertices together."""
-        if len(first) > 1 or len(second) > 1:
-            self._count_steps(len(first) * len(second))
-        sums = [
-            _Point(
-                tuple([min(cap, have + more) for cap, have, more in zip(caps, one.vector, other.vector, strict=True)]),
-                _Product(other, 1) if one.origin is None else _Sum(one, other),
-            )
-            for one in first
-            for other in second
-        ]
-        return sums if len(sums) == 1 else self._bounded(_best(sums))
+        sums = []
+        for one in first:
+            for other in second:
+                vector = tuple(
+                    [min(cap, have + more) for cap, have, more in zip(caps, one.vector, other.vector, strict=True)]
+                )
+                point = _Point(vector, _Product(other, 1) if one.origin is None else _Sum(one, other))
+                if vector == caps:  # nothing outdoes it
+                    return (point,)
+                sums.append(point)
+            self._count_steps(len(second) - 1)
+        return sums if len(sums) == 1 else self._best(sums, caps)
 
-    def _bounded(self, points: Sequence[_Point]) -> Sequence[_Point]:
-        self._count_steps(len(points))
-        return points
+    def _best(self, points: Sequence[_Point], caps: _Vector) -> Sequence[_Point]:
+        """The points that no other point outdoes."""
+        if len(points) < 2:
+            return points
+        if self._is_quick and len(points) > 4 * _KEPT:
+            points = self._cut(points, caps, 4 * _KEPT)
+        by_vector = {point.vector: point for point in reversed(points)}
+        highest = tuple(map(max, zip(*by_vector, strict=True)))
+        if highest in by_vector:
+            return [by_vector[highest]]
+        ordered = sorted(by_vector, reverse=True)  # what outdoes another comes before it
+        best: list[_Vector] = []
+        if len(highest) == 2:
+            for vector in ordered:
+                if not best or vector[1] > best[-1][1]:
+                    best.append(vector)
+        else:
+            for vector in ordered:
+                self._count_steps(1 + len(best) // 4)
+                if not any(all(map(int.__ge__, other, vector)) for other in best):
+                    best.append(vector)
+        best_points = [by_vector[vector] for vector in best]
+        return self._cut(best_points, caps, _KEPT) if self._is_quick and len(best) > _KEPT else best_points
+
+    def _cut(self, points: Sequence[_Point], caps: _Vector, most: int) -> Sequence[_Point]:
+        """A few of many points: those that provide the most of what they provide least of, and some of all others."""
+        self._is_cut = True
+        half = most // 2
+        even = sorted(points, key=lambda point: -min(map(truediv, point.vector, caps)))[:half]
+        return [*even, *points[:: 1 + len(points) // half]]
 
     def _count_steps(self, steps: int) -> None:
         self._steps_left -= steps
@@ -520,6 +563,7 @@ class Matcher:
         needs = {kind: count for kind, count in opened.items() if count}
         bag = _bag(needs)
         wanted = tuple(count for _, count in bag)
+        self._begin_search(is_quick=False)
         point = next(point for point in self._inside(shape, bag) if point.vector == wanted)
         uses.append(Use(position, {NODE: 1}))
         self._use_scope(shape, position, point, bag, needs, uses)
@@ -625,23 +669,6 @@ def _goes_into_nodes(slot: Slot, shape: Shape) -> bool:
 
 def _bag(counts: Mapping[_Kind, int]) -> _Bag:
     return tuple(sorted(((kind, count) for kind, count in counts.items() if count), key=lambda entry: entry[0].number))
-
-
-def _best(points: Sequence[_Point]) -> Sequence[_Point]:
-    """The points that no other point outdoes."""
-    if len(points) < 2:
-        return points
-    by_vector = {point.vector: point for point in reversed(points)}
-    if len(by_vector) == 1:
-        return [points[0]]
-    highest = tuple(map(max, zip(*by_vector, strict=True)))
-    if highest in by_vector:
-        return [by_vector[highest]]
-    best: list[_Vector] = []
-    for vector in sorted(by_vector, reverse=True):  # what outdoes another comes before it
-        if not any(all(map(int.__ge__, other, vector)) for other in best):
-            best.append(vector)
-    return [by_vector[vector] for vector in best]
 
 
 def _parts(point: _Point) -> Iterator[tuple[_Point, int]]:

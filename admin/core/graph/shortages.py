@@ -40,6 +40,7 @@ class _Search:
     def __init__(self, graph: ClusterGraph, matcher: Matcher) -> None:
         self._graph = graph
         self._matcher = matcher
+        matcher.begin(graph)
         self._occurrences = graph.root.occurrences()
         self._shapes: dict[str, list[Shape]] = {}
         for shape in self._occurrences:

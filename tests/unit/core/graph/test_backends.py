@@ -11,6 +11,7 @@ from admin.core.graph.matching import Matcher, TooComplex
 from admin.core.graph.packing import pack
 from admin.core.graph.requests import Need, ResourceRequest, Unit, Vertex
 from admin.core.graph.shapes import Shapes
+from admin.core.problems import Invalid
 from tests.support.small_graphs import cluster_document
 
 
@@ -46,6 +47,14 @@ def test_the_machine_and_what_is_free_of_it(backend: GraphBackend) -> None:
     assert backend.explain(job(5), "large", now=True) == ()
 
 
+def test_closed_nodes_take_nothing(backend: GraphBackend) -> None:
+    backend.set_free("large", {"node1": {"core": 5000}}, closed=["node0", "node1"])
+    assert backend.match(job(12), ["large"], now=True) == {"large": Fit.FITS}
+    assert backend.match(job(2, nodes=2), ["large"], now=True) == {"large": Fit.NOT_NOW}
+    with pytest.raises(Invalid, match="'node7' is no vertex of the graph"):
+        backend.set_free("large", {"node7": {"core": 5000}})
+
+
 def test_a_new_graph_takes_the_place_of_the_old(backend: GraphBackend) -> None:
     backend.set_free("small", {"node0": {"core": 0}})
     assert backend.match(job(1), ["small"], now=True) == {"small": Fit.NOT_NOW}
@@ -69,6 +78,14 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     assert "takes too long to tell" in str(shortage)
     with pytest.raises(TooComplex):
         Matcher(many_kinds(), 1000).allocate(read_description(cluster_document(40, 8)))
+
+
+def test_many_nodes_of_several_kinds_are_found_in_time() -> None:
+    graph = read_description(cluster_document(1000, 3))
+    three = tuple(Need(Vertex("node", (Need(Unit("core"), n * 1000),)), 300) for n in (1, 2, 3))
+    allocation = Matcher(ResourceRequest(three)).allocate(graph)
+    assert allocation is not None
+    assert graph.without(allocation.uses).root.below["core"] == (3000 - 1800) * 1000
 
 
 def test_nodes_of_two_kinds() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from admin.core.graph import matching
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.matching import Matcher
@@ -52,6 +54,16 @@ def test_a_request_fits_exactly_if_trying_everything_finds_a_place(seed: int) ->
         assert never is None
     else:
         assert all(map(str, explain(graph, matcher)))
+
+
+def test_the_quick_search_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it leaves out, the second search looks at."""
+    monkeypatch.setattr(matching, "_KEPT", 2)
+    for seed in range(300):
+        random = Random(seed)
+        small, graph = drawn(random)
+        request = drawn_request(small, random)
+        assert Matcher(request).fits(graph) == fits_by_trying(small, request), seed
 
 
 @settings(max_examples=200, deadline=None)
