@@ -30,6 +30,9 @@ _REQUIREMENTS = (
 )
 
 
+ANYWHERE = -1  #: what is around the root
+
+
 @dataclass
 class SmallVertex:
     """A vertex that knows the one around it."""
@@ -50,6 +53,9 @@ class SmallGraph:
     free: list[int]
 
     def below(self, vertex: int) -> Iterator[int]:
+        if vertex == ANYWHERE:
+            yield from range(len(self.vertices))
+            return
         for child in self.vertices[vertex].children:
             yield child
             yield from self.below(child)
@@ -129,8 +135,9 @@ def cluster_document(nodes: int, cores: int, gpus: int = 0) -> dict[str, Any]:
 
 def random_graph(random: Random, most: int = 12) -> SmallGraph:
     """A tree in which nodes hold no nodes, and only what holds nothing is a pool."""
-    vertices = [SmallVertex("root", "cluster", None, 1, [], [])]
-    inner, has_node = [0], [False]
+    root_type = random.choice(("cluster", "cluster", "cluster", "node", "rack"))
+    vertices = [SmallVertex("root", root_type, None, 1, [], [])]
+    inner, has_node = [0], [root_type == "node"]
     for number in range(1, random.randint(most // 2, most)):
         place = random.randrange(len(inner))
         parent, is_inside = inner[place], has_node[place]
@@ -175,7 +182,7 @@ def likely_request(graph: SmallGraph, random: Random) -> ResourceRequest:
             requires = _likely_requires(graph, random, node)
             tasks, count = random.randint(1, 4), random.randint(1, 2)
             return ResourceRequest(spread=SpreadTasks(count, tasks, contents, requires, random.random() < 0.2))
-    return ResourceRequest(tuple(_likely_needs(graph, random, 0)))
+    return ResourceRequest(tuple(_likely_needs(graph, random, ANYWHERE)))
 
 
 def _likely_needs(graph: SmallGraph, random: Random, scope: int) -> Iterator[Need]:
@@ -226,7 +233,7 @@ def fits_by_trying(graph: SmallGraph, request: ResourceRequest) -> bool:
     trial = _Trial(graph)
     if request.spread is not None:
         return trial.spread(request.spread)
-    return trial.place([(need, 0) for need in request.needs], list(graph.free), frozenset())
+    return trial.place([(need, ANYWHERE) for need in request.needs], list(graph.free), frozenset())
 
 
 _Item = tuple[Need, int]  #: and the vertex inside which it is found
@@ -236,7 +243,7 @@ _State = tuple[list[_Item], list[int], frozenset[int]]
 class _Trial:
     def __init__(self, graph: SmallGraph) -> None:
         self.graph = graph
-        self.types = {vertex.type for vertex in graph.vertices[1:]}
+        self.types = {vertex.type for vertex in graph.vertices}
         self.failed: set[tuple[Any, ...]] = set()
 
     def place(self, items: list[_Item], free: list[int], shared: frozenset[int]) -> bool:
@@ -296,7 +303,8 @@ class _Trial:
                 yield fewer, emptied, shared
 
     def meets(self, number: int, resource: Unit | Vertex | Slot | SpreadTasks) -> bool:
-        return all(requirement.holds(self.graph.vertices[number].features) for requirement in resource.requires)
+        features = self.graph.vertices[max(number, 0)].features
+        return all(requirement.holds(features) for requirement in resource.requires)
 
     def goes_into_nodes(self, slot: Slot, scope: int) -> bool:
         vertices = self.graph.vertices

@@ -1,9 +1,9 @@
 """Descriptions: the JSON documents that say what a cluster has, read into its graph.
 
 A description is a graph in JSON Graph Format, in either of two shapes: vertices by id and edges with a `relation`, or a
-list of vertices and edges whose metadata name their subsystem, as Flux's scheduler writes it. Subsystems are graphs of
-the same format whose vertices are linked to vertices of the main graph. Nothing is made of a description in which
-anything is wrong.
+list of vertices and edges whose metadata name their subsystem, as Flux's scheduler writes it, by itself or in a
+resource set. Subsystems are graphs of the same format whose vertices are linked to vertices of the main graph. Nothing
+is made of a description in which anything is wrong.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _IDENTITY = frozenset(
     ("type", "size", "unit", "id", "uniq_id", "name", "basename", "rank", "exclusive", "paths", "status", "ephemeral")
 )
 _CONTAINS, _IN = "contains", "in"
+#: Of an edge that has none: what Flux's scheduler writes for contains, and has written for both directions.
+_UNSAID = ""
 
 
 class _Stop(Exception):
@@ -92,11 +94,12 @@ class _Reader:
         self._most = most_vertices
         self._amounts: dict[tuple[str, int, str], int] = {}  #: those that were checked
         self._read = 0  #: vertices so far
+        self._paths: dict[str, str] = {}  #: of vertices in a list, by id
 
     def read(self, document: Any, subsystems: Mapping[str, Any]) -> ClusterGraph:
         vertices, names, edges = self._read_graph(document, (), CONTAINMENT)
         links: dict[str, set[Feature]] = {}
-        parents, inline = self._read_edges(vertices, edges)
+        parents, inline = self._read_edges(vertices, edges, self._paths)
         self._stop_if_wrong()
         self._link_inline(vertices, inline, parents, links)
         for name, subsystem in subsystems.items():
@@ -112,6 +115,13 @@ class _Reader:
         self, document: Any, where: Path, subsystem: str
     ) -> tuple[dict[str, _Vertex], dict[str, str], list[Any]]:
         """The vertices of a document by id, the names of its nodes, and its edges."""
+        if (
+            isinstance(document, Mapping)
+            and "graph" not in document
+            and isinstance(document.get("scheduling"), Mapping)
+        ):
+            document = document["scheduling"]  # a resource set of Flux
+            where = (*where, "scheduling")
         graph = document.get("graph") if isinstance(document, Mapping) else None
         if not isinstance(graph, Mapping):
             has_graph = isinstance(document, Mapping) and "graph" in document
@@ -139,12 +149,22 @@ class _Reader:
             raise _Stop
         vertices: dict[str, _Vertex] = {}
         names: dict[str, str] = {}
+        is_list = isinstance(nodes, list) and subsystem == CONTAINMENT
         for id_, vertex in self._listed(nodes, (*where, "nodes")):
             if id_ in vertices:
                 self._problems.add((*where, "nodes", id_), "is given twice: every vertex has an id of its own.")
             else:
                 vertices[id_] = self._read_vertex(id_, vertex, (*where, "nodes"), subsystem, names)
+                if is_list:
+                    self._note_path(id_, vertex)
         return vertices, names, edges
+
+    def _note_path(self, id_: str, vertex: Mapping[str, Any]) -> None:
+        metadata = vertex.get("metadata")
+        paths = metadata.get("paths") if isinstance(metadata, Mapping) else None
+        path = paths.get(CONTAINMENT) if isinstance(paths, Mapping) else None
+        if isinstance(path, str):
+            self._paths[id_] = path
 
     def _listed(self, nodes: Mapping[Any, Any] | list[Any], where: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The vertices of either shape with their ids."""
@@ -225,10 +245,13 @@ class _Reader:
                 fields[str(name)] = value
         return self._shapes.feature(subsystem, dict(list(fields.items())[:_MOST_FIELDS]))
 
-    def _read_edges(self, vertices: Mapping[str, _Vertex], edges: list[Any]) -> tuple[dict[str, str], list[_Edge]]:
+    def _read_edges(
+        self, vertices: Mapping[str, _Vertex], edges: list[Any], paths: Mapping[str, str]
+    ) -> tuple[dict[str, str], list[_Edge]]:
         """The vertex around each vertex, and the edges that are not of the main graph."""
         parents: dict[str, str] = {}
         inline: list[_Edge] = []
+        unsaid: list[tuple[int, str, str]] = []
         for number, edge in enumerate(edges):
             for source, target, relation, subsystem in self._relations(edge, number, ("graph", "edges"), CONTAINMENT):
                 if source not in vertices or target not in vertices:
@@ -236,6 +259,8 @@ class _Reader:
                     self._problems.add(("graph", "edges", str(number)), _dangling(source, target, missing))
                 elif subsystem != CONTAINMENT:
                     inline.append(_Edge(source, target, relation, subsystem))
+                elif relation == _UNSAID:
+                    unsaid.append((number, source, target))
                 elif relation == _CONTAINS:
                     self._set_parent(parents, target, source, number)
                 elif relation == _IN:
@@ -243,7 +268,20 @@ class _Reader:
                 else:
                     reason = f"unknown relation '{shorten(relation)}': give contains or in."
                     self._problems.add(("graph", "edges", str(number), "relation"), reason)
+        for number, source, target in self._directed(unsaid, paths):
+            self._set_parent(parents, target, source, number)
         return parents, inline
+
+    @staticmethod
+    def _directed(edges: list[tuple[int, str, str]], paths: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
+        """Edges that do not say which end is inside the other: the target, or where both directions stand, by path."""
+        pairs = {(source, target) for _, source, target in edges}
+        for number, source, target in edges:
+            is_both = (target, source) in pairs and source in paths and target in paths
+            if not is_both or paths[target].startswith(f"{paths[source]}/"):
+                yield number, source, target
+            elif not paths[source].startswith(f"{paths[target]}/"):
+                yield number, source, target  # neither is inside the other: the problem is then named
 
     def _set_parent(self, parents: dict[str, str], child: str, parent: str, number: int) -> None:
         known = parents.setdefault(child, parent)
@@ -272,6 +310,9 @@ class _Reader:
             yield _Edge(source, target, relation, subsystem)
             return
         metadata = edge.get("metadata")
+        if "relation" not in edge and (metadata is None or metadata == {}):
+            yield _Edge(source, target, _UNSAID, subsystem)
+            return
         named = self._named_relations(metadata) if relation is None and isinstance(metadata, Mapping) else {}
         if not named:
             reason = "is missing" if relation is None else f"{quoted(relation)} is not text"
@@ -287,7 +328,7 @@ class _Reader:
         if isinstance(named, Mapping):
             return {str(name): word for name, word in named.items() if isinstance(word, str)}
         if isinstance(subsystem, str):
-            word = metadata.get("relationship", _CONTAINS)
+            word = metadata.get("relationship", _UNSAID)
             return {subsystem: word} if isinstance(word, str) else {}
         return {}
 

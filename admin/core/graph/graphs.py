@@ -50,6 +50,11 @@ class ClusterGraph:
     positions: Mapping[str, int]  #: of the vertices that hold others, by id and of nodes by name too
     shapes: Shapes = field(repr=False)
     is_free_part: bool = False  #: only what is free of a cluster
+    scope: Shape = field(init=False, repr=False)  #: what holds the root, so that a request may ask for the root too
+
+    def __post_init__(self) -> None:
+        scope = self.shapes.shape("", 0, self.root.features, ((self.root, 1),))
+        object.__setattr__(self, "scope", scope)
 
     def position_of(self, vertex: str) -> int:
         """The position of a vertex by its id, of a node by its name too; Invalid where there is none."""

@@ -126,7 +126,7 @@ class Matcher:
 
     def fits(self, graph: ClusterGraph) -> bool:
         """Whether the request fits; TooComplex where that cannot be told in time."""
-        root = graph.root
+        root = graph.scope
         answer = self._answers.get(root)
         if answer is None:
             self.begin(graph)
@@ -137,7 +137,7 @@ class Matcher:
 
     def allocate(self, graph: ClusterGraph) -> Allocation | None:
         """What the request would get, None where it does not fit; TooComplex where that cannot be told in time."""
-        root = graph.root
+        root = graph.scope
         self.begin(graph)
         if self.request.spread is not None:
             tasks = self._spread(root, self.request.spread)
@@ -147,8 +147,9 @@ class Matcher:
             return None
         point, bag, needs = found
         uses: list[Use] = []
-        self._use_scope(root, 0, point, bag, needs, uses)
-        return Allocation(tuple(sorted(uses, key=lambda use: use.vertex)))
+        self._use_scope(root, -1, point, bag, needs, uses)
+        placed = (use._replace(vertex=max(use.vertex, 0)) for use in uses)  # what may be anywhere is of the root
+        return Allocation(tuple(sorted(placed, key=lambda use: use.vertex)))
 
     def capacity(self, shape: Shape, contents: tuple[Need, ...], most: int) -> int:
         """How many times the contents are inside a vertex at once, at most so many."""
@@ -182,7 +183,7 @@ class Matcher:
 
     def begin(self, graph: ClusterGraph) -> None:
         """Ask about a graph from now on."""
-        root = self._root = graph.root
+        root = self._root = graph.scope
         described = self._optional & root.holds
         if described != self._described or not self._all_capacities:
             self._described = described
@@ -549,7 +550,7 @@ class Matcher:
         least = 1 if spread.tasks >= spread.nodes else 0
         extra = spread.tasks - least * spread.nodes
         uses: list[Use] = []
-        for position, shape in _nodes_in(root, 0, {shape: entry[0] for shape, entry in wanted.items()}):
+        for position, shape in _nodes_in(root, -1, {shape: entry[0] for shape, entry in wanted.items()}):
             more = min(extra, wanted[shape][1] - least)
             extra -= more
             self._use_contents(shape, position, spread, least + more, uses)

@@ -63,7 +63,7 @@ def summarize(graph: ClusterGraph) -> Summary:
         for feature in shape.features:
             fields.update((feature.subsystem, name) for name in feature.fields)
     totals = {**root.below, root.type: root.below.get(root.type, 0) + root.amount}
-    return Summary(counts, totals, largest, root.containers, frozenset(fields), graph.is_free_part)
+    return Summary(counts, totals, largest, graph.scope.containers, frozenset(fields), graph.is_free_part)
 
 
 @dataclass

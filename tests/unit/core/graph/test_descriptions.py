@@ -84,6 +84,34 @@ def test_edges_that_say_only_what_is_in_what() -> None:
     assert summarize(read_description(document)).largest["cluster"] == {"node": 2, "core": 2000}
 
 
+def test_edges_that_say_nothing_hold_their_target() -> None:
+    document = listed(*SMALL)
+    for edge in document["graph"]["edges"]:
+        del edge["metadata"]
+    assert summarize(read_description(document)).largest["cluster"] == {"node": 2, "core": 2000}
+
+
+def test_edges_in_both_directions_that_do_not_say_which_is_inside() -> None:
+    """As Flux's scheduler has written them; the paths of the vertices tell."""
+    document = listed(*SMALL)
+    paths = {"c": "/c", "n1": "/c/n1", "n2": "/c/n2", "k1": "/c/n1/k1", "k2": "/c/n2/k2"}
+    for vertex in document["graph"]["nodes"]:
+        vertex["metadata"]["paths"]["containment"] = paths[vertex["id"]]
+    edges = document["graph"]["edges"]
+    backwards = [{**edge, "source": edge["target"], "target": edge["source"]} for edge in edges]
+    document["graph"]["edges"] = [*backwards, *edges]
+    assert summarize(read_description(document)).largest["cluster"] == {"node": 2, "core": 2000}
+    for vertex in document["graph"]["nodes"]:
+        del vertex["metadata"]["paths"]
+    assert "is inside" in str(refusals(document))
+
+
+def test_the_resource_set_of_a_flux_instance() -> None:
+    resource_set = {"version": 1, "execution": {"R_lite": []}, "scheduling": listed(*SMALL)}
+    assert summarize(read_description(resource_set)).vertices["core"] == 2
+    assert "is missing" in refusals({"scheduling": {}})["scheduling.graph"]
+
+
 def test_numbers_as_ids() -> None:
     document = {
         "graph": {
@@ -208,6 +236,8 @@ def test_subsystems_in_the_graph_of_the_cluster() -> None:
         (changed("graph/edges/0/target", "x"), "graph.edges.0", "edge c → x: no vertex has the id 'x'"),
         (changed("graph/edges/0/relation", "near"), "graph.edges.0.relation", "unknown relation 'near'"),
         (changed("graph/edges/0/relation", None), "graph.edges.0.relation", "is missing"),
+        (changed("graph/edges/0/metadata", 5, listed(*SMALL)), "graph.edges.0.relation", "is missing"),
+        (changed("graph/edges/0/metadata", {"name": 5}, listed(*SMALL)), "graph.edges.0.relation", "is missing"),
         (changed("graph/edges/0/relation", 5), "graph.edges.0.relation", "5 is not text"),
         (by_id(*SMALL, ("d", "cluster", None)), "graph.nodes", "vertices 'c', 'd' are inside no other"),
         (by_id(("a", "rack", "b"), ("b", "rack", "a")), "graph.nodes", "has no root"),

@@ -160,6 +160,19 @@ def test_memory_that_the_graph_does_not_describe_may_be_enough() -> None:
     assert reasons(request, graph) == ["memory: needs 1Gi on one node, largest node has 512Mi"]
 
 
+def test_a_machine_may_be_the_whole_graph() -> None:
+    edges = [{"source": "here", "target": "cores", "relation": "contains"}]
+    nodes = {"here": {"metadata": {"type": "node"}}, "cores": {"metadata": {"type": "core", "size": 8}}}
+    graph = read_description({"graph": {"nodes": nodes, "edges": edges}})
+    assert fits(job(nodes=1, tasks=8), graph)
+    assert fits(job(tasks=8), graph)
+    assert not fits(job(nodes=1, tasks=9), graph)
+    assert not fits(job(nodes=2, tasks=2), graph)
+    allocation = Matcher(job(nodes=1, tasks=5)).allocate(graph)
+    assert allocation is not None
+    assert graph.without(allocation.uses).root.below["core"] == 3000
+
+
 def test_an_allocation_names_the_nodes() -> None:
     graph = example()
     allocation = Matcher(job(nodes=2, tasks=24)).allocate(graph)
