@@ -33,7 +33,9 @@ from admin.core.graph.requirements import Feature, Requirement
 from admin.core.graph.shapes import Shape
 from admin.core.graph.units import NODE
 
-MOST_STEPS = 100_000
+#: Steps of the search in one graph; a matcher takes a few times as many in all the graphs that it is asked about.
+MOST_STEPS = 50_000
+_MOST_GRAPHS = 3
 #: Ways that the first, quick search keeps of each frontier.
 _KEPT = 64
 
@@ -108,13 +110,14 @@ class Matcher:
     def __init__(self, request: ResourceRequest, most_steps: int = MOST_STEPS) -> None:
         self.request = request
         self._steps_left = self._most_steps = most_steps
+        self._steps_in_all = most_steps * _MOST_GRAPHS
         self._kinds: dict[Resource, _Kind] = {}
         self._meets: dict[tuple[tuple[Feature, ...], tuple[Requirement, ...]], bool] = {}
         self._described: frozenset[str] = frozenset()
         self._optional = frozenset(self._optional_types(_all_needs(request)))
         self._memos: dict[tuple[frozenset[str], bool], dict[tuple[Shape, _Bag], Sequence[_Point]]] = {}
         self._memo: dict[tuple[Shape, _Bag], Sequence[_Point]] = {}
-        self._answers: dict[Shape, bool] = {}
+        self._answers: dict[Shape, bool | None] = {}  #: None where it is too complex to tell
         #: How many tasks a node holds, None where it may hold none; of each set of described types.
         self._all_capacities: dict[frozenset[str], dict[Shape, int | None]] = {}
         self._capacities: dict[Shape, int | None] = {}
@@ -126,13 +129,16 @@ class Matcher:
 
     def fits(self, graph: ClusterGraph) -> bool:
         """Whether the request fits; TooComplex where that cannot be told in time."""
-        root = graph.scope
-        answer = self._answers.get(root)
-        if answer is None:
+        root, answers = graph.scope, self._answers
+        if root not in answers:
             self.begin(graph)
             spread = self.request.spread
-            answer = self._whole_point(root) is not None if spread is None else self._spread(root, spread) is not None
-            self._answers[root] = answer
+            answers[root] = None
+            found = self._whole_point(root) if spread is None else self._spread(root, spread)
+            answers[root] = found is not None
+        answer = answers[root]
+        if answer is None:
+            raise TooComplex
         return answer
 
     def allocate(self, graph: ClusterGraph) -> Allocation | None:
@@ -190,7 +196,7 @@ class Matcher:
             self._capacities = self._all_capacities.setdefault(described, {})
 
     def _begin_search(self, *, is_quick: bool) -> None:
-        self._steps_left = self._most_steps
+        self._steps_left = min(self._most_steps, self._steps_in_all)
         self._is_quick = is_quick
         self._memo = self._memos.setdefault((self._described, is_quick), {})
 
@@ -512,6 +518,7 @@ class Matcher:
 
     def _count_steps(self, steps: int) -> None:
         self._steps_left -= steps
+        self._steps_in_all -= steps
         if self._steps_left < 0:
             raise TooComplex
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from admin.core.graph.graphs import ClusterGraph
-from admin.core.graph.matching import Matcher
+from admin.core.graph.matching import Matcher, TooComplex
 from admin.core.graph.requests import Need, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.requirements import Requirement
 from admin.core.graph.shapes import Shape
@@ -21,7 +22,8 @@ def explain(graph: ClusterGraph, matcher: Matcher) -> tuple[Shortage, ...]:
     """What is missing for a request that does not fit, the plainest reasons first; never empty."""
     shortages = list(Prune.of(matcher.request).shortages(summarize(graph)))
     if not shortages:
-        shortages = list(_Search(graph, matcher).shortages())
+        with suppress(TooComplex):
+            shortages = list(_Search(graph, matcher).shortages())
     # That one node has too little of something says more than that the cluster has.
     first = {shortage.type: shortage for shortage in reversed(shortages)}
     return tuple(shortage for shortage in shortages if shortage.detail or first[shortage.type] is shortage) or (

@@ -74,7 +74,7 @@ class Prune:
     vertices: dict[str, int] = field(default_factory=dict)  #: distinct ones, by type
     inside: dict[tuple[str, str], int] = field(default_factory=dict)  #: of a type in one vertex of another
     in_node: list[tuple[frozenset[str], dict[str, int]]] = field(default_factory=list)  #: types and amounts of slots
-    requires: set[Requirement] = field(default_factory=set)
+    requires: dict[Requirement, None] = field(default_factory=dict)  #: in their order
     optional: frozenset[str] = frozenset()
 
     @classmethod
@@ -89,7 +89,7 @@ class Prune:
             prune._raise_inside(NODE, amounts)
             prune.totals = {type_: amount * spread.tasks for type_, amount in amounts.items()}
             prune.vertices[NODE] = spread.nodes
-            prune.requires.update(spread.requires)
+            prune.requires.update(dict.fromkeys(spread.requires))
         for resource, _ in request.needs:
             if isinstance(resource, Slot):
                 types = frozenset(types_in(resource.contents))
@@ -138,7 +138,7 @@ class Prune:
         """
         amounts: dict[str, int] = {}
         for resource, count in needs:
-            self.requires.update(resource.requires)
+            self.requires.update(dict.fromkeys(resource.requires))
             if isinstance(resource, Unit):
                 amounts[resource.type] = amounts.get(resource.type, 0) + count
                 continue

@@ -76,8 +76,22 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     assert backend.match(many_kinds(), ["east"], now=False) == {"east": Fit.UNDECIDED}
     [shortage] = backend.explain(many_kinds(), "east", now=False)
     assert "takes too long to tell" in str(shortage)
+    matcher = Matcher(many_kinds(), 1000)
+    graph = read_description(cluster_document(40, 8))
+    for _ in range(2):
+        with pytest.raises(TooComplex):
+            matcher.fits(graph)
     with pytest.raises(TooComplex):
         Matcher(many_kinds(), 1000).allocate(read_description(cluster_document(40, 8)))
+
+
+def test_many_searches_that_take_too_long_end_together() -> None:
+    matcher = Matcher(many_kinds(), 1000)
+    for nodes in range(40, 60):
+        with pytest.raises(TooComplex):
+            matcher.fits(read_description(cluster_document(nodes, 8)))
+    assert matcher._steps_in_all < 0
+    assert Matcher(many_kinds(), 1000)._steps_in_all == 3000
 
 
 def test_many_nodes_of_several_kinds_are_found_in_time() -> None:
