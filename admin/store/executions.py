@@ -92,6 +92,7 @@ class Execution(NamedTuple):
     demand_ephemeral_storage: int
     demand_nodes: int
     exclusive: bool
+    asks: str | None
     revision: int
     attempt: int
     decisions: int
@@ -231,6 +232,7 @@ class WaitingExecution(NamedTuple):
     demand_ephemeral_storage: int
     demand_nodes: int
     exclusive: bool
+    asks: str | None
     workflow: str
     launch_plan: str
     created_by: str

@@ -18,7 +18,7 @@ from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, TYPE, amount_of
 from admin.core.problems import Path, Problem, dotted, list_first, quoted, raise_problems, shorten
 from admin.core.resources import LARGEST
 
-MOST_VERTICES = 1_000_000
+MOST_VERTICES = 500_000
 MOST_LEVELS = 64
 #: Problems that are reported; a large document that is wrong throughout would have a million.
 MOST_PROBLEMS = 20

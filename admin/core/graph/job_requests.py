@@ -33,7 +33,7 @@ def request_of(job: Mapping[str, Any], path: Path = ("job",)) -> ResourceRequest
     is_exclusive = resources.get("exclusive", False)
     if nodes is None and not is_exclusive:
         if not contents:
-            return ResourceRequest((vertex_need(NODE, 1, (), requires),))
+            return ResourceRequest((vertex_need(NODE, 1, (), requires),) if requires else ())
         return ResourceRequest((Need(Slot(contents, requires), tasks),))
     if nodes in (None, 1):
         held = [Need(resource, amount * tasks) for resource, amount in contents]

@@ -22,6 +22,7 @@ class Workload:
     key: str  #: project/domain/name; the same key always draws the same cluster
     demand: Amounts = field(default_factory=dict)
     exclusive: bool = False  #: whether it has its nodes to itself
+    asks: str | None = None  #: of a cluster's graph, as `request_texts` writes it; None where that is not known
     plugins: tuple[str, ...] = ()  #: the cluster must offer one of these; empty for any
     declined: tuple[str, ...] = ()  #: clusters whose agents declined it
     usable: UsableClusters | None = None  #: the clusters that its creator may use; None for all
@@ -29,7 +30,7 @@ class Workload:
     @property
     def criteria(self) -> tuple[object, ...]:
         """All that filters and strategies may look at: evaluations are cached by it."""
-        return tuple(self.demand.items()), self.exclusive, self.plugins, self.declined, self.usable
+        return tuple(self.demand.items()), self.exclusive, self.asks, self.plugins, self.declined, self.usable
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster while it runs."""

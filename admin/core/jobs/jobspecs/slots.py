@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from admin.core.graph.requirements import read_requirement
 from admin.core.graph.units import BYTE_UNITS
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
@@ -227,20 +228,5 @@ class GroupSlots(Slots):
             add_problem(self.problems, path, f"{quoted(requires)} is not a list of requirements.")
             return
         for index, entry in enumerate(requires):
-            requirement = self._read_requirement(entry, (*path, str(index)))
-            if requirement not in self.requires:
-                self.requires.append(requirement)
-
-    def _read_requirement(self, entry: Any, path: Path) -> dict[str, Any]:
-        requirement = read_fields(entry, ("name", "field", "match", "min", "max"), path, self.problems)
-        for key in ("name", "field"):
-            if optional_text(requirement, key, path, self.problems) is None:
-                self._missing((*path, key), "is missing: a requirement has a name and a field.")
-        conditions = [key for key in requirement if key in ("match", "min", "max")]
-        if not conditions:
-            self._missing(path, "asks for nothing: give match, or min and max.")
-        for key in conditions:
-            value = requirement[key]
-            if isinstance(value, bool) or not isinstance(value, str | int | float):
-                add_problem(self.problems, (*path, key), f"{quoted(value)} is neither text nor a number.")
-        return requirement
+            if read_requirement(entry, (*path, str(index)), self.problems) is not None and entry not in self.requires:
+                self.requires.append(dict(entry))
