@@ -1,4 +1,4 @@
-"""Resource graphs: reading a large one, its memory, a match, and a decision among many clusters, in processor time."""
+"""Resource graphs: creations over HTTP with and without; reading a large one, its memory, and matches, in the core."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import requests
+
 from admin.core.graph.backends import Fit, MemoryBackend
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
@@ -16,13 +18,17 @@ from admin.core.graph.job_requests import request_of
 from admin.core.graph.matching import Matcher
 from admin.core.graph.requests import ResourceRequest
 from admin.core.graph.summaries import Prune, summarize
+from bench import stock
+from bench.admins import API, admin_on, port_of
+from bench.creations import create_call
 from bench.databases import Backend
-from bench.figures import Figure
-from bench.load import QUICK, Pace
+from bench.figures import Figure, rate_figure
+from bench.load import QUICK, Pace, measure_in_turns
 from tests.support.small_graphs import cluster_document
 
 NAME = "graphs"
 CLUSTERS = 1000
+_FLEET = 101
 _NODES, _CORES, _GPUS = 5000, 64, 8
 _LARGE = f"{_NODES:,} nodes × {_CORES} cores × {_GPUS} gpus"
 READ, MEMORY = f"read {_LARGE}", f"memory of {_LARGE}"
@@ -30,14 +36,44 @@ MATCH, MATCH_USED = f"match on {_LARGE}", f"match on {_LARGE}, every node in oth
 ALLOCATE = f"choose 100 nodes of {_LARGE}"
 REPORT = f"note what is free of {_LARGE}, every node in other use"
 PRUNE = "prune 1,000 summaries"
+FLAT, GRAPHS = "create a job among 101 clusters", "create a job among 101 clusters with graphs"
 EQUAL, DIFFERENT = "match 1,000 clusters of 44 vertices", "match 1,000 clusters of 44 vertices, no two alike"
 _TIMES = 50
 
 
 def run(backend: Backend, pace: Pace) -> Iterator[Figure]:
-    """Figures of the core, which knows no database: measured once."""
-    if backend.name != "sqlite":
-        return
+    """Figures of creations over HTTP; and of the core, which knows no database, once."""
+    yield from _created(backend, pace)
+    if backend.name == "sqlite":
+        yield from _core(pace)
+
+
+def _created(backend: Backend, pace: Pace) -> Iterator[Figure]:
+    """Creations among clusters without and with descriptions, no two alike."""
+    flat, described = backend.create(), backend.create()
+    for database in (flat, described):
+        stock.fill(database, stock.THOUSAND)
+    with admin_on(flat, _FLEET) as without, admin_on(described, _FLEET) as with_graphs:
+        _describe(with_graphs.url)
+        calls = {
+            what: create_call(port_of(admin), stock.job_body()).measure
+            for what, admin in ((FLAT, without), (GRAPHS, with_graphs))
+        }
+        rates = measure_in_turns(calls, pace)
+    for what, rate in rates.items():
+        yield rate_figure(NAME, what, backend.name, rate)
+
+
+def _describe(url: str) -> None:
+    with requests.Session() as session:
+        for number in range(_FLEET):
+            document = cluster_document(3, 13)
+            document["graph"]["nodes"]["1"]["metadata"]["serial"] = number
+            path = f"{url}{API}/clusters/{stock.cluster_name(number)}/description"
+            session.put(path, json=document, timeout=10).raise_for_status()
+
+
+def _core(pace: Pace) -> Iterator[Figure]:
     document = cluster_document(100 if pace == QUICK else _NODES, _CORES, _GPUS)
     gc.collect()
     gc.freeze()  # as workers do

@@ -40,7 +40,7 @@ class Promise:
 
 def judged(figures: Figures) -> list[Promise]:
     """Every promise, beside what was measured."""
-    by_database = (_effective, _attributes, _changes, _creations, _users, _leases, _memory)
+    by_database = (_effective, _attributes, _changes, _creations, _described, _users, _leases, _memory)
     return [
         *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
         *_answers(figures),
@@ -139,6 +139,12 @@ def _answers(figures: Figures) -> Iterator[Promise]:
 def _decisions(figures: Figures) -> Iterator[Promise]:
     for what in (decisions.WEIGHTED, decisions.LEAST_LOADED, decisions.BUSY):
         yield _within(5, figures.value(decisions.NAME, what), f"decision {what}", figures)
+
+
+def _described(figures: Figures, database: str) -> Iterator[Promise]:
+    with_graphs, without = (figures.value(graphs.NAME, what, database) for what in (graphs.GRAPHS, graphs.FLAT))
+    where = f"create a job among 101 clusters, {_DATABASES[database]}"
+    yield _at_least(0.5, _quotient(with_graphs, without), "×", f"{where}, with graphs ÷ without")
 
 
 def _graphs(figures: Figures) -> Iterator[Promise]:

@@ -42,6 +42,8 @@ class SafeEngine:
         self.withdraw = _contained(withdraw)
         room: Callable[[], dict[str, Any] | None] = getattr(engine, "room", lambda: None)
         self.room = _contained(room)
+        graph: Callable[[], dict[str, Any] | None] = getattr(engine, "graph", lambda: None)
+        self.graph = _contained(graph)
         self.version = _contained(engine.version)
         self.capacity = _contained(engine.capacity)
         self.submit = _contained(engine.submit)

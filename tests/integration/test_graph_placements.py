@@ -131,8 +131,9 @@ def test_a_cluster_without_a_description_goes_by_the_sum_of_its_capacity(red: Fl
     put_pool(red, "both", ["red", "flat"])
     ok(red.put(f"{API}/clusters/flat", json={"cluster": {"capacity": {"cpu": "36", "nodes": 3}}}))
     report(red, "flat", capacity={"cpu": "36", "nodes": 3})
+    report(red, "red", engine="slurm")
     assert created(red, "x", **job("13"), **pool("both"))["cluster"] == "flat"
-    candidates = {c["cluster"]: c for c in explanation(red, "x")["placement"]["candidates"]}
+    candidates = {c["cluster"]: c for c in explanation(red, "x")["candidates"]}
     failed = [verdict for verdict in candidates["red"]["verdicts"] if not verdict["passed"]]
     assert [verdict["filter"] for verdict in failed] == ["fits"]
     assert "largest node has 12" in candidates["red"]["why_not"]
@@ -153,7 +154,7 @@ def test_what_waits_is_decided_again_by_a_new_description(red: FlaskClient, cont
     describe(red, "red", pooled(36, 1))
     decide_waiting(context)
     waiting = execution(red, "x")
-    assert (waiting.get("cluster"), waiting["reason"]["code"]) == (None, "CLUSTERS_DO_NOT_FIT")
+    assert (waiting.get("cluster"), waiting["closure"]["reason"]["code"]) == (None, "CLUSTERS_DO_NOT_FIT")
 
 
 def test_examples_match_as_documented_a_thousand_times(red: FlaskClient, context: Context) -> None:
