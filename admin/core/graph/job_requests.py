@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from admin.core.graph.compatibility import compatibility_entries
 from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, vertex_need
-from admin.core.graph.requirements import read_requirements
+from admin.core.graph.requirements import read_requirement, read_requirements
 from admin.core.graph.units import CORE, MEMORY, NODE, STORAGE
 from admin.core.problems import Path, Problem, raise_problems
 from admin.core.resources import parse_demand
@@ -18,12 +19,14 @@ GRAPH_TYPES = {"cpu": CORE, "memory": MEMORY, "gpu": "gpu", "ephemeral_storage":
 def request_of(job: Mapping[str, Any], path: Path = ("job",)) -> ResourceRequest:
     """What a job asks for; Invalid where a requirement is not understood.
 
-    What it requires must hold for every node that it runs on. A job that names no number of nodes may run its tasks on
-    any, each task on one.
+    What it requires, and its image by what is said of its compatibility, must hold for every node that it runs on. A
+    job that names no number of nodes may run its tasks on any, each task on one.
     """
     problems: list[Problem] = []
     requires = read_requirements(job.get("requires") or [], (*path, "requires"), problems)
+    implied = [read_requirement(entry, where, problems) for entry, where in compatibility_entries(job, path, problems)]
     raise_problems(problems)
+    requires = tuple(dict.fromkeys([*requires, *(entry for entry in implied if entry is not None)]))
     resources = job.get("resources") or {}
     tasks, nodes = resources.get("tasks", 1), resources.get("nodes")
     amounts = {

@@ -48,6 +48,7 @@ JOB = Section(
             },
         ),
         "requires": ListOf(item=FreeForm(), min_items=0, description="What the nodes that it runs on must have."),
+        "compatibility": FreeForm(description="What its image needs: architecture, os, and fields of subsystems."),
         "outputs": ListOf(item=Text(max_length=4096), min_items=0, description="Small files to bring back."),
         "labels": LABEL_VALUES,
         "annotations": ANNOTATION_VALUES,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctl.cli.groups import command
+from ctl.cli.lists import Listing, choose_rows, typed_choice
 from ctl.cli.options import MESSAGE, Argument, Option, definition_completer, dry_run_option, option
 from ctl.cli.output import Sentence, Time
 from ctl.cli.provenance import show_author
@@ -98,13 +99,21 @@ def _print(session: Session, name: str, revision: int | None) -> None:
         printer.line(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+_LISTING = Listing(
+    fields={name: name for name in ("revision", "at", "author", "claimed_by", "by_agent", "digest", "message")},
+    order="revision",
+    limit=20,
+)
+
+
 @command(
     help=_GET_HELP,
-    params=[_NAME],
+    params=[_NAME, *_LISTING.options()],
     examples=["rainbowctl get cluster-description a", "rainbowctl get cluster-descriptions a -o json"],
 )
-def get_cluster_description(session: Session, name: str) -> None:
-    revisions = list(session.client.descriptions(name))
+def get_cluster_description(session: Session, name: str, **flags: Any) -> None:
+    where = f"of the description of cluster {name}"
+    revisions = choose_rows(session, session.client.descriptions(name), flags, _LISTING, "revision", where=where)
     session.printer.show(
         (f"cluster-description/{name}/{revision['revision']}" for revision in revisions),
         revisions,
@@ -118,7 +127,9 @@ def get_cluster_description(session: Session, name: str) -> None:
             "MESSAGE": Sentence("message"),
         },
         {"DIGEST": "digest"},
-        empty=f"Cluster {name} has no description yet: `rainbowctl update cluster-description {name} --file FILE`.",
+        empty="No revisions match."
+        if typed_choice(flags)
+        else f"Cluster {name} has no description yet: `rainbowctl update cluster-description {name} --file FILE`.",
     )
 
 

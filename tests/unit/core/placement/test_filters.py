@@ -29,6 +29,7 @@ def workload(**demand: int) -> Workload:
 def test_whatever_filters_may_look_at_distinguishes_the_evaluations_that_are_cached() -> None:
     plain = Workload(key="p/d/e")
     others: dict[str, Any] = {"demand": {"cpu": 1}, "exclusive": True, "plugins": ("mpi",), "declined": ("a",)}
+    others["asks"] = '{"needs":[]}'
     others["usable"] = UsableClusters(frozenset({"a"}))
     assert {field.name for field in fields(Workload)} == {"key", *others}, "a new field belongs to Workload.criteria"
     for name, value in others.items():
