@@ -67,11 +67,15 @@ class Machines:
 
     def keep(self, digests: Iterable[str]) -> None:
         """Forget all machines but some."""
-        for digest in self._machines.keys() - set(digests):
+        forgotten = self._machines.keys() - set(digests)
+        for digest in forgotten:
             self._machines.pop(digest, None)
             self._backend.remove(digest)
-            for answers in list(self._answers.values()):
-                answers.pop(digest, None)
+        # A decision that goes on may still read the answers that it has got.
+        self._answers = {
+            asks: {digest: missing for digest, missing in answers.items() if digest not in forgotten}
+            for asks, answers in list(self._answers.items())
+        }
 
     def misfits(self, asks: str, machines: Sequence[Machine]) -> Mapping[str, str]:
         """What each of some machines lacks for a request, which is given as its text; by digest, "" where it fits."""
