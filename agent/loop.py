@@ -278,11 +278,17 @@ class Agent:
             elif is_current and call.error is not None and self._is_older(call.error):
                 log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
                 self._is_older_admin = True
+            elif is_current and call.error is not None and self._is_refused_report(call.error):
+                self._reporter.tells_nodes = False
             elif is_current and call.error is not None:
                 if is_unreadable(call.error):
                     self._handle_unreadable(call.body, call.error)
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
+
+    def _is_refused_report(self, error: ClientError) -> bool:
+        """Whether the admin is older than reports of single nodes."""
+        return self._reporter.tells_nodes and is_refused_field(error, "nodes")
 
     def _is_older(self, error: ClientError) -> bool:
         """Whether the admin refuses fields that were added after its version."""

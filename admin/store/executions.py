@@ -24,6 +24,7 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
+from admin.core.placement.candidates import with_asks
 from admin.core.provenance import Actor
 from admin.core.resources import Amounts, occupied
 from admin.core.settings.scopes import Scope
@@ -136,7 +137,7 @@ class Execution(NamedTuple):
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster."""
-        return occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive)
+        return with_asks(occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive), self.asks, cluster)
 
 
 class ListedExecution(NamedTuple):

@@ -208,6 +208,12 @@ class DescribingEngine(Engine, Protocol):
         It says what there is, whatever its state, and is the same each time as long as the machines are.
         """
 
+    def node_room(self) -> dict[str, Any] | None:
+        """What is free of each node by its name, as of room(): any of cpu, memory, gpu, and `closed`.
+
+        Nodes that are free as a whole are left out. None before capacity() was called.
+        """
+
 
 class Factory(Protocol):
     """The callable that an engine's entry point names."""

@@ -44,6 +44,8 @@ class SafeEngine:
         self.room = _contained(room)
         graph: Callable[[], dict[str, Any] | None] = getattr(engine, "graph", lambda: None)
         self.graph = _contained(graph)
+        node_room: Callable[[], dict[str, Any] | None] = getattr(engine, "node_room", lambda: None)
+        self.node_room = _contained(node_room)
         self.version = _contained(engine.version)
         self.capacity = _contained(engine.capacity)
         self.submit = _contained(engine.submit)

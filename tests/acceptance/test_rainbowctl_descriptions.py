@@ -91,3 +91,11 @@ def test_a_job_that_fits_no_machine_is_refused_with_what_is_missing(new_shell: S
     placed = json.loads(shell.ok(f"rainbowctl place {where} --nodes 2 --tasks 24 --cpu 1 -o json -- true"))
     assert placed["cluster"] == "east"
     shell.ok(f"rainbowctl create execution fits {where} --tasks 36 --cpu 1 -- true")
+    # Where another one has a place for it, the decision says why this one has none.
+    shell.ok("rainbowctl create cluster flat --capacity cpu=64")
+    shell.ok("rainbowctl update pool three --addMember flat --force")
+    shell.ok(f"rainbowctl create execution large {where} --cpu 13 -- true")
+    assert reason in shell.ok("rainbowctl explain execution large -p flytesnacks -d development")
+    explained = json.loads(shell.ok("rainbowctl explain execution large -p flytesnacks -d development -o json"))
+    why = {candidate["cluster"]: candidate.get("why_not") for candidate in explained["candidates"]}
+    assert why["east"] == f"has no place for it: {reason}"

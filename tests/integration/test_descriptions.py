@@ -16,9 +16,22 @@ from admin.services import description_bodies
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.retention import prune
-from tests.support.agents import Clock
+from tests.support.agents import Clock, played_agent
+from tests.support.apps import opened_app
 from tests.support.descriptions import describe, example, example_description, pooled
-from tests.support.placing import API, get, nothing_stored, ok, put_cluster, refused
+from tests.support.placing import (
+    API,
+    create,
+    created,
+    get,
+    nothing_stored,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_pool,
+    refused,
+)
 
 PATH = f"{API}/clusters/east/description"
 
@@ -210,3 +223,32 @@ def test_retention_deletes_descriptions_that_were_replaced(
     revisions = get(api, "clusters/east/descriptions")["descriptions"]
     assert [(revision["revision"], revision["differences"]) for revision in revisions] == [(2, [])]
     assert machine_of(context, "east") is not None
+
+
+def test_an_agent_describes_its_own_cluster_unless_an_operator_has(api: FlaskClient, context: Context) -> None:
+    agent, other = played_agent(api, context, "east"), played_agent(api, context, "west")
+    headers = {"Authorization": f"Bearer {agent.token}"}
+    written = ok(api.put(PATH, json=pooled(1, 4), headers=headers))
+    assert (written["changed"], written["description"]["by_agent"]) == (True, True)
+    assert api.put(PATH, json=pooled(9, 9), headers={"Authorization": f"Bearer {other.token}"}).status_code in (
+        401,
+        403,
+    )
+    assert api.delete(PATH, headers=headers).status_code in (401, 403)
+    ok(api.put(PATH, json=pooled(2, 4)))
+    kept = ok(api.put(PATH, json=pooled(3, 4), headers=headers))
+    assert (kept["changed"], kept["description"]["revision"]) == (False, 2)
+    assert "stays" in kept["note"]
+    ok(api.delete(PATH))
+    assert ok(api.put(PATH, json=pooled(3, 4), headers=headers))["description"]["revision"] == 4
+
+
+def test_another_worker_goes_by_a_new_description(api: FlaskClient, database_url: str) -> None:
+    put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "64"}})
+    describe(api, "east", pooled(3, 12))
+    put_pool(api, "p", ["east"])
+    job = {"job": {"command": ["true"], "resources": {"requests": {"cpu": "10"}}}, **pool("p")}
+    with opened_app(database_url) as other:
+        assert created(other.test_client(), "fits", **job)["cluster"] == "east"
+        describe(api, "east", pooled(3, 8))
+        refused(create(other.test_client(), "unfit", **job), 400, "no_cluster_large_enough")

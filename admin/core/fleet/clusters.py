@@ -9,13 +9,17 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from admin.core.fields.branches import Section, read
-from admin.core.fields.compounds import FreeForm, ListOf
-from admin.core.fields.leaves import Duration, Text
+from admin.core.fields.branches import MapOf, Section, read
+from admin.core.fields.compounds import FreeForm, ListOf, Record
+from admin.core.fields.leaves import Boolean, Duration, Text
 from admin.core.fleet.definitions import Definition, Source
 from admin.core.graph.machines import Machine
+from admin.core.graph.rooms import Room
 from admin.core.json_text import JsonObject
-from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
+from admin.core.resources import CLUSTER_RESOURCES, TASK_RESOURCES, Amounts, parse_capacity, utilization
+
+#: Nodes that a report may tell of.
+MOST_NODES = 10_000
 
 REPORT = Section(
     fields={
@@ -26,6 +30,11 @@ REPORT = Section(
         "engine": Text(max_length=64),
         "engine_version": Text(max_length=255),
         "properties": FreeForm(),
+        "nodes": MapOf(
+            value=Record(fields={**TASK_RESOURCES, "closed": Boolean(description="Whether it takes no jobs now.")}),
+            max_entries=MOST_NODES,
+            description="What is free of each node, by name; one that is left out is free as a whole.",
+        ),
     }
 )
 
@@ -44,7 +53,7 @@ def eta_of(report: Mapping[str, Any], free: Amounts | None) -> str | None:
 
 
 #: Fields that change with every job, and matter only to strategies that look at load.
-_LOAD_FIELDS = frozenset({"free", "eta"})
+_LOAD_FIELDS = frozenset({"free", "eta", "nodes"})
 
 
 def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -241,6 +250,12 @@ class Cluster:
         if self.free is None and self.capacity is None:
             return None
         return {**(self.capacity or {}), **(self.free or {})}
+
+    @cached_property
+    def room(self) -> Room | None:
+        """What was free of its nodes at the last report; None where its engine or its description does not tell."""
+        nodes = self.state.report.get("nodes")
+        return None if nodes is None or self.machine is None else Room(self.machine, nodes)
 
     @cached_property
     def utilization(self) -> float | None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from admin.core.graph.frontiers import MOST_STEPS, TooComplex
 from admin.core.graph.graphs import Amounts, ClusterGraph
-from admin.core.graph.matching import MOST_STEPS, Matcher, TooComplex
+from admin.core.graph.matching import Matcher
 from admin.core.graph.requests import ResourceRequest
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.shortages import explain

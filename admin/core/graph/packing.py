@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from admin.core.graph.frontiers import TooComplex
 from admin.core.graph.graphs import ClusterGraph
-from admin.core.graph.matching import Allocation, Matcher, TooComplex
+from admin.core.graph.matching import Allocation, Matcher
 from admin.core.graph.requests import ResourceRequest
 from admin.core.graph.summaries import Prune
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from admin.core.graph.frontiers import TooComplex
 from admin.core.graph.graphs import ClusterGraph
-from admin.core.graph.matching import Matcher, TooComplex
+from admin.core.graph.matching import Matcher
 from admin.core.graph.requests import Need, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.requirements import Requirement
 from admin.core.graph.shapes import Shape

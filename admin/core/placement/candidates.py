@@ -10,6 +10,7 @@ from typing import NamedTuple
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group, Member
+from admin.core.graph.rooms import asked_key
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.resources import Amounts, occupied, subtract
 from admin.core.use_grants import UsableClusters
@@ -34,14 +35,20 @@ class Workload:
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster while it runs."""
-        if self.exclusive:
-            return occupied(self.demand, cluster.capacity or {}, exclusive=True)
-        return self._takes_of_any
+        whole = occupied(self.demand, cluster.capacity or {}, exclusive=True) if self.exclusive else None
+        return with_asks(self._takes_of_any if whole is None else whole, self.asks, cluster)
 
     @cached_property
     def _takes_of_any(self) -> Amounts:
         """What it takes of any cluster unless it is exclusive: worked out once for all clusters of a decision."""
         return occupied(self.demand, {}, exclusive=False)
+
+
+def with_asks(taken: Amounts, asks: str | None, cluster: Cluster) -> Amounts:
+    """What a job takes of a cluster, and where its nodes are known one by one, what the job asks for."""
+    if asks is None or "nodes" not in cluster.state.report or cluster.machine is None:
+        return taken
+    return {**taken, asked_key(asks): 1}
 
 
 _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
@@ -54,6 +61,7 @@ class Candidate(NamedTuple):
     weight: float
     position: int  #: in its group, from 0
     free: Amounts | None  #: what is free there; None where that is unknown or the strategy does not ask
+    waiting: Amounts | None = None  #: what is taken by what waits there; None where the strategy does not ask
 
 
 def group_of(route: Route, fleet: Fleet) -> Group | None:
@@ -78,7 +86,7 @@ def candidates_of(group: Group, fleet: Fleet, waiting: Mapping[str, Amounts] | N
     if waiting is None:
         return [Candidate(clusters[name], weight, at, None) for at, (name, weight) in enumerate(group.members)]
     return [
-        Candidate(cluster := clusters[name], weight, at, free_amounts(cluster, waiting))
+        Candidate(cluster := clusters[name], weight, at, free_amounts(cluster, waiting), waiting.get(name, {}))
         for at, (name, weight) in enumerate(group.members)
     ]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.silence import silent_since
+from admin.core.graph.rooms import asked_in
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
@@ -168,10 +169,25 @@ def _sizes(resources: Iterable[str], demand: Amounts, cluster: Cluster) -> str:
 
 
 def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
-    return {
+    drops = {
         candidate.position: f"is full ({_uses(short, taken, free, candidate.cluster.capacity or {})})"
         for candidate in candidates
         if (free := candidate.free) and (short := shortages(free, taken := workload.takes_of(candidate.cluster)))
+    }
+    return {**_crowded(candidates, workload), **drops}
+
+
+def _crowded(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    """The clusters on whose nodes there is no place for a job beside what was assigned there since the last report."""
+    asks = workload.asks
+    if asks is None:
+        return {}
+    return {
+        candidate.position: f"is full ({lacks})"
+        for candidate in candidates
+        if candidate.waiting is not None
+        and (room := candidate.cluster.room) is not None
+        and (lacks := room.lacks(asked_in(candidate.waiting), asks))
     }
 
 

@@ -100,6 +100,10 @@ class SlurmEngine(CommandEngine):
         """What is free after the jobs that have started since capacity()."""
         return self._room.free()
 
+    def node_room(self) -> dict[str, Any] | None:
+        """What is free of each node after the jobs that have started since capacity()."""
+        return self._room.free_nodes()
+
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""
         return self._check_command(task) or check_environment(task.environment) or self.partitions.check(task)

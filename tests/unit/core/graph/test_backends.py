@@ -6,8 +6,9 @@ import pytest
 
 from admin.core.graph.backends import Fit, GraphBackend, MemoryBackend
 from admin.core.graph.descriptions import read_description
+from admin.core.graph.frontiers import TooComplex
 from admin.core.graph.job_requests import request_of
-from admin.core.graph.matching import Matcher, TooComplex
+from admin.core.graph.matching import Matcher
 from admin.core.graph.packing import pack
 from admin.core.graph.requests import Need, ResourceRequest, Unit, Vertex
 from admin.core.graph.shapes import Shapes

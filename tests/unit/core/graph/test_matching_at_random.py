@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admin.core.graph import matching
+from admin.core.graph import frontiers
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.matching import Matcher
@@ -58,7 +58,7 @@ def test_a_request_fits_exactly_if_trying_everything_finds_a_place(seed: int) ->
 
 def test_the_quick_search_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it leaves out, the second search looks at."""
-    monkeypatch.setattr(matching, "_KEPT", 2)
+    monkeypatch.setattr(frontiers, "_KEPT", 2)
     for seed in range(300):
         random = Random(seed)
         small, graph = drawn(random)
