@@ -83,7 +83,7 @@ def taken_by_waiting(
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
         taken[name] = add(taken.get(name, {}), occupies)
-    by_node = [name for name, cluster in clusters.items() if cluster.room is not None]
+    by_node = [name for name, cluster in clusters.items() if cluster.tells_nodes]
     for name, asks, count in connection.execute(_ASKED, {"clusters": by_node, "now": now}) if by_node else ():
         taken[name] = add(taken.get(name, {}), {asked_key(asks): count})
     return taken

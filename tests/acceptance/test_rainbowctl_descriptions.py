@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.admins import RunningAdmin
-from tests.support.descriptions import DATA, example, pooled
+from tests.support.admins import RunningAdmin, running_admin
+from tests.support.descriptions import BAD, DATA, example, pooled
 from tests.support.shells import Shell
 
 GRAPHS = DATA / "graphs"
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    directory = tmp_path_factory.mktemp("descriptions")
+    with running_admin(directory) as admin:
+        yield Shell(admin, directory)
 
 
 @pytest.fixture
@@ -76,6 +84,18 @@ def test_a_wrong_description_is_refused_with_the_vertex_that_is_wrong(new_shell:
     assert "is for --graph" in shell.refused(2, "rainbowctl get cluster east --revision 1")
 
 
+@pytest.mark.parametrize("case", [case for case in BAD if case != "a long message"])
+def test_the_admin_refuses_a_file_by_the_vertex_or_field_that_is_wrong(shell: Shell, case: str) -> None:
+    document, field, reason = BAD[case]
+    shell.file("bad.json", json.dumps(document))
+    message = shell.refused(2, "rainbowctl update cluster-description local --file bad.json")
+    assert reason in message
+    assert field in message
+    error = json.loads(shell.run("rainbowctl update cluster-description local --file bad.json -o json").err)["error"]
+    assert field in [detail["field"] for detail in error["details"]]
+    assert "has no description" in shell.refused(3, "rainbowctl get cluster local --graph")
+
+
 def test_a_job_that_fits_no_machine_is_refused_with_what_is_missing(new_shell: Shell) -> None:
     shell = new_shell
     shell.ok("rainbowctl create cluster east")
@@ -95,7 +115,8 @@ def test_a_job_that_fits_no_machine_is_refused_with_what_is_missing(new_shell: S
     shell.ok("rainbowctl create cluster flat --capacity cpu=64")
     shell.ok("rainbowctl update pool three --addMember flat --force")
     shell.ok(f"rainbowctl create execution large {where} --cpu 13 -- true")
-    assert reason in shell.ok("rainbowctl explain execution large -p flytesnacks -d development")
+    told = shell.ok("rainbowctl explain execution large -p flytesnacks -d development")
+    assert reason in " ".join(told.split())
     explained = json.loads(shell.ok("rainbowctl explain execution large -p flytesnacks -d development -o json"))
     why = {candidate["cluster"]: candidate.get("why_not") for candidate in explained["candidates"]}
     assert why["east"] == f"has no place for it: {reason}"

@@ -18,7 +18,7 @@ from admin.services.definitions import current_fleet
 from admin.services.retention import prune
 from tests.support.agents import Clock, played_agent
 from tests.support.apps import opened_app
-from tests.support.descriptions import describe, example, example_description, pooled
+from tests.support.descriptions import BAD, describe, example, example_description, pooled
 from tests.support.placing import (
     API,
     create,
@@ -116,44 +116,6 @@ def test_a_dry_run_tells_what_would_change_and_stores_nothing(api: FlaskClient, 
         tried = ok(api.put(f"{PATH}?dry_run=true", json=pooled(2, 1)))
     assert (tried["dry_run"], tried["changed"]) == (True, True)
     assert tried["description"]["differences"] == ["nodes: 1 → 2", "cores: 1 → 2"]
-
-
-def vertex(**metadata: Any) -> dict[str, Any]:
-    return {"metadata": {"type": "node", **metadata}}
-
-
-def graph(nodes: Any, *edges: tuple[str, str], **more: Any) -> dict[str, Any]:
-    listed = [{"source": source, "target": target, "relation": "contains"} for source, target in edges]
-    return {"graph": {"nodes": nodes, "edges": listed}, **more}
-
-
-_TWO = {"a": vertex(), "b": vertex(type="core")}
-BAD = {
-    "dangling edge": (graph(_TWO, ("a", "b"), ("a", "c")), "graph.edges.1", "no vertex has the id 'c'"),
-    "cycle": (graph({"r": vertex(), **_TWO}, ("a", "b"), ("b", "a")), "graph.edges", "inside itself"),
-    "two roots": (graph(_TWO), "graph.nodes", "inside no other"),
-    "no root": (graph(_TWO, ("a", "b"), ("b", "a")), "graph.nodes", "has no root"),
-    "duplicate ids": (
-        graph([{"id": "a", **vertex()}, {"id": "a", **vertex()}]),
-        "graph.nodes.a",
-        "is given twice",
-    ),
-    "negative size": (graph({"a": vertex(size=-1)}), "graph.nodes.a.metadata.size", "is below zero"),
-    "fractional size": (graph({"a": vertex(size=1.5)}), "graph.nodes.a.metadata.size", "is not a whole number"),
-    "unknown type": (graph({"a": vertex(type="7 up")}), "graph.nodes.a.metadata.type", "is not a type"),
-    "no nodes": (graph({}), "graph.nodes", "is empty"),
-    "no graph": ({}, "graph", "is missing"),
-    "no mapping": ({"graph": 7}, "graph", "is not a mapping"),
-    "a subsystem of nobody": (
-        graph({"a": vertex()}, subsystems={"io": graph({"x": vertex()}, ("a", "y"))}),
-        "subsystems.io.graph.edges.0",
-        "no vertex has the id 'y'",
-    ),
-    "subsystems as a list": (graph({"a": vertex()}, subsystems=[]), "subsystems", "is not a mapping"),
-    "both graphs": (graph({"a": vertex()}, scheduling={"graph": {}}), "scheduling", "give one of the two"),
-    "an unknown field": (graph({"a": vertex()}, colour="red"), "colour", "nknown"),
-    "a long message": (graph({"a": vertex()}, message="x" * 1001), "message", "1000"),
-}
 
 
 @pytest.mark.parametrize(

@@ -163,3 +163,34 @@ def test_examples_match_as_documented_a_thousand_times(red: FlaskClient, context
         body = asked("x", **jobspec(name), **pool("red"))
         statuses = {red.post(f"{API}/placements", json=body).status_code for _ in range(25)}
         assert statuses == {200 if is_fitting else 400}
+
+
+def nested(*levels: tuple[str, int], **innermost: Any) -> dict[str, Any]:
+    """A next-generation group of levels within each other."""
+    resource: dict[str, Any] = {}
+    for number, (type_, count) in enumerate(reversed(levels)):
+        inner = {"with": [resource]} if number else innermost
+        resource = {"type": type_, "count": count, **inner}
+    return group(**resource)
+
+
+LAYERED = {
+    "a rack of three nodes": (nested(("rack", 1), ("node", 3), ("core", 12)), True),
+    "two racks": (nested(("rack", 2), ("node", 1), ("core", 1)), False),
+    "twelve cores of a socket": (nested(("node", 1), ("socket", 1), ("core", 12)), True),
+    "two sockets of a node": (nested(("node", 1), ("socket", 2), ("core", 6)), False),
+    "cores that must have what only nodes have": (
+        nested(("node", 1), ("core", 1), requires=[{"name": "io", "field": "type", "match": "shm"}]),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LAYERED)
+def test_levels_of_a_jobspec_are_asked_of_the_graph(red: FlaskClient, case: str) -> None:
+    spec, is_fitting = LAYERED[case]
+    answer = create(red, "x", **spec, **pool("red"))
+    if is_fitting:
+        assert ok(answer)["execution"]["cluster"] == "red"
+    else:
+        assert "has no place for it" in refused(answer, 400, "no_cluster_large_enough")["message"]

@@ -87,7 +87,7 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
             key=f"{launch.scope.project}/{launch.scope.domain}/{name}",
             demand=demand(job),
             exclusive=bool(job["resources"].get("exclusive")),
-            asks=_asks(job, filled, launch.job_path),
+            asks=_asks(job, filled, launch.job_path) if launch.asked is None else write_request(launch.asked),
             plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else (),
         ),
     )

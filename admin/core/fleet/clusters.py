@@ -251,11 +251,15 @@ class Cluster:
             return None
         return {**(self.capacity or {}), **(self.free or {})}
 
+    @property
+    def tells_nodes(self) -> bool:
+        """Whether its description and its last report tell of single nodes."""
+        return self.machine is not None and "nodes" in self.state.report
+
     @cached_property
     def room(self) -> Room | None:
-        """What was free of its nodes at the last report; None where its engine or its description does not tell."""
-        nodes = self.state.report.get("nodes")
-        return None if nodes is None or self.machine is None else Room(self.machine, nodes)
+        """What was free of its nodes at the last report; None where that is not told."""
+        return Room(self.machine, self.state.report["nodes"]) if self.machine and self.tells_nodes else None
 
     @cached_property
     def utilization(self) -> float | None:

@@ -17,6 +17,7 @@ from admin.core.jobs.jobspecs.documents import (
     read_mapping,
     without_unsupported,
 )
+from admin.core.jobs.jobspecs.slots import INNER_LEVELS, OUTER_LEVELS
 from admin.core.problems import Path, Problem, add_problem, dotted, quoted, raise_problems, shorten, unknown_problem
 
 _SLOT = "slot"
@@ -45,6 +46,25 @@ def request_in(jobspec: Mapping[str, Any], path: Path = ("jobspec",)) -> Resourc
         return request_of(read_jobspec(jobspec, path), path)
     raise_problems(problems)
     return ResourceRequest(tuple(need for need in needs if need is not None))
+
+
+def layered_request(jobspec: Mapping[str, Any], path: Path) -> ResourceRequest | None:
+    """What a jobspec asks for that a job cannot say: levels beside nodes, and requirements on what nodes hold.
+
+    None where the job that is read of it says the same.
+    """
+    groups = jobspec.get("resources") if next_generation.matches(jobspec) else None
+    is_layered = isinstance(groups, Mapping) and any(map(_is_layered, groups.values()))
+    return request_in(jobspec, path) if is_layered else None
+
+
+def _is_layered(resource: Any) -> bool:
+    if not isinstance(resource, Mapping):
+        return False
+    type_, inner = resource.get("type"), resource.get("with")
+    if type_ in (*OUTER_LEVELS, *INNER_LEVELS) or (type_ in _AMOUNTS and resource.get("requires")):
+        return True
+    return isinstance(inner, list) and any(map(_is_layered, inner))
 
 
 def _read_need(resource: Any, path: Path, problems: list[Problem], level: int = 0) -> Need | None:

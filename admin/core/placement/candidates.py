@@ -46,9 +46,7 @@ class Workload:
 
 def with_asks(taken: Amounts, asks: str | None, cluster: Cluster) -> Amounts:
     """What a job takes of a cluster, and where its nodes are known one by one, what the job asks for."""
-    if asks is None or "nodes" not in cluster.state.report or cluster.machine is None:
-        return taken
-    return {**taken, asked_key(asks): 1}
+    return taken if asks is None or not cluster.tells_nodes else {**taken, asked_key(asks): 1}
 
 
 _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
