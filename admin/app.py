@@ -15,6 +15,7 @@ from admin.api import (
     audit,
     changes,
     cluster_groups,
+    descriptions,
     effective,
     executions,
     fleet,
@@ -37,6 +38,7 @@ from admin.api.front import Front, name_routes
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import OpenId, Settings
+from admin.core.graph.machines import BACKENDS, Machines
 from admin.core.identities import Identity
 from admin.core.permissions import OPEN
 from admin.core.settings.effective_text.texts import EffectiveTexts
@@ -81,6 +83,7 @@ _OPERATIONS = (
     user_groups.operations,
     grants.operations,
     cluster_groups.operations,
+    descriptions.operations,
     use_grants.operations,
     service.kinds,
     openid.operations,
@@ -184,6 +187,7 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
         write_probe=WriteProbe(database),
         clock=database.clock,
         audit_queue=AuditQueue(AuditFile(settings.audit_file) if settings.audit_file else None),
+        machines=Machines(BACKENDS[settings.graph_backend]()),
     )
 
 

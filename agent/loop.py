@@ -19,6 +19,7 @@ from agent.calls import Backoff, Call, Channel, Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.config import Config
 from agent.crashes import crash_point
+from agent.describer import Describer
 from agent.engines.base import Engine
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
@@ -113,6 +114,7 @@ class Agent:
         self._next_logs_at = 0.0
         self._most_bytes = _MOST_BYTES
         self._reporter = Reporter(config, self._engine, clock)
+        self._describer = Describer(config.cluster, self._engine, client, clock=clock, run=run_call)
         self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
         self._stop_at: float | None = None
@@ -135,6 +137,8 @@ class Agent:
             self.work.step()
             self._reporter.measure(self.work)
             self._start_calls(once=once)
+            if self.synced_at is not None and not self.is_replaced:
+                self._describer.step()
             if self._may_end(once=once):
                 break
             watch(self)
@@ -170,6 +174,7 @@ class Agent:
     def _may_end(self, *, once: bool) -> bool:
         if once:
             is_unfinished = self._reports.is_busy or self._has_news() or self.work.is_startable or self._is_settling()
+            is_unfinished |= self._describer.is_busy
             return bool(self.problem) or (self.synced_at is not None and not is_unfinished)
         if self._stop_at is None:
             return False
@@ -273,11 +278,17 @@ class Agent:
             elif is_current and call.error is not None and self._is_older(call.error):
                 log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
                 self._is_older_admin = True
+            elif is_current and call.error is not None and self._is_refused_report(call.error):
+                self._reporter.tells_nodes = False
             elif is_current and call.error is not None:
                 if is_unreadable(call.error):
                     self._handle_unreadable(call.body, call.error)
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
+
+    def _is_refused_report(self, error: ClientError) -> bool:
+        """Whether the admin is older than reports of single nodes."""
+        return self._reporter.tells_nodes and is_refused_field(error, "nodes")
 
     def _is_older(self, error: ClientError) -> bool:
         """Whether the admin refuses fields that were added after its version."""

@@ -13,7 +13,7 @@ from msgspec import structs
 from werkzeug.routing import BaseConverter
 
 from admin import gate
-from admin.api.bodies import read_body
+from admin.api.bodies import raw_body, read_body
 from admin.api.current import access, readmit
 from admin.api.scopes import Guarded, check_request, sees_all
 from admin.api.untold import without_untold
@@ -41,6 +41,7 @@ class Operation(Guarded):
     answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
     errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
+    unread: bool  #: whether its view gets the bytes of the body
 
 
 class Rest(BaseConverter):
@@ -78,8 +79,11 @@ class Operations:
         for_agents: bool = False,
         guarded_with_users: bool = False,
         most_bytes: int | None = None,
+        unread: bool = False,
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
+
+        With `unread` the body is given to it as bytes, which a service reads.
 
         The view's name is the id, its docstring the summary and its return type the answer, where they are not given.
         The permission that it needs is never left out; ValueError for one that does not exist. One that is
@@ -106,6 +110,7 @@ class Operations:
                 guarded_with_users=guarded_with_users,
                 for_agents=for_agents,
                 most_bytes=most_bytes,
+                unread=unread,
             )
             self.all.append(operation)
             endpoint = f"{method.lower()}:{path}".replace(".", "_")
@@ -139,7 +144,9 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
             request.max_content_length = min(gate.MOST_OPEN_BYTES, request.max_content_length or gate.MOST_OPEN_BYTES)
         elif operation.most_bytes is not None:
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
-        if read_message is not None:
+        if operation.unread:
+            arguments["body"] = raw_body(optional=operation.body_optional)
+        elif read_message is not None:
             arguments["body"] = read_message(read_body(optional=operation.body_optional))
         _check(operation, path, arguments)
         began = time.monotonic()

@@ -16,6 +16,8 @@ from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Age, Boolean, Choice, Duration, Field, Integer, Leaf, Text
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
+from admin.core.graph.descriptions import MOST_VERTICES
+from admin.core.graph.machines import BACKENDS
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, TEMPLATE_VARIABLES, WORKFLOW_EXECUTION_CONFIG
@@ -213,6 +215,7 @@ CONFIGURATION = _section(
             fields={
                 "registration": Choice(words=("open", "declared", "approve"), default="open"),
                 "registrationSecretFile": Text(),
+                "maxVertices": Integer(minimum=1, maximum=10_000_000, default=MOST_VERTICES),
                 "poolNameClusterMap": ListedMap(value=MEMBERS),
                 "labelClusterMap": ListedMap(value=MEMBERS),
                 "poolStrategies": ListedMap(value=STRATEGY),
@@ -232,6 +235,7 @@ CONFIGURATION = _section(
             fields={
                 "requestMayOverride": ByDomain(default=True),
                 "clusterUse": Choice(words=("open", "closed"), default="open"),
+                "graphBackend": Choice(words=tuple(BACKENDS), default="memory"),
             }
         ),
         "agents": _section(
@@ -259,6 +263,7 @@ CONFIGURATION = _section(
                 "logs": Age(),
                 "revisions": Age(),
                 "audit": Age(),
+                "descriptions": Age(),
                 "interval": Age(default="1h"),
             }
         ),

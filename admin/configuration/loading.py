@@ -21,6 +21,7 @@ from admin.core.executions.queues import Queue
 from admin.core.fields.branches import Section
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.documents import read_definition
+from admin.core.graph.descriptions import MOST_VERTICES
 from admin.core.permissions import all_roles
 from admin.core.problems import Problem, raise_problems
 from admin.core.projects import read_labels
@@ -121,6 +122,8 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         ),
         roles=all_roles(document.get("roles", {})),
         is_cluster_use_closed=document["placement"]["clusterUse"] == "closed",
+        graph_backend=document["placement"]["graphBackend"],
+        max_vertices=clusters.get("maxVertices", MOST_VERTICES),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),

@@ -54,6 +54,7 @@ class ReportBody(RequestSchema):
     engine = fields.Raw(metadata={"type": "string"})
     engine_version = fields.Raw(metadata={"type": "string"})
     properties = PayloadField("ClusterReport/properties/properties")
+    nodes = PayloadField("ClusterReport/properties/nodes")
 
 
 def _agent_version(state: ClusterState) -> str | None:

@@ -12,6 +12,8 @@ from typing import Any
 from admin.configuration import Settings
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.fleet.silence import Watch
+from admin.core.graph.backends import MemoryBackend
+from admin.core.graph.machines import Machines
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
@@ -56,6 +58,7 @@ class Context:
     write_probe: WriteProbe
     clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
+    machines: Machines = field(default_factory=lambda: Machines(MemoryBackend()))  #: of described clusters
     creation_cache: CreationCache = field(default_factory=CreationCache)
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
     launchables: Launchables = field(default_factory=Launchables)  #: by the number of registrations

@@ -136,6 +136,7 @@ def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
         execution.demand_ephemeral_storage,
         execution.demand_nodes,
         execution.exclusive,
+        execution.asks,
         tuple(execution.required_plugins),
         tuple(execution.avoid),
     )

@@ -242,6 +242,7 @@ def workload_of(execution: Execution | WaitingExecution, rights: CreatorRights |
         key=str(execution.key),
         demand=execution.demand,
         exclusive=execution.exclusive,
+        asks=execution.asks,
         plugins=tuple(execution.required_plugins),
         declined=tuple(execution.avoid),
         usable=usable_by(execution, rights),

@@ -22,6 +22,7 @@ from admin.errors import DeclaredInConfiguration
 from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.granted_uses import granted_uses
+from admin.services.machines import machines_of
 from admin.store import active_plans, attributes, executions, fleet, registrations
 from admin.store.database import is_writing
 from admin.store.decision_basis import DecisionBasis
@@ -46,8 +47,8 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
     generation = fleet.generation(connection)
 
     def build() -> Fleet:
-        defined = [*context.settings.fleet, *fleet.definitions(connection)]
-        return build_fleet(generation, defined, fleet.states(connection))
+        defined, states = [*context.settings.fleet, *fleet.definitions(connection)], fleet.states(connection)
+        return build_fleet(generation, defined, states, machines_of(context, connection, states))
 
     return context.fleet_cache.at(generation, build, keep=not is_writing(connection))
 
@@ -75,19 +76,22 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     if not changed:
         return current_fleet(context, connection)
     managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
-    return _fleet_of(connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
+    return _fleet_of(context, connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
 
 
 def fleet_without(context: Context, connection: Connection, kind: FleetKind, names: Collection[str]) -> Fleet:
     """The fleet without some definitions, be they configured or managed; pools and labels go on naming a cluster."""
     present = [*context.settings.fleet, *fleet.definitions(connection)]
     left = [definition for definition in present if definition.kind is not kind or definition.name not in names]
-    return _fleet_of(connection, left, {(kind, name): None for name in names})
+    return _fleet_of(context, connection, left, {(kind, name): None for name in names})
 
 
-def _fleet_of(connection: Connection, defined: list[Definition], changed: ChangedDefinitions) -> Fleet:
+def _fleet_of(
+    context: Context, connection: Connection, defined: list[Definition], changed: ChangedDefinitions
+) -> Fleet:
     """The fleet of some definitions, of which some are changed."""
-    after = build_fleet(fleet.generation(connection), defined, fleet.states(connection))
+    states = fleet.states(connection)
+    after = build_fleet(fleet.generation(connection), defined, states, machines_of(context, connection, states))
     return after.with_states(_states_after(after, changed))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection
 
-from admin.core.fleet.clusters import build_cluster
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.filters import Verdict
@@ -77,7 +76,7 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
         return Verdict("", False, f"is gone from the fleet{by}")
     # Its last report may be newer than the fleet: one of load alone is no new generation.
     state = fleet.states(connection, [name]).get(name, cluster.state)
-    current = build_cluster(cluster.definition, state)
+    current = cluster.with_state(state)
     obstacle = obstacle_at(current, _workload(context, connection, execution))
     return None if obstacle is None else with_provenance(context, connection, current, obstacle)
 

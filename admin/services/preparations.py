@@ -124,6 +124,7 @@ class Preparation:
             "priority": run_plan.priority,
             **executions.demand_columns(run_plan.workload.demand),
             "exclusive": run_plan.workload.exclusive,
+            "asks": run_plan.workload.asks,
         }
 
     def _template(self, run: RunRequest, queue: str | None) -> Template:

@@ -75,6 +75,7 @@ _WORDS = {
     "revisions": ("revision", "revisions"),
     "revision_changes": ("change of a revision", "changes of revisions"),
     "audit_events": ("audit event", "audit events"),
+    "cluster_descriptions": ("description of a cluster", "descriptions of clusters"),
     "trails": ("stored explanation", "stored explanations"),
 }
 
@@ -110,6 +111,8 @@ def _prune(
         yield from _walk(context, retention.Revisions(), limits.revisions, sizes, dry_run=dry_run)
     if limits.audit_events is not None:
         yield from _walk(context, retention.AuditEvents(), limits.audit_events, sizes, dry_run=dry_run)
+    if limits.descriptions is not None:
+        yield from _walk(context, retention.Descriptions(), limits.descriptions, sizes, dry_run=dry_run)
 
 
 def not_counted(cutoff: datetime, verb: str = "counted") -> str:

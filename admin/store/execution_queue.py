@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.fleet.clusters import Cluster
+from admin.core.graph.rooms import asked_key
 from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
 from admin.store.execution_tables import DEMANDS, executions
@@ -82,6 +83,9 @@ def taken_by_waiting(
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
         taken[name] = add(taken.get(name, {}), occupies)
+    by_node = [name for name, cluster in clusters.items() if cluster.tells_nodes]
+    for name, asks, count in connection.execute(_ASKED, {"clusters": by_node, "now": now}) if by_node else ():
+        taken[name] = add(taken.get(name, {}), {asked_key(asks): count})
     return taken
 
 
@@ -93,6 +97,17 @@ _SUM_DEMANDS = select(
 ).group_by(_columns.cluster, _columns.exclusive)
 _TAKEN = _SUM_DEMANDS.where(
     QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True))
+)
+_ASKED = (
+    select(_columns.cluster, _columns.asks, func.count())
+    .where(
+        QUEUED,
+        OPEN,
+        MAY_START,
+        func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)),
+        _columns.asks.is_not(None),
+    )
+    .group_by(_columns.cluster, _columns.asks)
 )
 _HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _columns.cluster.in_(bindparam("clusters", expanding=True)))
 

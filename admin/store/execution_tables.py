@@ -58,6 +58,7 @@ executions = Table(
     Column("required_plugins", JSON, nullable=False),
     *(Column(f"demand_{resource}", BigInteger, nullable=False) for resource in DEMANDS),
     Column("exclusive", Boolean, nullable=False, server_default=false()),  # whether it has its nodes to itself
+    Column("asks", Text),  # what it asks of a cluster's graph; NULL of before that was kept
     Column("revision", BigInteger, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("decisions", Integer, nullable=False),

@@ -21,7 +21,7 @@ from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import bump_generation
-from admin.store.fleet_tables import cluster_events, moved_clusters
+from admin.store.fleet_tables import cluster_descriptions, cluster_events, moved_clusters
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revision_tables import member_changes, revision_changes, revisions
 from admin.store.revisions import lock_head
@@ -195,10 +195,36 @@ class AuditEvents:
         return {audit_events.name: _delete(connection, audit_events, audit_events.c.number.in_(keys))}
 
 
+class Descriptions:
+    """Revisions of descriptions that a later one has replaced; the newest of each cluster stays."""
+
+    name = "descriptions"
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
+        columns = cluster_descriptions.c
+        size = func.coalesce(func.length(columns.document), 0).label("size")
+        rows = connection.execute(_next(cluster_descriptions, after, page, columns.at, size)).all()
+        newest = select(columns.cluster, func.max(columns.number)).where(columns.cluster.in_({row[0] for row in rows}))
+        spared = {tuple(row) for row in connection.execute(newest.group_by(columns.cluster))}
+        due = [
+            (_key(cluster_descriptions, row), 1 + row.size // _ROW_BYTES)
+            for row in rows
+            if row.at < limit and (row.cluster, row.number) not in spared
+        ]
+        return Step(due=due, last=_key(cluster_descriptions, rows[-1]) if rows else None)
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {cluster_descriptions.name: len(keys)}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        deleted = _delete(connection, cluster_descriptions, _place(cluster_descriptions).in_(keys))
+        return {cluster_descriptions.name: deleted}
+
+
 #: Rows with a retention of their own. `find` is the next step of a walk, which looks at up to `page` rows; `count` is
 #: what `delete` would delete of some keys and what belongs to them, without those that are already gone. `name` is
 #: that of their cutoff.
-PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions | AuditEvents
+PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions | AuditEvents | Descriptions
 
 
 def record_cutoff(connection: Connection, name: str, cutoff: datetime) -> None:

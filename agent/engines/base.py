@@ -17,7 +17,8 @@ whole of a log is sent in the order of its bytes. An engine that guards leases i
 may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains. A shared one,
 whose capacity is asked for every few seconds, may have the method `room` (`RoomEngine`), which tells in between what is
 free; without it the agent subtracts what the jobs request that have started since. The capacity of any other engine is
-asked for with each start and each end that states() tells of, so it must count what states() has called running.
+asked for with each start and each end that states() tells of, so it must count what states() has called running. One
+that knows its machines may have the method `graph` (`DescribingEngine`), by which jobs are matched before they come.
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
@@ -195,6 +196,22 @@ class RoomEngine(Engine, Protocol):
         """What is free: by the last capacity(), less what jobs have that states() has seen to start since.
 
         None before capacity() was called.
+        """
+
+
+class DescribingEngine(Engine, Protocol):
+    """An engine that knows what its machines have."""
+
+    def graph(self) -> dict[str, Any] | None:
+        """The description of the cluster: a `graph`, and `subsystems` by name; None where it is not known yet.
+
+        It says what there is, whatever its state, and is the same each time as long as the machines are.
+        """
+
+    def node_room(self) -> dict[str, Any] | None:
+        """What is free of each node by its name, as of room(): any of cpu, memory, gpu, and `closed`.
+
+        Nodes that are free as a whole are left out. None before capacity() was called.
         """
 
 

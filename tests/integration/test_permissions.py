@@ -78,6 +78,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "list_definitions": (ANYWHERE, "resource_type=POOL&at=1"),
     "get_pool_shares": (ANYWHERE, ""),
     "list_cluster_events": (ANYWHERE, ""),
+    **dict.fromkeys(("get_description", "get_description_tree", "list_descriptions"), (ANYWHERE, "")),
+    **{f"{verb}_description": (PLATFORM, "") for verb in ("put", "patch", "delete")},
     **{f"{verb}_{noun}": (PLATFORM, "") for verb in ("create", "put", "delete") for noun in _FLEET},
     **{
         f"{word}_cluster": (PLATFORM, "")

@@ -343,6 +343,28 @@ def test_executions_from_before_creators_gave_names_have_none(engine: Engine) ->
     assert (execution.created_by, execution.claimed_by) == ("anonymous", None)
 
 
+def test_clusters_of_before_have_no_description_and_going_back_takes_descriptions_away(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    tables = (execution_tables.executions, fleet_tables.cluster_states, fleet_tables.cluster_descriptions)
+    with engine.begin() as connection:
+        for table in tables:
+            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+            connection.execute(insert(table).values({column.name: _anything(column, now) for column in columns}))
+        connection.execute(fleet_tables.cluster_states.update().values(description="digest"))
+        connection.execute(execution_tables.executions.update().values(asks="{}"))
+        for kind in ("DESCRIBED", "READY"):
+            connection.execute(insert(fleet_tables.cluster_events).values(cluster="1", at=now, type=kind))
+        retention.record_cutoff(connection, "descriptions", now)
+    migrate(engine, "0035")
+    migrate(engine)
+    with engine.connect() as connection:
+        [execution], [state], described = (connection.execute(select(table)).all() for table in tables)
+        events = connection.execute(select(fleet_tables.cluster_events.c.type)).scalars().all()
+        assert retention.cutoffs(connection) == Cutoffs()
+    assert (execution.asks, state.description, described, events) == (None, None, [], ["READY"])
+
+
 def test_unfinished_executions_of_before_have_their_phase_since_the_event_that_brought_it(engine: Engine) -> None:
     migrate(engine)
     tables = (execution_tables.executions, execution_tables.execution_events)

@@ -9,6 +9,8 @@ from typing import Any
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS, find_queues, resolve_quality
+from admin.core.graph.job_requests import request_of
+from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
 from admin.core.jobs.templates import fill_job
 from admin.core.placement.candidates import Workload
@@ -85,9 +87,18 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
             key=f"{launch.scope.project}/{launch.scope.domain}/{name}",
             demand=demand(job),
             exclusive=bool(job["resources"].get("exclusive")),
+            asks=_asks(job, filled, launch.job_path) if launch.asked is None else write_request(launch.asked),
             plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else (),
         ),
     )
+
+
+def _asks(job: Mapping[str, Any], given: Mapping[str, Any], path: str) -> str:
+    """What a job asks of a cluster's graph; a number of nodes only where it was given."""
+    resources = {**job["resources"]}
+    if "nodes" not in given.get("resources", {}):
+        resources.pop("nodes", None)
+    return write_request(request_of({**job, "resources": resources}, tuple(path.split("."))))
 
 
 def _with_config(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.graph.machines import Machine
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
 
@@ -95,8 +96,16 @@ class Fleet:
         return [name for name, group in groups.items() if any(member.cluster == cluster for member in group.members)]
 
 
-def build_fleet(generation: int, definitions: list[Definition], states: Mapping[str, ClusterState]) -> Fleet:
-    """The fleet of these definitions; configuration wins over managed definitions of the same name."""
+def build_fleet(
+    generation: int,
+    definitions: list[Definition],
+    states: Mapping[str, ClusterState],
+    machines: Mapping[str, Machine] | None = None,
+) -> Fleet:
+    """The fleet of these definitions; configuration wins over managed definitions of the same name.
+
+    `machines` are those that descriptions tell of, by cluster.
+    """
     by_kind: dict[FleetKind, dict[str, Definition]] = {kind: {} for kind in FleetKind}
     shadowed = []
     for definition in sorted(definitions, key=lambda definition: definition.source is Source.MANAGED):
@@ -114,6 +123,7 @@ def build_fleet(generation: int, definitions: list[Definition], states: Mapping[
         name: build_cluster(
             declared.get(name) or Definition(kind=FleetKind.CLUSTER, name=name, payload={}, source=Source.NAMED),
             states.get(name) or ClusterState(name=name),
+            (machines or {}).get(name),
         )
         for name in sorted({*declared, *members})
     }

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group, Member
+from admin.core.graph.rooms import asked_key
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.resources import Amounts, occupied, subtract
 from admin.core.use_grants import UsableClusters
@@ -22,6 +23,7 @@ class Workload:
     key: str  #: project/domain/name; the same key always draws the same cluster
     demand: Amounts = field(default_factory=dict)
     exclusive: bool = False  #: whether it has its nodes to itself
+    asks: str | None = None  #: of a cluster's graph, as `request_texts` writes it; None where that is not known
     plugins: tuple[str, ...] = ()  #: the cluster must offer one of these; empty for any
     declined: tuple[str, ...] = ()  #: clusters whose agents declined it
     usable: UsableClusters | None = None  #: the clusters that its creator may use; None for all
@@ -29,18 +31,22 @@ class Workload:
     @property
     def criteria(self) -> tuple[object, ...]:
         """All that filters and strategies may look at: evaluations are cached by it."""
-        return tuple(self.demand.items()), self.exclusive, self.plugins, self.declined, self.usable
+        return tuple(self.demand.items()), self.exclusive, self.asks, self.plugins, self.declined, self.usable
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster while it runs."""
-        if self.exclusive:
-            return occupied(self.demand, cluster.capacity or {}, exclusive=True)
-        return self._takes_of_any
+        whole = occupied(self.demand, cluster.capacity or {}, exclusive=True) if self.exclusive else None
+        return with_asks(self._takes_of_any if whole is None else whole, self.asks, cluster)
 
     @cached_property
     def _takes_of_any(self) -> Amounts:
         """What it takes of any cluster unless it is exclusive: worked out once for all clusters of a decision."""
         return occupied(self.demand, {}, exclusive=False)
+
+
+def with_asks(taken: Amounts, asks: str | None, cluster: Cluster) -> Amounts:
+    """What a job takes of a cluster, and where its nodes are known one by one, what the job asks for."""
+    return taken if asks is None or not cluster.tells_nodes else {**taken, asked_key(asks): 1}
 
 
 _EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
@@ -53,6 +59,7 @@ class Candidate(NamedTuple):
     weight: float
     position: int  #: in its group, from 0
     free: Amounts | None  #: what is free there; None where that is unknown or the strategy does not ask
+    waiting: Amounts | None = None  #: what is taken by what waits there; None where the strategy does not ask
 
 
 def group_of(route: Route, fleet: Fleet) -> Group | None:
@@ -77,7 +84,7 @@ def candidates_of(group: Group, fleet: Fleet, waiting: Mapping[str, Amounts] | N
     if waiting is None:
         return [Candidate(clusters[name], weight, at, None) for at, (name, weight) in enumerate(group.members)]
     return [
-        Candidate(cluster := clusters[name], weight, at, free_amounts(cluster, waiting))
+        Candidate(cluster := clusters[name], weight, at, free_amounts(cluster, waiting), waiting.get(name, {}))
         for at, (name, weight) in enumerate(group.members)
     ]
 

@@ -63,7 +63,8 @@ def obstacle_at(cluster: Cluster, workload: Workload, waiting: Mapping[str, Amou
     """
     if cluster.is_expected:
         return Verdict(EXPECTED.name, False, describe_expected(cluster))
-    candidate = Candidate(cluster, 1, 0, free_amounts(cluster, waiting or {}))
+    taken = None if waiting is None else waiting.get(cluster.name, {})
+    candidate = Candidate(cluster, 1, 0, free_amounts(cluster, waiting or {}), taken)
     drops = ((filter_, filter_.drop((candidate,), workload).get(0)) for filter_ in FILTERS_WITH_ROOM)
     return next((Verdict(filter_.name, False, reason) for filter_, reason in drops if reason is not None), None)
 

@@ -24,6 +24,7 @@ import agent
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
 from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task, is_exclusive
 from agent.engines.command_engine import CommandEngine, is_locked
+from agent.engines.graphs import GraphBuilder
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, SUPERVISOR_LOST, TASK, write_lease
@@ -92,6 +93,14 @@ class LocalEngine(CommandEngine):
             free_memory -= memory if plan.get("exclusive") else parse_quantity(plan["memory"])
         free = _quantities(max(free_cpu, Fraction(0)), max(free_memory, Fraction(0)), nodes=0 if plans else 1)
         return _quantities(cpu, memory, nodes=1), free
+
+    def graph(self) -> dict[str, Any] | None:
+        """This machine with its cores and memory; jobs here have no gpu."""
+        graph = GraphBuilder(_node())
+        node = graph.add_node(_node(), {"arch": platform.machine(), "os": platform.system().lower()})
+        graph.add_pool(node, "core", len(self._cores))
+        graph.add_pool(node, "memory", _memory_bytes() >> 20, unit="MiB")
+        return graph.document()
 
     def check(self, task: Task) -> str:
         """Accept commands that fit on this machine."""

@@ -31,6 +31,7 @@ from agent.engines.base import (
 from agent.engines.command_engine import TASK, CommandEngine, is_locked
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
+from agent.engines.slurm.descriptions import describe
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, Room
 from agent.engines.slurm.script import arguments, batch_script, check_environment
@@ -89,9 +90,19 @@ class SlurmEngine(CommandEngine):
         """All nodes, and what is not allocated on those that are up."""
         return self._room.show(self.commands.records("--details", "show", "nodes"))
 
+    def graph(self) -> dict[str, Any] | None:
+        """All nodes with their sockets, cores, memory, gpus and features, and the partitions that they are in."""
+        nodes = self.commands.records("--details", "show", "nodes")
+        name = self.commands.settings().get("ClusterName", "slurm")
+        return describe(name, nodes, self.commands.records("show", "partitions"))
+
     def room(self) -> dict[str, Any] | None:
         """What is free after the jobs that have started since capacity()."""
         return self._room.free()
+
+    def node_room(self) -> dict[str, Any] | None:
+        """What is free of each node after the jobs that have started since capacity()."""
+        return self._room.free_nodes()
 
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""

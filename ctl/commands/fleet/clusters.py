@@ -17,6 +17,7 @@ from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import CLUSTER_STATES, SCHEMAS
 from ctl.client.times import parse_timestamp
 from ctl.client.words import count, listed
+from ctl.commands.fleet.cluster_descriptions import VIEWS, show_view
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
 
@@ -209,12 +210,16 @@ _CLUSTER = FleetNoun(
     set=_set,
     summary=summary,
     details=_show_details,
+    view_parameters=VIEWS,
+    view=show_view,
     examples={
         "get": [
             "rainbowctl get cluster",
             "rainbowctl get cluster a",
             "rainbowctl get clusters --pool gpu -o wide",
             "rainbowctl get cluster a -o yaml",
+            "rainbowctl get cluster a --graph",
+            "rainbowctl get cluster a --description -o json",
         ],
         "create": [
             "rainbowctl create cluster a --capacity cpu=64,memory=256Gi,gpu=8 --cost 1.5",

@@ -29,6 +29,7 @@ def workload(**demand: int) -> Workload:
 def test_whatever_filters_may_look_at_distinguishes_the_evaluations_that_are_cached() -> None:
     plain = Workload(key="p/d/e")
     others: dict[str, Any] = {"demand": {"cpu": 1}, "exclusive": True, "plugins": ("mpi",), "declined": ("a",)}
+    others["asks"] = '{"needs":[]}'
     others["usable"] = UsableClusters(frozenset({"a"}))
     assert {field.name for field in fields(Workload)} == {"key", *others}, "a new field belongs to Workload.criteria"
     for name, value in others.items():
@@ -75,7 +76,18 @@ def test_the_documentation_lists_every_filter_in_order_and_every_code_and_strate
 @pytest.mark.parametrize(("strategy", "has_room"), [("weighted", False), ("spill", True)])
 def test_a_trail_has_a_verdict_of_every_filter_in_their_order(strategy: str, has_room: bool) -> None:
     [candidate] = decided(pool_fleet(strategy, {"a": {}}), pool("p")).evaluation.trail.body["candidates"]
-    names = ["use", "weight", "enabled", "cordoned", "reachable", "expected", "large-enough", "plugins", "declined"]
+    names = [
+        "use",
+        "weight",
+        "enabled",
+        "cordoned",
+        "reachable",
+        "expected",
+        "large-enough",
+        "fits",
+        "plugins",
+        "declined",
+    ]
     assert candidate["verdicts"] == [
         {"filter": name, "passed": True} for name in [*names, *(["room"] if has_room else [])]
     ]
@@ -112,7 +124,17 @@ def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_
     verdicts = {verdict["filter"]: verdict["passed"] for verdict in candidate["verdicts"]}
     failed = {name for name, passed in verdicts.items() if not passed}
     assert failed == {"enabled", "cordoned"}
-    assert verdicts.keys() == {"use", "weight", "reachable", "expected", "large-enough", "plugins", "declined", *failed}
+    assert verdicts.keys() == {
+        "use",
+        "weight",
+        "reachable",
+        "expected",
+        "large-enough",
+        "fits",
+        "plugins",
+        "declined",
+        *failed,
+    }
 
 
 @pytest.mark.parametrize(
