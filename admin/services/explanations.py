@@ -49,6 +49,8 @@ class Explanation:
     pool: str | None
     label: str | None
     strategy: str
+    strategy_source: str | None  #: `request` where that asked for it
+    rules: list[JsonObject] | None  #: that were applied
     revision: int
     rungs: list[JsonObject]
     candidates: list[JsonObject]
@@ -181,6 +183,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         pool=winner["name"] if winner["kind"] == "pool" else None,
         label=winner["name"] if winner["kind"] == "label" else None,
         strategy=trail["strategy"],
+        strategy_source=trail.get("strategy_source"),
+        rules=trail.get("rules"),
         revision=decision.revision,
         rungs=rungs,
         candidates=render_candidates(

@@ -98,6 +98,8 @@ def where_would(
         pool=run_plan.route.pool,
         label=run_plan.route.label,
         strategy=evaluation.strategy,
+        strategy_source=candidates.get("strategy_source"),
+        rules=candidates.get("rules"),
         revision=preparation.basis.revision,
         rungs=rungs,
         candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
