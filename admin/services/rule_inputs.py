@@ -30,6 +30,8 @@ NO_INPUT = RuleInput(None, None)
 def load_rule_inputs(connection: Connection, fleet: Fleet, waiting: Iterable[WaitingExecution]) -> RuleInputs:
     """The strategies that executions ask for; and the jobs of those that are placed by rules, their own or a pool's."""
     routes = {execution.id: (execution.route_kind, execution.route_name) for execution in waiting}
+    if not routes:
+        return {}
     requested = execution_queue.requested_strategies(connection, routes)
     by_rules = [
         id

@@ -21,8 +21,8 @@ from admin.core.problems import closest, did_you_mean, shorten
 Value = bool | int | float | str
 MOST_CHARACTERS = 500
 MOST_NESTED = 24
-#: Larger results are refused, so that what follows from them stays finite.
-_LARGEST = 1e300
+#: Larger numbers are refused, so that what follows from them stays finite.
+LARGEST = 1e300
 #: Names whose fields are named with a dot, or in brackets where they are no words.
 _PREFIXES = ("job", "properties")
 
@@ -247,7 +247,7 @@ def _check_constant(node: ast.Constant) -> None:
     value = node.value
     if not isinstance(value, bool | int | float | str):
         raise ExpressionError(f"'{shorten(ast.unparse(node))}' is neither a number, text, true nor false")
-    if isinstance(value, int | float) and abs(value) > _LARGEST:
+    if isinstance(value, int | float) and abs(value) > LARGEST:
         raise ExpressionError("has a number that is too large")
 
 
@@ -285,7 +285,7 @@ class Evaluator:
         if value is None:
             missing = [name for name in expression.names if values.get(name) is None]
             raise NotKnown(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not known")
-        if isinstance(value, int | float) and not abs(value) <= _LARGEST:
+        if isinstance(value, int | float) and not abs(value) <= LARGEST:
             raise ExpressionError("the number is too large")
         if not isinstance(value, bool | int | float | str):
             raise WrongType(f"gives {type_of(value)}")

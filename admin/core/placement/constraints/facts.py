@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from admin.core.fleet.clusters import eta_of
 from admin.core.placement.candidates import Candidate, Workload
-from admin.core.placement.constraints.expressions import Value
+from admin.core.placement.constraints.expressions import LARGEST, Value
 from admin.core.placement.filters import ROOM
 from admin.core.quantities import parse_duration
 from admin.core.resources import SHARED_NODES, Amounts
@@ -186,6 +186,8 @@ def _read(name: str, subject: Subject) -> Value | None:
     if name in CONSTANTS:
         return CONSTANTS[name]
     value = subject.candidate.cluster.properties.get(property_of(name) or "")
+    if isinstance(value, int | float) and not abs(value) <= LARGEST:
+        return None
     return value if isinstance(value, bool | int | float | str) else None
 
 

@@ -119,12 +119,13 @@ def test_the_same_execution_always_gets_the_same_cluster() -> None:
         ("cost_per_node_hour * 1e290 * 1e20", "rule 1: price: the number is too large"),
         ("zone * 2", "rule 1: price: text is used as a number"),
         ("limits + 1", "rule 1: price: limits is not known"),
+        ("huge + 1", "rule 1: price: huge is not known"),
         ("job.labels.owner + 1", "rule 1: price: job.labels.owner is not known"),
     ],
 )
 def test_a_cluster_without_a_value_is_out_and_the_others_are_not(price: str, reason: str) -> None:
     clusters = {
-        "a": {"properties": {"cost_per_node_hour": 1, "zone": "eu", "limits": {"x": 1}}},
+        "a": {"properties": {"cost_per_node_hour": 1, "zone": "eu", "limits": {"x": 1}, "huge": 10**5000}},
         "b": {"properties": {"cost_per_node_hour": 1, "zone": "eu"}, "capacity": {"nodes": 5}},
     }
     fleet = fleet_of([{"calculate": {"price": price}}, {"sort": "price"}], clusters)
