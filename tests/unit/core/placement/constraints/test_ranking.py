@@ -56,7 +56,7 @@ def priced(**prices: Any) -> dict[str, dict[str, Any]]:
 
 
 def test_the_cheapest_of_those_that_pass_wins_and_each_loser_says_why() -> None:
-    rules = [
+    rules: list[dict[str, Any]] = [
         {"filter": "nodes_free > 0"},
         {"calculate": {"price": "cost_per_node_hour * job.nodes"}},
         {"sort": "price"},
@@ -124,7 +124,7 @@ def test_the_same_execution_always_gets_the_same_cluster() -> None:
     ],
 )
 def test_a_cluster_without_a_value_is_out_and_the_others_are_not(price: str, reason: str) -> None:
-    clusters = {
+    clusters: dict[str, dict[str, Any]] = {
         "a": {"properties": {"cost_per_node_hour": 1, "zone": "eu", "limits": {"x": 1}, "huge": 10**5000}},
         "b": {"properties": {"cost_per_node_hour": 1, "zone": "eu"}, "capacity": {"nodes": 5}},
     }

@@ -133,8 +133,8 @@ def test_the_documentation_has_every_name_with_its_type_and_meaning() -> None:
     page = (Path(__file__).parents[5] / "docs" / "placement.md").read_text()
     section = page.split("### What rules may name")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `([A-Za-z_.]+)` \| (number|text|boolean) \| (.+) \|$", section, re.MULTILINE)
-    facts = [*CLUSTER_FACTS.items(), *JOB_FACTS.items()]
-    assert rows == [(name, fact.type, fact.meaning) for name, fact in facts]
+    of_clusters = [(name, fact.type, fact.meaning) for name, fact in CLUSTER_FACTS.items()]
+    assert rows == of_clusters + [(name, fact.type, fact.meaning) for name, fact in JOB_FACTS.items()]
     functions = re.findall(r"^\| `([a-z]+)\(.*\)` \| (.+) \|$", section, re.MULTILINE)
     assert functions == [(name, function.meaning) for name, function in FUNCTIONS.items()]
     assert {name for name in CONSTANTS if f"`{name}`" not in section} == set()
