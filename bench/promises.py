@@ -137,7 +137,7 @@ def _answers(figures: Figures) -> Iterator[Promise]:
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:
-    for what in (decisions.WEIGHTED, decisions.LEAST_LOADED, decisions.BUSY):
+    for what in (decisions.WEIGHTED, decisions.LEAST_LOADED, decisions.BUSY, decisions.BY_RULES):
         yield _within(5, figures.value(decisions.NAME, what), f"decision {what}", figures)
 
 

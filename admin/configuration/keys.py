@@ -18,6 +18,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
 from admin.core.graph.descriptions import MOST_VERTICES
 from admin.core.graph.machines import BACKENDS
+from admin.core.placement.constraints.rules import RULES
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, TEMPLATE_VARIABLES, WORKFLOW_EXECUTION_CONFIG
@@ -219,6 +220,7 @@ CONFIGURATION = _section(
                 "poolNameClusterMap": ListedMap(value=MEMBERS),
                 "labelClusterMap": ListedMap(value=MEMBERS),
                 "poolStrategies": ListedMap(value=STRATEGY),
+                "poolRules": ListedMap(value=RULES),
                 "clusterConfigs": ListOf(
                     min_items=0,
                     max_items=10_000,

@@ -185,13 +185,14 @@ def _rules(document: Mapping[str, Any], kinds: Kinds, platform: PlatformValues) 
 
 def _fleet(clusters: Mapping[str, Any]) -> Iterator[Definition]:
     """The clusters, pools and labels that configuration declares, as if they had been created through the API."""
-    strategies = clusters.get("poolStrategies", {})
+    strategies, rules = clusters.get("poolStrategies", {}), clusters.get("poolRules", {})
     for config in clusters.get("clusterConfigs", []):
         payload = {name: value for name, value in config.items() if name != "name"}
         yield _definition(FleetKind.CLUSTER, config["name"], payload)
     for name, members in clusters.get("poolNameClusterMap", {}).items():
         strategy = {"strategy": strategies[name]} if name in strategies else {}
-        yield _definition(FleetKind.POOL, name, {"members": members, **strategy})
+        given_rules = {"rules": rules[name]} if name in rules else {}
+        yield _definition(FleetKind.POOL, name, {"members": members, **strategy, **given_rules})
     for name, members in clusters.get("labelClusterMap", {}).items():
         yield _definition(FleetKind.LABEL, name, {"members": members})
 

@@ -209,6 +209,10 @@ class ExplanationAnswer(Answer):
     pool: str | None = None
     label: str | None = None
     strategy: str
+    strategy_source: Annotated[
+        str | None, Meta(description="`request` where the request asked for the strategy; else it is that of the pool.")
+    ] = None
+    rules: Annotated[list[Json] | None, Meta(description="Those that were applied, of the strategy constraint.")] = None
     revision: int
     revisions: Revisions = None
     decided_at: Time | None = None

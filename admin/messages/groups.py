@@ -9,7 +9,7 @@ from msgspec import Meta
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.resources import format_amounts
-from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance, VersionPruned, is_pruned
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, is_pruned
 from admin.services.fleet import GroupView
 
 
@@ -55,6 +55,7 @@ class GroupAnswer(Answer):
     name: str
     members: list[MemberAnswer]
     strategy: str | None = None
+    rules: Annotated[list[Json] | None, Meta(description="Of a pool whose strategy is constraint.")] = None
     description: str | None = None
     total: GroupCapacityAnswer
     summary: Annotated[str, Meta(description="Which members take work, and why others do not.")]
@@ -82,6 +83,7 @@ class GroupAnswer(Answer):
                 for member in group.members
             ],
             strategy=group.strategy if definition.kind is FleetKind.POOL else None,
+            rules=definition.payload.get("rules"),
             description=definition.payload.get("description"),
             total=GroupCapacityAnswer.from_capacity(view.capacity),
             summary=view.summary,

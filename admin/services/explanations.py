@@ -52,6 +52,8 @@ class Explanation:
     pool: str | None
     label: str | None
     strategy: str
+    strategy_source: str | None  #: `request` where that asked for it
+    rules: list[JsonObject] | None  #: that were applied
     revision: int
     rungs: list[JsonObject]
     candidates: list[JsonObject]
@@ -185,6 +187,8 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             pool=route.pool,
             label=route.label,
             strategy=trail["strategy"],
+            strategy_source=trail.get("strategy_source"),
+            rules=trail.get("rules"),
             revision=decision.revision,
             rungs=rungs_with_sources(context, connection, settings["rungs"], execution.launched),
             candidates=_candidates(context, connection, execution, decision, trail, attempts),

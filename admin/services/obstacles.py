@@ -59,11 +59,10 @@ def find_obstacles(
         deleted_by = deleted_route(connection, route) if context.access.sees_fleet() else None
         message = describe_gone(route, deleted_by, now)
         return Obstacles(message, f"when {route} is defined again")
-    loaded = loaded_clusters(route, fleet_now) if needs_room else {}
+    workload = _workload(context, connection, execution)
+    loaded = loaded_clusters(route, fleet_now, workload.requested) if needs_room else {}
     waiting = execution_queue.taken_by_waiting(connection, loaded, now) if loaded else None
-    return explain_unable(
-        context, connection, route, fleet_now, _workload(context, connection, execution), waiting, declines
-    )
+    return explain_unable(context, connection, route, fleet_now, workload, waiting, declines)
 
 
 def find_obstacle(context: Context, connection: Connection, execution: Execution) -> Verdict | None:

@@ -116,6 +116,8 @@ def _explain(
         pool=run_plan.route.pool,
         label=run_plan.route.label,
         strategy=evaluation.strategy,
+        strategy_source=candidates.get("strategy_source"),
+        rules=candidates.get("rules"),
         revision=preparation.basis.revision,
         rungs=rungs_with_sources(context, connection, steps["rungs"], launched),
         candidates=render_candidates(candidates, evaluation.scores, id, decision.cluster, switched_by, now),

@@ -21,7 +21,10 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide
+from admin.core.placement.assessments import criteria_of
+from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.decisions import WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
+from admin.core.placement.routes import Route
 from admin.core.problems import Invalid
 from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
@@ -30,10 +33,11 @@ from admin.metrics import count_redecided
 from admin.services.context import Context
 from admin.services.creator_rights import creator_of, current_rights, rights_of, usable_by
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
-from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
+from admin.services.decision_views import StoredView, looks_at_load, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import matching
 from admin.services.redecision_rounds import FleetRound, Redecided, RequestedRound, Round
+from admin.services.rule_inputs import NO_INPUT, RuleInputs, load_rule_inputs
 from admin.services.run_requests import CreationRequest, run_request_of
 from admin.store import decisions, execution_events, execution_queue, executions, fleet
 from admin.store.decisions import StoredDecision
@@ -43,6 +47,8 @@ from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
 _BATCH = 500
+#: Executions that no cluster passes the rules for, of which the oldest are tried again when something may have ended.
+_MOST_BY_RULES = 100
 
 
 def decide_waiting(context: Context) -> list[Redecided]:
@@ -85,11 +91,16 @@ def _decide_batch(
         unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
         if not unsettled:
             return waiting, []
-        movable = [execution for execution in unsettled if decider.may_move(execution)]
-        if movable:
-            loaded |= clusters_of(movable, fleet_now)
+        rule_inputs = load_rule_inputs(connection, fleet_now, unsettled)
+        by_load = [
+            execution
+            for execution in unsettled
+            if decider.may_move(execution) or _asks_for_load(execution, fleet_now, rule_inputs)
+        ]
+        if by_load:
+            loaded |= clusters_of(by_load, fleet_now)
             fleet_now = _with_load(connection, fleet_now)
-            decider = Decider(fleet_now, now, rights)
+        decider = Decider(fleet_now, now, rights, rule_inputs)
         taken = taken_of(connection, loaded, fleet_now, now) if loaded else {}
         changes = decider.changes(unsettled, taken)
         given_back = [execution for execution, _ in changes if execution.reason == UNDECIDED]
@@ -102,6 +113,12 @@ def _decide_batch(
         round_.note(connection, changed)
     count_redecided(changed)
     return waiting, changed
+
+
+def _asks_for_load(execution: WaitingExecution, fleet_now: Fleet, rule_inputs: RuleInputs) -> bool:
+    """Whether the request of an execution asks for a strategy that looks at load."""
+    requested = rule_inputs.get(execution.id, NO_INPUT).requested
+    return requested is not None and looks_at_load(route_of(execution), fleet_now, requested)
 
 
 class Preview(NamedTuple):
@@ -131,7 +148,9 @@ def preview(
     number = min(len(returning), len(decided))
     loaded = clusters_with_load(fleet_then) | clusters_of(decided, fleet_then)
     taken = taken_of(connection, loaded, fleet_then, now) if loaded else {}
-    changes = decider.changes(unsettled[: len(decided) - number], taken)
+    again = unsettled[: len(decided) - number]
+    decider = Decider(fleet_then, now, rights, load_rule_inputs(connection, fleet_then, again))
+    changes = decider.changes(again, taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
     return Preview(changed, returned, [*returning[number:], *unsettled[len(decided) - number :]])
@@ -170,17 +189,24 @@ def is_room_again(context: Context) -> bool:
         oldest = execution_queue.full_routes(connection, WAITS_FOR_ROOM, by_creator=is_closed)
         fleet_now = current_fleet(context, connection)
         now, rights = context.clock(), current_rights(context, connection)
-        oldest = _first_of_rights(oldest, rights)
+        by_rules = execution_queue.unplaced(connection, WAITS_FOR_RULES, _MOST_BY_RULES)
+        oldest = [*_first_of_rights(oldest, rights), *by_rules]
         movable = _oldest_movable(connection, fleet_now, now, rights)
         if not oldest and not movable:
             return False
-        if movable:
+        rule_inputs = load_rule_inputs(connection, fleet_now, [*oldest, *movable])
+        if movable or any(_asks_for_load(execution, fleet_now, rule_inputs) for execution in oldest):
             fleet_now = _with_load(connection, fleet_now)
         taken = taken_of(connection, fleet_now.clusters, fleet_now, now)
-        decider = Decider(fleet_now, now, rights)
+        decider = Decider(fleet_now, now, rights, rule_inputs)
+        workloads: dict[tuple[object, ...], tuple[Route, Workload]] = {}
+        for execution in oldest:
+            route = route_of(execution)
+            workload = workload_of(execution, rights, rule_inputs.get(execution.id, NO_INPUT))
+            key = (route.kind, route.name, criteria_of(group_of(route, fleet_now), workload))
+            workloads.setdefault(key, (route, workload))
         return any(
-            decide(route_of(execution), fleet_now, workload_of(execution, rights), taken).cluster is not None
-            for execution in oldest
+            decide(route, fleet_now, workload, taken).cluster is not None for route, workload in workloads.values()
         ) or any(decider.decide(execution, taken) is not None for execution in movable)
 
 

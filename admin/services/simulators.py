@@ -15,6 +15,8 @@ from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
+from admin.core.placement.assessments import criteria_of
+from admin.core.placement.candidates import group_of
 from admin.core.placement.decisions import Evaluation, choose, evaluate
 from admin.core.placement.stored_candidates import recorded_states
 from admin.core.problems import Invalid
@@ -112,6 +114,7 @@ class Simulator:
             check_route(
                 run_plan.effective,
                 self._fleets[digest],
+                run_plan.workload.requested,
                 may_override=rights.may_override,
                 sees_fleet=self._context.access.sees_fleet,
             )
@@ -141,7 +144,8 @@ class Simulator:
             run_plan = self._run_plan(execution.name, request)
         except (Invalid, RainbowError) as refusal:
             return reason_of(refusal)
-        return run_plan.route.kind, run_plan.route.name, run_plan.workload.criteria
+        group = group_of(run_plan.route, self.fleet)
+        return run_plan.route.kind, run_plan.route.name, criteria_of(group, run_plan.workload)
 
     def _run_plan(self, name: str, request: KeyedRequest) -> RunPlan:
         run_plan = self._run_plans.get(request.key)
@@ -157,9 +161,9 @@ class Simulator:
         route, fleet, workload = run_plan.route, self._fleets[digest], run_plan.workload
         if usable is not None:
             workload = replace(workload, usable=usable.by(route))
-        if looks_at_load(route, fleet):
+        if looks_at_load(route, fleet, workload.requested):
             return evaluate(route, fleet, workload, self._loads(execution))
-        key = (digest, route.kind, route.name, workload.criteria)
+        key = (digest, route.kind, route.name, criteria_of(group_of(route, fleet), workload))
         if key not in self._evaluations:
             self._evaluations[key] = evaluate(route, fleet, workload, {})
         return self._evaluations[key]

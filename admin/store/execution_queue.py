@@ -19,10 +19,14 @@ from sqlalchemy import (
 )
 
 from admin.core.executions.attempts import UNDECIDED
+from admin.core.executions.plans import parameters_of
 from admin.core.fleet.clusters import Cluster
 from admin.core.graph.rooms import asked_key
+from admin.core.json_text import json_string
+from admin.core.placement.candidates import JobParameters, RequestedStrategy
 from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
+from admin.core.settings.scopes import Scope
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
     IS_QUEUED,
@@ -134,6 +138,44 @@ _OLDEST = {
 def _first_of_routes(connection: Connection, oldest: AnySelect) -> list[WaitingExecution]:
     query = _SELECT_WAITING.where(_columns.id.in_(oldest)).order_by(_columns.id)
     return list(map(WaitingExecution._make, connection.execute(query)))
+
+
+def unplaced(connection: Connection, reasons: Iterable[str], limit: int) -> list[WaitingExecution]:
+    """The oldest executions that wait without a cluster for one of some reasons."""
+    waits = (*_WAITS, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
+    query = _SELECT_WAITING.where(*waits).order_by(_columns.id).limit(limit)
+    return list(map(WaitingExecution._make, connection.execute(query)))
+
+
+_SPEC = _columns.request["spec"]
+_REQUESTED = select(_columns.id, _SPEC["strategy"].as_string(), _SPEC["rules"]).where(
+    _columns.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def requested_strategies(connection: Connection, ids: Iterable[int]) -> dict[int, RequestedStrategy]:
+    """The strategies that the requests of some executions ask for; of those alone that ask for one."""
+    rows = connection.execute(_REQUESTED, {"ids": list(ids)})
+    return {
+        id: RequestedStrategy(name, None if rules is None else json_string(rules))
+        for id, name, rules in rows
+        if name is not None
+    }
+
+
+_PARAMETERS = select(
+    *(_columns[name] for name in ("id", "content", "priority", "project", "domain", "workflow", "launch_plan"))
+).where(_columns.id.in_(bindparam("ids", expanding=True)))
+
+
+def job_parameters(connection: Connection, ids: Iterable[int]) -> dict[int, JobParameters]:
+    """What rules may look at of the jobs of some executions."""
+    return {
+        id: parameters_of(content["job"], Scope(domain, project, workflow, launch_plan), priority)
+        for id, content, priority, project, domain, workflow, launch_plan in connection.execute(
+            _PARAMETERS, {"ids": list(ids)}
+        )
+    }
 
 
 def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:

@@ -16,6 +16,7 @@ from admin.core.placement.scores import STRATEGIES
 from admin.services.context import Context
 from tests.support.ages import without_ages
 from tests.support.placing import API, DOMAIN, PROJECT, asked, get, nothing_stored, ok, register_plan, register_workflow
+from tests.support.small_fleets import by_strategy
 
 CLUSTERS = [f"c{number}" for number in range(5)]
 POOLS = ["p0", "p1", "p2"]
@@ -60,7 +61,7 @@ class World:
         if noun == "cluster":
             capacity = self.maybe(0.4, cpu=self._dice.choice(["1", "4"]), executions=2)
             return self.maybe(0.4, enabled=self.chance(0.7), cost=self._dice.choice([0, 1, 2.5]), capacity=capacity)
-        strategy = {"strategy": self._dice.choice([*STRATEGIES])} if noun == "pool" else {}
+        strategy = by_strategy(self._dice.choice([*STRATEGIES])) if noun == "pool" else {}
         return {"members": self.members(), **strategy}
 
     def attribute(self, kind: str) -> dict[str, Any]:

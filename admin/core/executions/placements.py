@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.candidates import group_of
+from admin.core.placement.candidates import RequestedStrategy, group_of
+from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
 from admin.core.placement.decisions import Evaluation
 from admin.core.placement.obstacles import without_clusters
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
-from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
+from admin.core.problems import Problem, Refused, closest, did_you_mean, raise_problems, shorten
 
 
 def _by_anybody() -> bool:
@@ -20,11 +22,12 @@ def _by_anybody() -> bool:
 def check_route(
     effective: EffectiveSettings,
     fleet: Fleet,
+    requested: RequestedStrategy | None = None,
     *,
     may_override: bool = False,
     sees_fleet: Callable[[], bool] = _by_anybody,
 ) -> None:
-    """Refuse a route that the settings do not allow, that the fleet does not know, or to a disabled cluster.
+    """Refuse a route or strategy that the settings do not allow or the fleet does not know, and a disabled cluster.
 
     `may_override` says that this request may override settings in a domain where others may not. `sees_fleet` is only
     asked for a refusal: whether it may tell other names of the fleet.
@@ -32,6 +35,10 @@ def check_route(
     route = effective.route
     if effective.fence is not None and not may_override:
         _check_fence(route, effective.fence, fleet)
+        if requested is not None:
+            _check_fenced_strategy(requested, effective.fence, fleet)
+    if requested is not None and requested.rules is not None:
+        _check_properties(requested.rules, fleet, sees_fleet)
     if route.winner.rung == EVERYWHERE:
         return
     check_known(route, fleet, sees_fleet)
@@ -81,6 +88,30 @@ def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
             setting=fence.winner.setting,
         ),
     )
+
+
+def _check_fenced_strategy(requested: RequestedStrategy, fence: Route, fleet: Fleet) -> None:
+    """A request may repeat the strategy and the rules of the pool that the settings name."""
+    group = group_of(fence, fleet)
+    if fence.kind is RouteKind.ANY or group is None or tuple(requested) == (group.strategy, group.rules):
+        return
+    raise Refused(
+        "request_fenced",
+        Problem(
+            field="spec.strategy",
+            reason=f"asks for the strategy {requested.name}, but {fence.winner} says {fence}, and requests in this "
+            "domain may not override settings (placement.requestMayOverride) without the permission "
+            "executions.override. Leave it out, or change the pool.",
+            setting=fence.winner.setting,
+        ),
+    )
+
+
+def _check_properties(rules: str, fleet: Fleet, sees_fleet: Callable[[], bool]) -> None:
+    """Refuse rules that name a property which no cluster has, with the closest names that who asks may know."""
+    unknown = partial(unknown_properties, prepared_rules(rules), fleet.properties, ("spec", "rules"))
+    if any(unknown()):
+        raise_problems(list(unknown(suggests_properties=sees_fleet())))
 
 
 def _unknown(route: Route, fleet: Fleet, *, sees_fleet: bool) -> Refused:

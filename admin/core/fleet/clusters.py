@@ -284,6 +284,11 @@ class Cluster:
     def cost(self) -> float | None:
         return self.definition.payload.get("cost")
 
+    @cached_property
+    def properties(self) -> Mapping[str, Any]:
+        """What is known of it beside its resources; its definition outranks what its agent reports."""
+        return {**self.state.report.get("properties", {}), **self.definition.payload.get("properties", {})}
+
     @property
     def plugins(self) -> tuple[str, ...] | None:
         """The plugins its agent offers, None before it has reported any."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.graph.machines import Machine
+from admin.core.json_text import json_string
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
 
@@ -16,6 +18,8 @@ from admin.core.settings.warnings import Warning, WarningCode
 DEFAULT_STRATEGY = "weighted"
 #: The strategy that asks clusters in the order of the definition.
 SPILL = "spill"
+#: The strategy that goes by rules.
+CONSTRAINT = "constraint"
 
 
 class Member(NamedTuple):
@@ -32,6 +36,7 @@ class Group:
     definition: Definition
     members: tuple[Member, ...]
     strategy: str = DEFAULT_STRATEGY  #: one of `placement.scores.STRATEGIES`
+    rules: str | None = None  #: as JSON, for the strategy that has rules
 
     @property
     def name(self) -> str:
@@ -43,8 +48,9 @@ def build_group(definition: Definition) -> Group:
     members = tuple(
         Member(cluster=member["id"], weight=member.get("weight", 1)) for member in definition.payload.get("members", [])
     )
-    strategy = definition.payload.get("strategy", DEFAULT_STRATEGY)
-    return Group(definition=definition, members=members, strategy=strategy)
+    strategy, rules = definition.payload.get("strategy", DEFAULT_STRATEGY), definition.payload.get("rules")
+    text = None if rules is None else json_string(rules)
+    return Group(definition=definition, members=members, strategy=strategy, rules=text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +70,11 @@ class Fleet:
         source = self.clusters[name].definition.source
         definition = Definition(kind=FleetKind.LABEL, name=name, payload={}, source=source)
         return Group(definition=definition, members=(Member(cluster=name, weight=1),))
+
+    @cached_property
+    def properties(self) -> frozenset[str]:
+        """The properties that some cluster has."""
+        return frozenset(name for cluster in self.clusters.values() for name in cluster.properties)
 
     def label_names(self) -> frozenset[str]:
         return frozenset(self.labels) | self.cluster_names()

@@ -16,6 +16,26 @@ from admin.core.resources import Amounts, occupied, subtract
 from admin.core.use_grants import UsableClusters
 
 
+class JobParameters(NamedTuple):
+    """What rules may look at of a job beside its demand."""
+
+    tasks: int
+    duration: float | None  #: seconds that it may run; None without a limit
+    priority: int
+    project: str
+    domain: str
+    workflow: str
+    launch_plan: str
+    labels: Mapping[str, str]
+
+
+class RequestedStrategy(NamedTuple):
+    """The strategy that a request asks for, in place of that of its pool."""
+
+    name: str
+    rules: str | None = None  #: as JSON, for the strategy that has rules
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """What is to be placed."""
@@ -27,11 +47,14 @@ class Workload:
     plugins: tuple[str, ...] = ()  #: the cluster must offer one of these; empty for any
     declined: tuple[str, ...] = ()  #: clusters whose agents declined it
     usable: UsableClusters | None = None  #: the clusters that its creator may use; None for all
+    requested: RequestedStrategy | None = None  #: None for that of the pool or label
+    job: JobParameters | None = None  #: None where no job is known; rules then drop and rank nothing
 
     @property
     def criteria(self) -> tuple[object, ...]:
-        """All that filters and strategies may look at: evaluations are cached by it."""
-        return tuple(self.demand.items()), self.exclusive, self.asks, self.plugins, self.declined, self.usable
+        """All that filters and strategies may look at, but for what rules do: evaluations are cached by it."""
+        demand = tuple(self.demand.items())
+        return demand, self.exclusive, self.asks, self.plugins, self.declined, self.usable, self.requested
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster while it runs."""

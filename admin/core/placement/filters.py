@@ -239,6 +239,8 @@ FITS = Filter(
 PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin, passed_over="without the plugin")
 DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined, passed_over="declined")
 ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full, passed_over="full")
+#: What rules drop of the clusters that pass all others; `constraints` applies them, each with what it looks at.
+RULES = Filter(name="rules", code="CLUSTERS_RULED_OUT", drop=lambda candidates, workload: {}, passed_over="ruled out")
 
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS = (ENABLED, CORDONED, REACHABLE, EXPECTED)
@@ -248,7 +250,9 @@ FILTERS = (USE, WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, FI
 _LASTING = (USE, WEIGHT, ENABLED, LARGE_ENOUGH, FITS, PLUGINS, DECLINED)
 #: The same where the strategy passes over full clusters.
 FILTERS_WITH_ROOM = (*FILTERS, ROOM)
-BY_NAME = {filter_.name: filter_ for filter_ in FILTERS_WITH_ROOM}
+#: All of them, with that of pools and requests that have rules.
+ALL_FILTERS = (*FILTERS_WITH_ROOM, RULES)
+BY_NAME = {filter_.name: filter_ for filter_ in ALL_FILTERS}
 
 
 class Chain:

@@ -8,10 +8,9 @@ from datetime import datetime
 
 from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.fleet import Fleet
+from admin.core.placement.assessments import assess
 from admin.core.placement.candidates import Candidate, Workload, candidates_of, free_amounts, group_of
 from admin.core.placement.filters import (
-    CHAIN,
-    CHAIN_WITH_ROOM,
     CORDONED,
     ENABLED,
     EXPECTED,
@@ -19,13 +18,13 @@ from admin.core.placement.filters import (
     FILTERS_WITH_ROOM,
     REACHABLE,
     ROOM,
+    RULES,
     USE,
     Verdict,
     could_run,
     describe_expected,
 )
 from admin.core.placement.routes import Route, RouteKind
-from admin.core.placement.scores import strategy_of
 from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
@@ -39,20 +38,18 @@ def find_failures(
 ) -> dict[str, list[Verdict]] | None:
     """The filters that each cluster of a route fails; None where some cluster passes them all.
 
-    A full cluster passes, unless `waiting` says what is taken of each by what waits there and the strategy needs room.
+    A full cluster passes, unless `waiting` says what is taken of each by what waits there and the strategy needs room;
+    so do rules that look at what is free.
     """
     group = group_of(route, fleet)
     if group is None:
         return {}
-    needs_room = waiting is not None and strategy_of(group).needs_room
-    chain = CHAIN_WITH_ROOM if needs_room else CHAIN
-    candidates = candidates_of(group, fleet, waiting if needs_room else None)
-    verdicts = chain.verdicts(candidates, workload)
-    if any(passed is chain.passed for passed in verdicts):
+    assessment = assess(group, fleet, workload, waiting)
+    if assessment.able:
         return None
     return {
-        candidate.cluster.name: [verdict for verdict in answers if not verdict.passed]
-        for candidate, answers in zip(candidates, verdicts, strict=True)
+        candidate.cluster.name: [verdict for verdict in verdicts if not verdict.passed]
+        for candidate, verdicts in zip(assessment.candidates, assessment.verdicts, strict=True)
     }
 
 
@@ -185,6 +182,7 @@ _TRIGGERS: Mapping[str, Callable[[Verdict], str]] = {
     REACHABLE.name: _until_reachable,
     EXPECTED.name: lambda _: "is seen",
     ROOM.name: lambda _: "has room because something ends there",
+    RULES.name: lambda _: "passes the rules",
 }
 #: The states of clusters that operators switch, by the filters that ask for them.
 SWITCHED_STATES = {ENABLED.name: "disabled", CORDONED.name: "cordoned"}

@@ -25,6 +25,9 @@ from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
+from admin.core.json_text import json_string
+from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
+from admin.core.problems import raise_problems
 from admin.core.provenance import Actor
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
@@ -97,8 +100,21 @@ class ChangeableFleet(Changeable):
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> list[Warning]:
         after = fleet_of(self.context, self.connection, definitions_after(self.draft.changes))
+        self._check_rules(rows)
         written = {(change.kind, change.name) for _, change in rows}
         return [warning for warning in fleet_warnings(after) if (warning.kind, warning.name) in written]
+
+    def _check_rules(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> None:
+        """Refuse rules that name a property which no cluster of the fleet has once all changes are made."""
+        for write, change in rows:
+            rules = None if change.after is None else change.after.get("rules")
+            if rules is None:
+                continue
+            after = fleet_after(self.context, self.connection, self.draft.changes)
+            with self.draft.collecting_problems(write):
+                raise_problems(
+                    list(unknown_properties(prepared_rules(json_string(rules)), after.properties, ("rules",)))
+                )
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Whatever this change itself stops using a definition does not count."""

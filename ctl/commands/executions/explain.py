@@ -32,6 +32,7 @@ from ctl.commands.executions.standing import (
     show_standing,
 )
 from ctl.commands.executions.tables import reason_code, rung_origin
+from ctl.files.rules import show_rule
 
 #: Flags of `explain` that are about settings, by their parameters.
 _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files": "--with", "at": "--at"}
@@ -160,6 +161,7 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
         *describe_refused(printer, explanation),
         *describe_lease(printer, explanation),
         f"decision  {describe_placement(explanation)}",
+        *_rules(explanation),
         *([f"rule      {explanation['rule']}"] if explanation.get("rule") else []),
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
@@ -173,9 +175,16 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
 
 
+def _rules(explanation: Document) -> list[str]:
+    """The rules that were applied, with the numbers by which reasons name them."""
+    rules = explanation.get("rules") or []
+    return [f"{'' if number > 1 else 'rules':<9} {number}. {show_rule(rule)}" for number, rule in enumerate(rules, 1)]
+
+
 def describe_placement(placement: Document) -> str:
     """Where something was placed, and by what: `cluster east (pool gpu, strategy weighted)`."""
     by = [f"{key} {placement[key]}" for key in ("pool", "label", "strategy") if placement.get(key)]
+    by += ["as the request asks"] if placement.get("strategy_source") == "request" else []
     where = f"cluster {placement['cluster']}" if placement.get("cluster") else "no cluster"
     return f"{where} ({', '.join(by)})" if by else where
 

@@ -12,20 +12,29 @@ from ctl.cli.options import Option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.facts import SCHEMAS
-from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members, with_text
+from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members
+from ctl.files.rules import STRATEGIES, show_rule, typed_strategy
 
-_STRATEGIES = SCHEMAS["pool"]["properties"]["strategy"]["enum"]
 _STRATEGY = Option(
     ["--strategy"],
-    type=click.Choice(_STRATEGIES, case_sensitive=False),
-    metavar="|".join(_STRATEGIES),
+    type=click.Choice(STRATEGIES, case_sensitive=False),
+    metavar="|".join(STRATEGIES),
     help="How a cluster is chosen.",
+)
+_RULES = Option(
+    ["--rule", "rules"],
+    metavar="RULE",
+    multiple=True,
+    help="A rule of the strategy constraint, as in a file: 'sort: cost'. Repeatable; replaces all rules.",
 )
 
 
 def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
-    return with_text(set_members(definition, flags), "strategy", flags["strategy"])
+    return typed_strategy(set_members(definition, flags), flags["strategy"], flags["rules"])
+
+
+def _show_rules(pool: Document) -> str:
+    return "; ".join(show_rule(rule) for rule in pool.get("rules") or [])
 
 
 _SHARES = [
@@ -55,11 +64,12 @@ get_pool, create_pool, update_pool, delete_pool = commands(
         about=(
             "A pool is a weighted list of clusters that a run may ask for, and a strategy that chooses among them: "
             "weighted (the default), spill (in the listed order, the next if one is full), least-loaded, "
-            "cheapest or soonest. ABLE says how many members may get work, and FREE what is free on those; --shares "
-            "explains how work was shared out among them."
+            "cheapest, soonest, or constraint, which goes by the rules of --rule. ABLE says how many members may get "
+            "work, and FREE what is free on those; --shares explains how work was shared out among them."
         ),
         fields=("strategy",),
-        parameters=(MEMBERS, _STRATEGY, DESCRIPTION),
+        wide_columns={"RULES": _show_rules},
+        parameters=(MEMBERS, _STRATEGY, _RULES, DESCRIPTION),
         set=_set,
         view_parameters=_SHARES,
         view=_show_shares,
@@ -73,6 +83,7 @@ get_pool, create_pool, update_pool, delete_pool = commands(
             "create": [
                 "rainbowctl create pool gpu --member a=6 --member b=1 --strategy spill",
                 "rainbowctl create pool gpu --file gpu.yaml",
+                "rainbowctl create pool gpu --member a --member b --rule 'filter: nodes_free > 0' --rule 'sort: cost'",
                 "printf 'name: gpu\\nmembers: {a: 6, b: 1}\\n' | rainbowctl create pool --file - --dryRun",
             ],
             "update": [
