@@ -337,7 +337,7 @@ def test_what_configuration_declares_is_shown_but_not_changed(shell: Shell) -> N
         ("create pool x --member a=b", 2, "--member a: the weight must be a number, got 'b'."),
         ("create pool x --member a=0", 2, "every weight is 0"),
         ("create pool x --strategy quick --member a", 2, "'quick' is not one of 'weighted', 'spill'"),
-        ("update pool x", 2, "Nothing to update: give --member, --strategy or --description, or --file FILE."),
+        ("update pool x", 2, "Nothing to update: give --member, --strategy, --rule or --description, or --file FILE."),
         ("update label x --member a --addMember b", 3, "No label is called 'x'."),
         ("create cluster x --capacity cpus=1", 2, "--capacity: there is no resource 'cpus'. Did you mean cpu?"),
         ("create cluster x --cost -1", 2, "--cost must be 0 or more, got -1."),

@@ -114,7 +114,8 @@ class World:
             execution_cluster_label={"value": self._dice.choice([*LABELS, *CLUSTERS, "l9"])},
             labels={"values": {"a": "request"}},
         )
-        return asked(f"e{next(names)}", **job, **target)
+        strategy = by_strategy(self._dice.choice([*STRATEGIES])) if self.chance(0.3) else {}
+        return asked(f"e{next(names)}", **job, **target, **strategy)
 
 
 def prepare(api: FlaskClient, world: World) -> None:
