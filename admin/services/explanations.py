@@ -134,6 +134,8 @@ def without_untold(context: Context, explanation: Explanation, told: frozenset[s
 
     The cluster that an execution is at is told to everyone who may read it.
     """
+    if not context.access.sees_fleet():
+        explanation = _without_pool_rules(explanation)
     if told is None:
         return explanation
     names = told | {explanation.cluster}
@@ -149,6 +151,16 @@ def without_untold(context: Context, explanation: Explanation, told: frozenset[s
         untold_clusters=untold if is_closed else 0,
         unseen_clusters=0 if is_closed else untold,
     )
+
+
+def _without_pool_rules(explanation: Explanation) -> Explanation:
+    """An explanation without the rules of a pool and their values, which name properties of clusters."""
+    if explanation.rules is None or explanation.strategy_source is not None:  # the request is told to its readers
+        return explanation
+    candidates = [
+        {key: value for key, value in candidate.items() if key != "values"} for candidate in explanation.candidates
+    ]
+    return replace(explanation, rules=None, candidates=candidates)
 
 
 class _Standing(NamedTuple):

@@ -59,6 +59,26 @@ def test_a_cluster_without_a_node_that_is_free_enough_is_passed_over(
     assert execution(two, "third")["cluster"] == "a"
 
 
+def test_rules_may_ask_for_a_place_on_the_free_nodes(two: FlaskClient, context: Context) -> None:
+    put_pool(two, "p", ["a", "b"], strategy="constraint", rules=[{"filter": "fits_now"}, {"sort": "position"}])
+    assert created(two, "first", **job(4), **pool("p"))["cluster"] == "a"
+    assert created(two, "second", **job(4), **pool("p"))["cluster"] == "b"
+    third = created(two, "third", **job(4), **pool("p"))
+    assert third["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"
+    assert created(two, "small", **job(3), **pool("p"))["cluster"] == "a"
+    asked_for = {"strategy": "constraint", "rules": [{"filter": "fits_now"}]}
+    put_pool(two, "q", ["a", "b"])
+    fourth = created(two, "fourth", **job(4), **pool("q"), **asked_for)
+    assert fourth["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"
+    report(two, "a", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
+    decide_waiting(context)
+    assert execution(two, "third")["cluster"] == "a"
+    assert execution(two, "fourth")["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"
+    report(two, "b", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
+    decide_waiting(context)
+    assert execution(two, "fourth")["cluster"] == "b"
+
+
 def test_work_of_a_weighted_pool_waits_at_a_busy_cluster(two: FlaskClient) -> None:
     put_pool(two, "p", ["a"])
     assert [created(two, f"e{number}", **job(4), **pool("p"))["cluster"] for number in range(5)] == ["a"] * 5

@@ -49,9 +49,10 @@ SECTIONS: dict[str, Any] = {"roles": {"local": {"permissions": LOCAL}}}
 CLUSTERS = ("quokka", "wombat", "numbat")
 POOLS, LABELS = ("zephyr", "zephyrs"), ("sirocco", "siroccos")
 ELSEWHERE, FLOW, PLAN, AUTHOR, WHY = "kumquat", "tamarind", "rambutan", "hedwig", "persimmon"
-SECRET = (*CLUSTERS, *POOLS, *LABELS, ELSEWHERE, FLOW, PLAN, AUTHOR, WHY)
-#: What settings that the caller may read say.
-OWN_POOL = "mistral"
+PROPERTY = "durian"
+SECRET = (*CLUSTERS, *POOLS, *LABELS, ELSEWHERE, FLOW, PLAN, AUTHOR, WHY, PROPERTY)
+#: What settings that the caller may read say, and a pool that an execution of the caller asks for.
+OWN_POOL, RULED_POOL = "mistral", "levante"
 WHERE = f"project={PROJECT}&domain={DOMAIN}"
 
 
@@ -86,12 +87,18 @@ def made_user(app: Flask, name: str, role: str, scope: Scope) -> Told:
     return Told(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
 
 
+def by_rules(*rules: dict[str, str]) -> dict[str, Any]:
+    return {"strategy": "constraint", "rules": list(rules)}
+
+
 def settle(api: FlaskClient) -> None:
     """A fleet, another project, and settings of which the caller may read some."""
     for name in CLUSTERS:
-        put_cluster(api, name, capacity={"cpu": "4", "gpu": "0"})
-    for name in (*POOLS, OWN_POOL):
+        put_cluster(api, name, capacity={"cpu": "4", "gpu": "0"}, properties={PROPERTY: 5})
+    for name in POOLS:
         put_pool(api, name, CLUSTERS)
+    put_pool(api, OWN_POOL, CLUSTERS, **by_rules({"filter": f"{PROPERTY} < 9"}, {"sort": PROPERTY}))
+    put_pool(api, RULED_POOL, CLUSTERS[:1], **by_rules({"filter": f"min(9, {PROPERTY}) > 9"}))
     for name in LABELS:
         put_label(api, name, CLUSTERS[:2])
     new_project(api, ELSEWHERE)
@@ -109,6 +116,8 @@ def settle(api: FlaskClient) -> None:
                   workflow=FLOW)  # fmt: skip
     limits = {"limits": {"cpu": "1"}}
     put_attribute(api, "project-domain", "task_resource_attributes", limits)
+    ok(create(api, "sorted"))
+    ok(create(api, "ruled-out", **pool(RULED_POOL)))
     for name in CLUSTERS:
         switch(api, name, "cordon", reason=WHY, claimed_by=AUTHOR)
     ok(create(api, "waits"))
@@ -154,7 +163,7 @@ ROUTES = [id for id in ROWS if OPERATIONS[id].permission != "own-agent" and id n
 @pytest.mark.parametrize("id", ROUTES)
 def test_no_route_tells_what_the_caller_may_not_know(admin: Told, caller: Told, id: str) -> None:
     operation, (_place, query) = OPERATIONS[id], ROWS[id]
-    known = {own_cluster(admin), own_cluster(admin, "waits")}
+    known = {own_cluster(admin, name) for name in ("one", "sorted", "waits")}
     asked_query = [query] if query else []
     if operation.query is not None and "dry_run" in operation.query().fields:
         asked_query.append("dry_run=true")
@@ -208,6 +217,13 @@ QUESTIONS = [
     ("POST", "executions?dry_run=true", asked("n", domain="developmen")),
     ("POST", "executions?dry_run=true", asked("n", job={**JOB, "resources": {"requests": {"gpu": "1"}}})),
     ("POST", "executions?dry_run=true", asked("n", job={**JOB, "resources": {"requests": {"cpu": "9"}}})),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/sorted/explanation", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/ruled-out/explanation", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/ruled-out?with_status=true", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}", None),
+    ("POST", "executions?dry_run=true", asked("n", **by_rules({"sort": "duria"}))),
+    ("POST", "placements", asked("n", **by_rules({"sort": "duria"}))),
+    ("POST", "placements", asked("n", **pool(RULED_POOL))),
     ("POST", "placements", asked("n", **pool("zephy"))),
     ("POST", "placements", asked("n")),
     ("POST", "simulations", {"changes": [], "since": "1d", "project": PROJECT, "domain": DOMAIN}),
@@ -234,7 +250,7 @@ QUESTIONS = [
 def test_no_answer_about_settings_and_placements_tells_what_the_caller_may_not_know(
     admin: Told, caller: Told, method: str, path: str, body: Any
 ) -> None:
-    known = {own_cluster(admin), own_cluster(admin, "waits")}
+    known = {own_cluster(admin, name) for name in ("one", "sorted", "waits")}
     answer = caller.call(method, path, body)
     assert answer.status_code < 500, answer.get_data(as_text=True)
     assert set(secrets_in(answer)) <= known, answer.get_data(as_text=True)
@@ -243,7 +259,7 @@ def test_no_answer_about_settings_and_placements_tells_what_the_caller_may_not_k
 def test_the_same_questions_tell_the_names_to_an_administrator(admin: Told) -> None:
     answers = [admin.call(method, path, body) for method, path, body in QUESTIONS if method == "GET"]
     told = {word for answer in answers for word in secrets_in(answer)}
-    assert told >= {*CLUSTERS, POOLS[0], LABELS[0], ELSEWHERE, FLOW, PLAN, AUTHOR, WHY}
+    assert told >= {*CLUSTERS, POOLS[0], LABELS[0], ELSEWHERE, FLOW, PLAN, AUTHOR, WHY, PROPERTY}
 
 
 # Equal answers
@@ -308,6 +324,15 @@ def test_a_refused_creation_suggests_only_what_the_settings_of_the_caller_say(ca
     assert answer["details"][0]["closest"][0] == "zephyr"
 
 
+def test_a_refused_rule_suggests_properties_only_to_who_may_read_the_fleet(caller: Told, viewer: Told) -> None:
+    body = asked("n", **by_rules({"sort": "duria"}))
+    answers = [user.call("POST", "executions?dry_run=true", body) for user in (caller, viewer)]
+    [untold], [told] = (refused(answer, 400, "invalid_request")["details"] for answer in answers)
+    assert (untold["field"], told["field"]) == ("spec.rules.0.sort", "spec.rules.0.sort")
+    assert PROPERTY not in untold.get("closest", [])
+    assert told["closest"] == [PROPERTY]
+
+
 def test_where_unknown_names_are_refused_the_refusal_suggests_none(make_app: MakeApp) -> None:
     app = make_app(**SECTIONS, attributes={"unknownNames": "refuse"})
     put_pool(app.test_client(), POOLS[0], CLUSTERS)
@@ -363,6 +388,19 @@ def test_an_explanation_counts_the_clusters_that_the_caller_may_not_see(admin: T
     assert (told["candidates"], told["not_candidates"], told["unseen_clusters"]) == ([], [], number)
     assert "unseen_clusters" not in every
     assert "clusters you may not see" in told["reason"]["message"]
+
+
+def test_an_explanation_tells_the_rules_of_a_pool_to_who_may_read_the_fleet(
+    admin: Told, caller: Told, viewer: Told
+) -> None:
+    path = f"executions/{PROJECT}/{DOMAIN}/sorted/explanation"
+    told, untold = viewer.get(path), caller.get(path)
+    assert told["rules"] == [{"filter": f"{PROPERTY} < 9"}, {"sort": PROPERTY}]
+    assert told["candidates"][0]["values"] == {PROPERTY: 5}
+    assert (untold["strategy"], untold.get("rules")) == ("constraint", None)
+    assert [entry.get("values") for entry in untold["candidates"]] == [None]
+    body = asked("n", **by_rules({"sort": f"properties.{PROPERTY}"}))
+    assert ok(caller.call("POST", "placements", body))["rules"] == body["spec"]["rules"]
 
 
 def test_a_place_in_line_is_told_to_who_may_read_the_fleet(

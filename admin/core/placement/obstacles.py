@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
@@ -104,7 +105,7 @@ def describe_unable(route: Route, obstacles: Mapping[str, Verdict]) -> str:
     reasons = {name: verdict.reason for name, verdict in obstacles.items() if is_named or verdict.filter != USE.name}
     named = [f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED)]
     forbidden = [verdict for name, verdict in obstacles.items() if name not in reasons]
-    separator = "; " if any(", " in reason for reason in named) else ", "
+    separator = "; " if any(", " in reason or "; " in reason for reason in named) else ", "
     listed = list_first(named, MOST_NAMED, count=len(reasons), separator=separator)
     if forbidden:
         number = "1 cluster" if len(forbidden) == 1 else f"{len(forbidden)} clusters"
@@ -130,7 +131,8 @@ def without_clusters(
     start, separator, listed = message.partition(" is able: ")
     if separator:
         between = "; " if "; " in listed else ", "
-        reasons = listed.removesuffix(".").split(between)
+        # A reason may have the separator in it, such as the text of a rule.
+        reasons = re.split(rf"{between}(?='[^' ]+' |\d+ clusters? )", listed.removesuffix("."))
         told = [reason for reason in reasons if not any(reason.startswith(f"'{name}' ") for name in counted)]
         hidden = len(reasons) - len(told)
         if hidden:
