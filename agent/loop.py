@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
+from agent.bids import Bids
 from agent.calls import Backoff, Call, Channel, Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.config import Config
@@ -113,6 +114,7 @@ class Agent:
         self._next_logs_at = 0.0
         self._most_bytes = _MOST_BYTES
         self._reporter = Reporter(config, self._engine, clock)
+        self._bids = Bids(self._engine, config.state_directory / "jobs", clock)
         self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
         self._stop_at: float | None = None
@@ -134,6 +136,7 @@ class Agent:
                 self._stop()
             self.work.step()
             self._reporter.measure(self.work)
+            self._bids.step("the agent is stopping" if self.work.is_stopping else self.work.problem)
             self._start_calls(once=once)
             if self._may_end(once=once):
                 break
@@ -152,6 +155,8 @@ class Agent:
 
     def _pause(self) -> float:
         """How long to wait for an answer before the next round."""
+        if self._bids.has_questions:
+            return 0.0
         if self._next_report_at > self.clock.steady() and not self._reports.is_busy:
             return _REPORT_SECONDS
         return self._poll_seconds if self.work.intents else max(self._poll_seconds, _IDLE_SECONDS)
@@ -195,7 +200,7 @@ class Agent:
         outbox = self.work.outbox
         has_logs = bool(outbox.log_pieces(1, include_running=self.clock.steady() >= self._next_logs_at))
         has_report = self._reporter.report != self._reported
-        return self.work.is_unconfirmed or has_report or bool(outbox.events()) or has_logs
+        return self.work.is_unconfirmed or has_report or bool(outbox.events()) or has_logs or bool(self._bids.answers)
 
     def _start_calls(self, *, once: bool) -> None:
         """Report if there is news, else poll for some."""
@@ -236,6 +241,7 @@ class Agent:
             "wait_seconds": wait_seconds,
             **references,
             **({} if self._is_older_admin else self._identity()),
+            **({"can_bid": True, "bids": self._bids.answers} if self._bids.is_asked else {}),
         }
         if self._reporter.report != self._reported:
             body["report"] = self._reporter.report
@@ -273,6 +279,13 @@ class Agent:
             elif is_current and call.error is not None and self._is_older(call.error):
                 log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
                 self._is_older_admin = True
+            elif (
+                is_current
+                and call.error is not None
+                and self._bids.is_asked
+                and is_refused_field(call.error, "can_bid")
+            ):
+                self._bids.is_asked = False  # the admin is an older one by now
             elif is_current and call.error is not None:
                 if is_unreadable(call.error):
                     self._handle_unreadable(call.body, call.error)
@@ -326,6 +339,8 @@ class Agent:
         self.work.leases.renew(answer["confirmed"], call.sent_at, confirms=True)
         self.work.leases.renew(answer["cancels"], call.sent_at, confirms=False)
         self.work.answer(answer["questions"])
+        self._bids.forget(call.body.get("bids", ()))
+        self._bids.take(answer)
         self.work.accept(answer["leases"])
 
     def _see(self, position: int | None) -> None:

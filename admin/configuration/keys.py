@@ -232,6 +232,7 @@ CONFIGURATION = _section(
             fields={
                 "requestMayOverride": ByDomain(default=True),
                 "clusterUse": Choice(words=("open", "closed"), default="open"),
+                "askDeadline": Duration(default="3s"),
             }
         ),
         "agents": _section(
@@ -259,6 +260,7 @@ CONFIGURATION = _section(
                 "logs": Age(),
                 "revisions": Age(),
                 "audit": Age(),
+                "bids": Age(),
                 "interval": Age(default="1h"),
             }
         ),

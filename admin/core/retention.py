@@ -26,6 +26,7 @@ class Cutoffs:
     logs: datetime | None = None
     revisions: datetime | None = None
     audit_events: datetime | None = None
+    bids: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,7 @@ class Retention:
     logs: str | None = None
     revisions: str | None = None
     audit: str | None = None
+    bids: str | None = None
 
     @property
     def is_for_ever(self) -> bool:
@@ -53,6 +55,7 @@ class Retention:
             logs=_latest(executions, logs),
             revisions=_before(now, self.revisions),
             audit_events=_before(now, self.audit),
+            bids=_latest(executions, _before(now, self.bids)),
         )
 
 

@@ -23,6 +23,7 @@ from admin.services.context import Context
 from admin.services.creator_rights import told_clusters
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
+from admin.services.explained_rounds import RoundView, view_rounds, without_clusters_but
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import EffectsByKind, effects_on_execution
@@ -74,6 +75,7 @@ class Explanation:
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
     untold_clusters: int = 0  #: that the asker may not use, and is not told of
+    rounds: list[RoundView] | None = None  #: of bids, where its clusters were asked
     wait: ForeseenWait | None = None  #: of what was not created: why its cluster would not take it at once
 
 
@@ -135,7 +137,8 @@ def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Exp
     candidates = [entry for entry in explanation.candidates if entry["cluster"] in names]
     others = [entry for entry in all_others if entry["cluster"] in names]
     untold = len(explanation.candidates) - len(candidates) + len(all_others) - len(others)
-    return replace(explanation, candidates=candidates, not_candidates=others, untold_clusters=untold)
+    rounds = without_clusters_but(explanation.rounds or (), frozenset(names))
+    return replace(explanation, candidates=candidates, not_candidates=others, untold_clusters=untold, rounds=rounds)
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None, *, asker: Identity = ANYBODY) -> Explanation:
@@ -166,6 +169,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             lease = view_lease(execution, heard, fleet_now.clusters[name] if fleet_now.has_cluster(name) else None)
             status = view_status(context, connection, execution, settings, provenance, silence, attempts)
             refused = execution_events.refused_reports(connection, execution.id, _MOST_REFUSED)
+        rounds = view_rounds(connection, execution.id, decision.number, is_last=decision is history[-1])
         told = told_clusters(context, connection, asker, fleet_now)
     message = decision.reason_message
     is_chosen = decision.reason in CHOSEN
@@ -218,5 +222,6 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
         refused_reports=refused,
         lease=lease,
         not_candidates=others,
+        rounds=rounds,
     )
     return without_untold(explanation, told)

@@ -15,6 +15,7 @@ from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
+from admin.core.placement.bids import Load
 from admin.core.placement.decisions import Evaluation, choose, evaluate
 from admin.core.placement.stored_candidates import recorded_states
 from admin.core.problems import Invalid
@@ -25,10 +26,11 @@ from admin.errors import RainbowError
 from admin.services.context import Context
 from admin.services.creator_rights import rights_of
 from admin.services.decision_views import StoredView, looks_at_load, reason_of
+from admin.services.last_bids import foresee_bids
 from admin.services.launches import find_launch
 from admin.services.planned_rights import rights_after
 from admin.services.run_requests import RunRequest, run_request_of
-from admin.store import decisions, execution_queue
+from admin.store import bids, decisions, execution_queue
 from admin.store.executions import Execution
 
 
@@ -72,7 +74,7 @@ class Recorder:
     """Finds the states of clusters that decisions recorded; equal ones are read once."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self._last_bids = bids.last(connection)
         self._trails: dict[str, JsonObject] = {}
 
     def fleets(self, placed: Sequence[Execution]) -> dict[int, RecordedFleet]:
@@ -89,6 +91,7 @@ class Simulator:
 
     def __init__(self, context: Context, connection: Connection, changes: Sequence[RowChange]) -> None:
         self._context = context
+        self._connection = connection
         self._view = StoredView(context, connection, proposed=changes)
         self.fleet = self._view.fleet
         self._now = context.clock()
@@ -153,7 +156,10 @@ class Simulator:
         if usable is not None:
             workload = replace(workload, usable=usable.by(route))
         if looks_at_load(route, fleet):
-            return evaluate(route, fleet, workload, self._loads(execution))
+            waiting = self._loads(execution)
+            evaluation = evaluate(route, fleet, workload, waiting)
+            load = Load(now=self._now, assigned=waiting)
+            return foresee_bids(route, fleet, workload, evaluation, self._last_bids, load)
         key = (digest, route.kind, route.name, workload.criteria)
         if key not in self._evaluations:
             self._evaluations[key] = evaluate(route, fleet, workload, {})

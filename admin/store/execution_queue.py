@@ -11,6 +11,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    exists,
     false,
     func,
     not_,
@@ -22,6 +23,7 @@ from admin.core.executions.attempts import UNDECIDED
 from admin.core.fleet.clusters import Cluster
 from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
+from admin.store.decisions import decisions
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
     IS_QUEUED,
@@ -34,7 +36,7 @@ from admin.store.executions import (
     ListedExecution,
     WaitingExecution,
 )
-from admin.store.sql_types import AnySelect
+from admin.store.sql_types import AnyRow, AnySelect
 
 _columns = executions.c
 _WAITS = (QUEUED, _columns.lease_expires_at.is_(None))
@@ -74,10 +76,19 @@ def taken_by_waiting(
 
     Of a cluster whose agent syncs and has not reported what is free, also what its agent has.
     """
-    taken: dict[str, dict[str, int]] = {}
     unreported = [name for name, cluster in clusters.items() if cluster.state.has_unreported_agent]
     rows = [*connection.execute(_TAKEN, {"clusters": list(clusters), "now": now})]
     rows += connection.execute(_HELD, {"clusters": unreported}) if unreported else ()
+    return _taken(rows, clusters)
+
+
+def taken_since(connection: Connection, clusters: Mapping[str, Cluster], since: datetime) -> dict[str, dict[str, int]]:
+    """What is taken of each of some clusters by what their agents have and was decided since a time."""
+    return _taken([*connection.execute(_HELD_SINCE, {"clusters": list(clusters), "since": since})], clusters)
+
+
+def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
+    taken: dict[str, dict[str, int]] = {}
     for name, exclusive, *amounts in rows:
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
@@ -95,6 +106,15 @@ _TAKEN = _SUM_DEMANDS.where(
     QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True))
 )
 _HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _columns.cluster.in_(bindparam("clusters", expanding=True)))
+_HELD_SINCE = _SUM_DEMANDS.where(
+    LEASED,
+    _columns.cluster.in_(bindparam("clusters", expanding=True)),
+    exists().where(
+        decisions.c.execution_id == _columns.id,
+        decisions.c.number == _columns.decisions,
+        decisions.c.decided_at >= bindparam("since"),
+    ),
+)
 
 
 def full_routes(connection: Connection, reasons: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from admin.core.fleet.asking import NOTHING_SAID, Asking, read_asking
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.settings.scopes import PLATFORM
@@ -31,6 +32,7 @@ class Group:
     definition: Definition
     members: tuple[Member, ...]
     strategy: str = DEFAULT_STRATEGY  #: one of `placement.scores.STRATEGIES`
+    asking: Asking = NOTHING_SAID  #: for the strategy that asks
 
     @property
     def name(self) -> str:
@@ -43,7 +45,7 @@ def build_group(definition: Definition) -> Group:
         Member(cluster=member["id"], weight=member.get("weight", 1)) for member in definition.payload.get("members", [])
     )
     strategy = definition.payload.get("strategy", DEFAULT_STRATEGY)
-    return Group(definition=definition, members=members, strategy=strategy)
+    return Group(definition=definition, members=members, strategy=strategy, asking=read_asking(definition.payload))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
 from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
 from admin.core.placement.choice import WeightedChoice
 from admin.core.placement.filters import (
+    BID,
     BY_NAME,
     CHAIN,
     CHAIN_WITH_ROOM,
@@ -28,6 +29,8 @@ from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 
 ASSIGNED = "ASSIGNED"
+#: The reason of executions whose clusters are asked for bids.
+ASKING = BID.code
 #: Reasons of decisions that chose a cluster.
 CHOSEN = (ASSIGNED, EXPECTED.code)
 #: Several filters together drop every cluster.
@@ -118,6 +121,16 @@ def evaluate(
     best = [candidates[position] for position, score in able.items() if score == first]
     # Expected clusters are able only where none that has been seen is.
     code = EXPECTED.code if best[0].cluster.is_expected else ASSIGNED
+    if strategy.asks and code == ASSIGNED:
+        unknown = dict.fromkeys(able)
+        return Evaluation(
+            strategy=strategy.name,
+            candidates=candidates,
+            verdicts=verdicts,
+            able=unknown,
+            code=ASKING,
+            message=f"Asks the clusters of {route} when they would start it.",
+        )
     return Evaluation(strategy=strategy.name, candidates=candidates, verdicts=verdicts, able=able, best=best, code=code)
 
 
@@ -127,6 +140,8 @@ def choose(evaluation: Evaluation, key: str) -> Decision:
         return Decision(cluster=None, code=evaluation.code, message=evaluation.message, evaluation=evaluation)
     cluster = evaluation.choice.draw(key)
     message = describe_choice(cluster, evaluation.code)
+    if evaluation.code == ASKING:  # foreseen, of something that is not created
+        message = f"Its clusters would be asked; '{cluster}' is the best {evaluation.message}."
     return Decision(cluster=cluster, code=evaluation.code, message=message, evaluation=evaluation)
 
 

@@ -197,6 +197,8 @@ LARGE_ENOUGH = Filter(
 PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin, passed_over="without the plugin")
 DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined, passed_over="declined")
 ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full, passed_over="full")
+#: Not asked of candidates: the verdict of a round of bids on those that passed all filters.
+BID = Filter(name="bid", code="ASKING", drop=lambda candidates, workload: {}, passed_over="without a bid")
 
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS = (ENABLED, CORDONED, REACHABLE, EXPECTED)
@@ -206,7 +208,7 @@ FILTERS = (USE, WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, PL
 _LASTING = (USE, WEIGHT, ENABLED, LARGE_ENOUGH, PLUGINS, DECLINED)
 #: The same where the strategy passes over full clusters.
 FILTERS_WITH_ROOM = (*FILTERS, ROOM)
-BY_NAME = {filter_.name: filter_ for filter_ in FILTERS_WITH_ROOM}
+BY_NAME = {filter_.name: filter_ for filter_ in (*FILTERS_WITH_ROOM, BID)}
 
 
 class Chain:

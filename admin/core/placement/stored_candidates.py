@@ -68,7 +68,8 @@ def render_candidates(
     `switched_by` are the events that set the states of `switched_candidates`, by cluster and state. Ages are counted
     from `now`, which is the time of the decision for one of the past.
     """
-    by_position = STRATEGIES[trail["strategy"]].score_by_position
+    strategy = STRATEGIES[trail["strategy"]]
+    by_position = strategy.score_by_position
     candidates = [dict(candidate) for candidate in trail["candidates"]]
     passed = []
     for position, candidate in enumerate(candidates):
@@ -78,7 +79,8 @@ def render_candidates(
             stored = scores[candidate["cluster"]] if scores is not None else None
             candidate["score"] = by_position(position) if by_position is not None else stored
     ranks = sorted({_order(candidate["score"]) for candidate in passed})
-    for candidate in passed:
+    is_asked = strategy.asks and chosen is None  # their bids are not there yet, or none is a yes
+    for candidate in () if is_asked else passed:
         candidate["rank"] = ranks.index(_order(candidate["score"])) + 1
         if candidate["rank"] == 1:
             candidate["draw"] = draw(key, candidate["cluster"], candidate["weight"])

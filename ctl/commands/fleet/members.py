@@ -9,6 +9,7 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.options import Option, option
+from ctl.cli.output import Columns
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -70,6 +71,7 @@ def member_noun(
     set: Callable[[Document, Flags], Document] = set_members,
     view_parameters: Sequence[click.Parameter] = (),
     view: Callable[[Session, str | None, Flags], bool] | None = None,
+    wide_columns: Columns | None = None,
 ) -> FleetNoun:
     """Pools or labels, as the commands handle them; `fields` are what they have beside members and description."""
     return FleetNoun(
@@ -87,6 +89,7 @@ def member_noun(
         wide_columns={
             "TOTAL": lambda group: _amounts(group, "capacity"),
             "EXPECTED": _expected,
+            **(wide_columns or {}),
             "VERSION": "version",
             "DESCRIPTION": "description",
         },
