@@ -47,10 +47,10 @@ def open_rounds(connection: Connection, rows: Sequence[Mapping[str, object]]) ->
     decided_at = func.coalesce(bid_rounds.c.decided_at, rows[0]["asked_at"])
     connection.execute(update(bid_rounds).where(*is_earlier).values(decided_at=decided_at, ask_again_at=None))
     last = select(bid_rounds.c.execution_id, func.max(bid_rounds.c.number)).where(bid_rounds.c.execution_id.in_(ids))
-    numbers = dict(connection.execute(last.group_by(bid_rounds.c.execution_id)).tuples().all())
+    numbers = {row[0]: row[1] for row in connection.execute(last.group_by(bid_rounds.c.execution_id))}
     numbered = [{**row, "number": numbers.get(row["execution_id"], 0) + 1} for row in rows]
     added = connection.execute(insert(bid_rounds).returning(bid_rounds.c.execution_id, bid_rounds.c.id), numbered)
-    return dict(added.tuples().all())
+    return {row[0]: row[1] for row in added}
 
 
 def due(connection: Connection, now: datetime, most: int) -> list[int]:
