@@ -17,6 +17,7 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
 from admin.core.placement.bids import Load
 from admin.core.placement.decisions import Evaluation, choose, evaluate
+from admin.core.placement.scores import strategy_of
 from admin.core.placement.stored_candidates import recorded_states
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
@@ -74,7 +75,7 @@ class Recorder:
     """Finds the states of clusters that decisions recorded; equal ones are read once."""
 
     def __init__(self, connection: Connection) -> None:
-        self._last_bids = bids.last(connection)
+        self._connection = connection
         self._trails: dict[str, JsonObject] = {}
 
     def fleets(self, placed: Sequence[Execution]) -> dict[int, RecordedFleet]:
@@ -91,9 +92,10 @@ class Simulator:
 
     def __init__(self, context: Context, connection: Connection, changes: Sequence[RowChange]) -> None:
         self._context = context
-        self._connection = connection
         self._view = StoredView(context, connection, proposed=changes)
         self.fleet = self._view.fleet
+        asks = any(strategy_of(group).asks for group in self.fleet.pools.values())
+        self._last_bids = bids.last(connection) if asks else {}
         self._now = context.clock()
         self._waiting = execution_queue.taken_by_waiting(connection, self.fleet.clusters, self._now)
         self._run_plans: dict[str, RunPlan] = {}

@@ -16,7 +16,7 @@ from tests.conftest import Scale
 from tests.support.admins import RunningAdmin
 from tests.support.agent_processes import DOMAIN, FINISHED, PROJECT, Site, admin_of_agents, running_site
 from tests.support.programs import clean_environment, run
-from tests.support.slurm import CPUS, SlurmCluster
+from tests.support.slurm import SlurmCluster
 from tests.support.waiting import wait_until
 
 Document = dict[str, Any]
@@ -68,6 +68,8 @@ def call(admin: RunningAdmin, method: str, path: str, body: Document | None = No
 
 def can_bid(admin: RunningAdmin, site: Site) -> bool:
     """Whether the agent of a cluster answers a question of a pool of its own."""
+    if call(admin, "GET", f"clusters/{site.cluster}")["state"] != "ready":
+        return False
     name = f"probe-{site.cluster}"
     call(admin, "PUT", f"pools/{name}", {"pool": {"members": [{"id": site.cluster}], "strategy": "ask"}})
     created = ask(admin, f"{name}-{os.urandom(4).hex()}", pool=name)
@@ -107,9 +109,8 @@ def answers(explained: Document) -> dict[str, str]:
 
 def fill(site: Site, duration: str) -> str:
     """Have a cluster run something that takes all of it for so long at most."""
-    cpus = len(os.sched_getaffinity(0)) if site.engine == "local" else CPUS
     name = f"fill-{site.cluster}-{os.urandom(4).hex()}"
-    site.create(name, "sleep", "300", resources={"requests": {"cpu": str(cpus)}, "duration": duration})
+    site.create(name, "sleep", "300", resources={"exclusive": True, "duration": duration})
     site.running(name)
     return name
 

@@ -471,12 +471,16 @@ def test_thirty_that_are_asked_at_once_spread_and_none_is_asked_twice(asker: Mak
         ok(test.api.post(f"{API}/executions", json=body))
     for name, start in (("a", 0), ("b", 0), ("busy", 60)):
         assert len(test.bid(name, start_seconds=start)) == 30
-    counts = Counter(test.place(name)[0] for name in names)
+    listed = get(test.api, f"executions?project={test.project}&domain={DOMAIN}&limit=100")["executions"]
+    counts = Counter(test.short(execution["cluster"]) for execution in listed)
     assert counts.keys() == {"a", "b", "busy"}
     assert counts["a"] >= 4
     assert counts["b"] >= 8
     assert max(counts.values()) <= 15
-    assert {len(test.rounds(name)) for name in names} == {1}
+    with test.context.database.reading() as connection:
+        clusters = [test.full(name) for name in test.agents]
+        asked_about = select(func.count()).where(bids.c.cluster.in_(clusters))
+        assert connection.execute(asked_about).scalar_one() == 3 * len(names)
 
 
 # Moving what waits

@@ -89,9 +89,9 @@ def member_noun(
         wide_columns={
             "TOTAL": lambda group: _amounts(group, "capacity"),
             "EXPECTED": _expected,
-            **(wide_columns or {}),
             "VERSION": "version",
             "DESCRIPTION": "description",
+            **(wide_columns or {}),
         },
         parameters=parameters,
         changing=_CHANGING,
