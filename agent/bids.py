@@ -34,6 +34,7 @@ class Bids:
         self._due: dict[int, float] = {}  #: when each answer is too late
         self._answers: dict[int, dict[str, Any]] = {}
         self._known: dict[str, tuple[float, Bid]] = {}  #: by what the jobs ask for
+        self._work: dict[str, int] = {}
 
     @property
     def has_questions(self) -> bool:
@@ -60,9 +61,15 @@ class Bids:
             self._answers.pop(bid["question"], None)
             self._due.pop(bid["question"], None)
 
-    def step(self, obstacle: str) -> None:
-        """Answer questions, as many as there is time for; with an obstacle none is a yes."""
+    def step(self, obstacle: str, work: Mapping[str, int]) -> None:
+        """Answer questions, as many as there is time for; with an obstacle none is a yes.
+
+        `work` counts what the agent has: where that has changed, the engine is asked anew.
+        """
         now = self._clock.steady()
+        if work != self._work:
+            self._work = dict(work)
+            self._known.clear()
         for number in [number for number, due in self._due.items() if due <= now]:
             for entries in (self._questions, self._answers, self._due):
                 entries.pop(number, None)

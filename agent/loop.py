@@ -136,7 +136,8 @@ class Agent:
                 self._stop()
             self.work.step()
             self._reporter.measure(self.work)
-            self._bids.step("the agent is stopping" if self.work.is_stopping else self.work.problem)
+            obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem
+            self._bids.step(obstacle, self.work.intents.counts())
             self._start_calls(once=once)
             if self._may_end(once=once):
                 break

@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,8 +55,8 @@ def sites(
             site.start()
         members = [{"id": name} for name in sites]
         call(admin, "PUT", "pools/any", {"pool": {"members": members, "strategy": "ask"}})
-        for site in sites.values():  # one that was asked, and answered
-            wait_until(lambda site=site: can_bid(admin, site), explain=lambda site=site: site.log)
+        for site in sites.values():
+            wait_until(partial(can_bid, admin, site))
         yield sites
 
 
@@ -92,9 +93,10 @@ def explain(admin: RunningAdmin, name: str) -> Document:
     return call(admin, "GET", f"executions/{PROJECT}/{DOMAIN}/{name}/explanation")
 
 
-def decided(admin: RunningAdmin, name: str) -> Document | None:
+def decided(admin: RunningAdmin, name: str) -> Document:
+    """The explanation of an execution that has a cluster; empty before."""
     explained = explain(admin, name)
-    return explained if explained.get("cluster") else None
+    return explained if explained.get("cluster") else {}
 
 
 def asked(admin: RunningAdmin, name: str) -> Document:
@@ -105,6 +107,10 @@ def asked(admin: RunningAdmin, name: str) -> Document:
 
 def answers(explained: Document) -> dict[str, str]:
     return {bid["cluster"]: bid["answer"] for bid in explained["rounds"][-1]["bids"]}
+
+
+def is_over(site: Site, name: str) -> bool:
+    return site.phase(name) in FINISHED
 
 
 def fill(site: Site, duration: str) -> str:
@@ -157,7 +163,7 @@ def test_many_that_are_asked_at_once_all_finish_and_none_is_asked_twice_without_
         list(threads.map(lambda name: ask(admin, name, "true", duration="1m"), names))
     here = sites["here"]
     for name in names:
-        wait_until(lambda name=name: here.phase(name) in FINISHED, 600, explain=lambda name=name: str(here.get(name)))
+        wait_until(partial(is_over, here, name), 600)
     ended = {name: here.get(name) for name in names}
     assert Counter(execution["closure"]["phase"] for execution in ended.values()) == {"SUCCEEDED": number}
     assert {execution["attempt"] for execution in ended.values()} == {1}

@@ -27,10 +27,11 @@ class Asked:
     def __init__(self, engine: FakeEngine) -> None:
         self.engine, self.clock = engine, FakeClock()
         self.bids = Bids(SafeEngine(engine), Path("/jobs"), self.clock)
+        self.work: dict[str, int] = {}
 
     def ask(self, *questions: Document, obstacle: str = "") -> list[Document]:
         self.bids.take({"bid_requests": list(questions)})
-        self.bids.step(obstacle)
+        self.bids.step(obstacle, self.work)
         return self.bids.answers
 
 
@@ -55,7 +56,7 @@ def test_answers_are_sent_until_they_have_arrived_and_no_longer_than_they_are_wa
     asked = Asked(FakeEngine())
     sent = asked.ask(question(1), question(2, seconds=30))
     asked.clock.advance(5)
-    asked.bids.step("")
+    asked.bids.step("", asked.work)
     assert [bid["question"] for bid in asked.bids.answers] == [2]
     asked.bids.forget(sent)
     assert asked.bids.answers == []
@@ -69,6 +70,9 @@ def test_many_that_ask_for_the_same_cost_one_call_of_the_engine_a_second() -> No
     asked.clock.advance(1.1)
     asked.ask(question(302))
     assert len(asked.engine.asked) == 3
+    asked.work = {"running": 1}  # which takes room
+    asked.ask(question(303))
+    assert len(asked.engine.asked) == 4
 
 
 def test_an_engine_that_takes_long_is_not_asked_for_longer_than_leases_can_wait() -> None:
@@ -82,8 +86,8 @@ def test_an_engine_that_takes_long_is_not_asked_for_longer_than_leases_can_wait(
     asked.bids = Bids(SafeEngine(SlowEngine()), Path("/jobs"), asked.clock)
     assert len(asked.ask(*(question(number, seconds=30, cpu=str(number)) for number in range(1, 6)))) == 2
     assert asked.bids.has_questions
-    asked.bids.step("")
-    asked.bids.step("")
+    asked.bids.step("", asked.work)
+    asked.bids.step("", asked.work)
     assert (len(asked.bids.answers), asked.bids.has_questions) == (5, False)
 
 
