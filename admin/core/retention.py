@@ -55,7 +55,7 @@ class Retention:
             logs=_latest(executions, logs),
             revisions=_before(now, self.revisions),
             audit_events=_before(now, self.audit),
-            bids=_latest(executions, _before(now, self.bids)),
+            bids=_before(now, self.bids),
         )
 
 

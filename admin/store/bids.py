@@ -160,15 +160,15 @@ def last(connection: Connection) -> dict[str, Bid]:
 
 def refusals(connection: Connection, execution_ids: Iterable[int]) -> dict[int, dict[str, str]]:
     """Which clusters said never to each of some executions, and why."""
-    said: dict[int, dict[str, str]] = {}
+    refused: dict[int, dict[str, str]] = {}
     query = (
         select(bid_rounds.c.execution_id, bids.c.cluster, bids.c.reason)
         .join(bids, bids.c.round == bid_rounds.c.id)
         .where(bid_rounds.c.execution_id.in_(list(execution_ids)), bids.c.answer == BidAnswer.NEVER.value)
     )
     for execution_id, cluster, reason in connection.execute(query):
-        said.setdefault(execution_id, {})[cluster] = reason
-    return said
+        refused.setdefault(execution_id, {})[cluster] = reason
+    return refused
 
 
 def add(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:

@@ -82,7 +82,7 @@ class Asker:
         """The answer to a sync that brings the same bid for each question."""
         if answer == "yes":
             fields = {"start_seconds": 0, **fields}
-        bids = [{"question": one["question"], "uid": one["uid"], "answer": answer, **fields} for one in questions]
+        bids = [{"question": asked["question"], "uid": asked["uid"], "answer": answer, **fields} for asked in questions]
         document: Document = self.agents[name].sync(can_bid=True, bids=bids)
         return document
 
@@ -166,7 +166,7 @@ def test_who_does_not_answer_is_out_at_the_deadline_with_that_reason(asker: Make
     assert [bid.get("answer") for bid in test.rounds("e")[0]["bids"]] == ["yes", None]
     test.pass_time(0.1)
     assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
-    silent = next(one for one in test.explain("e")["candidates"] if one["cluster"] == test.full("a"))
+    silent = next(entry for entry in test.explain("e")["candidates"] if entry["cluster"] == test.full("a"))
     assert silent["why_not"] == "did not answer within 3 s"
     late = test.answer("a", {"question": 1, "uid": "none"})
     assert late["refused"] == [{"event": "bid 1", "reason": "NOT_ASKED"}]
@@ -435,7 +435,7 @@ def test_a_round_outlives_the_admin_that_asked(make_app: Callable[..., Flask]) -
         [question] = agent.sync(can_bid=True)["bid_requests"]
         later.advance((clock() - later()).total_seconds() + 1)
         again = PlayedAgent(client=second.test_client(), cluster="a", token=agent.token, sequence=10)
-        assert [one["question"] for one in again.sync(can_bid=True)["bid_requests"]] == [question["question"]]
+        assert [asked["question"] for asked in again.sync(can_bid=True)["bid_requests"]] == [question["question"]]
         later.advance(2)
         decide_due_rounds(context_of(second))
         assert get(api, f"executions/flytesnacks/{DOMAIN}/e/explanation")["rounds"][0]["outcome"] == "nobody"

@@ -61,7 +61,8 @@ def read_asking(definition: Mapping[str, Any]) -> Asking:
 
 def asking_problems(definition: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with the fields of a definition that are valid by themselves, by field."""
-    given = {name for name in FIELDS if definition.get(name) is not None}
+    definition = {name: value for name, value in definition.items() if value is not None}
+    given = FIELDS.keys() & definition.keys()
     if given and definition.get("strategy") != ASK:
         return dict.fromkeys(sorted(given), "is for the strategy ask alone: set strategy to ask, or leave it out.")
     problems = {}

@@ -28,6 +28,7 @@ from agent.engines.command_engine import CommandEngine, is_locked
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, SUPERVISOR_LOST, TASK, write_lease
+from agent.engines.room import seconds_until_room
 from agent.files import read_file, read_json, write_json
 from agent.quantities import count, parse_quantity, per_task, requested, round_up
 
@@ -306,20 +307,10 @@ class LocalEngine(CommandEngine):
         """At once if the task fits beside the running jobs, else when the time limits of enough of them are over."""
         if reason := self.check(task):
             return Bid.never(reason)
-        needed = {name: requested(task.job, name) for name in ("cpu", "memory")}
-        free = {"cpu": Fraction(len(self._cores)), "memory": Fraction(_memory_bytes())}
-        if is_exclusive(task.job):
-            needed = dict(free)
+        total = {"cpu": Fraction(len(self._cores)), "memory": Fraction(_memory_bytes())}
+        needed = total if is_exclusive(task.job) else {name: requested(task.job, name) for name in total}
         running = [(self._ends_in(key, plan), self._has(plan)) for key, plan in self._running().items()]
-        ends = sorted(running, key=lambda end: end[0])
-        for _, taken in ends:
-            free = {name: amount - taken[name] for name, amount in free.items()}
-        seconds = 0.0
-        for end, taken in ends:
-            if all(needed[name] <= free[name] for name in needed):
-                break
-            seconds = end
-            free = {name: amount + taken[name] for name, amount in free.items()}
+        seconds = seconds_until_room(needed, total, running)
         if seconds == math.inf:
             return Bid.not_now("this machine has no room, and what runs there has no time limit")
         return Bid.yes(seconds)

@@ -203,8 +203,8 @@ def test_five_hundred_that_are_asked_at_once_do_not_follow_one_idle_cluster() ->
 def test_what_waits_moves_only_if_another_cluster_starts_it_so_much_sooner_in_the_same_round() -> None:
     def better(*bids: Bid, by: float = 300) -> str | None:
         result = weighed(*bids)
-        found = find_better(result, "here", {given.cluster: given for given in bids}, by)
-        return None if found is None else choose(found.evaluation, "p/d/e").cluster
+        moved = find_better(result, "here", {given.cluster: given for given in bids}, by)
+        return None if moved is None else choose(moved.evaluation, "p/d/e").cluster
 
     assert better(bid("here", start=600), bid("there", start=300)) == "there"
     assert better(bid("here", start=600), bid("there", start=301)) is None
@@ -289,6 +289,11 @@ def test_a_pool_that_asks_wrongly_is_refused(fields: dict[str, Any], field: str,
         definition(FleetKind.POOL, "p", group(["a"], **fields))
     [problem] = caught.value.problems
     assert (problem.field, words in problem.reason) == (field, True), problem
+
+
+def test_a_null_says_nothing() -> None:
+    nothing = dict.fromkeys(("ask_deadline", "choose_by", "cost_weight", "rebalance"))
+    assert definition(FleetKind.POOL, "p", group(["a"], **nothing)).payload == group(["a"])
 
 
 def test_a_pool_says_how_it_asks() -> None:
