@@ -34,7 +34,7 @@ from admin.services.context import Context
 from admin.services.creator_rights import current_rights
 from admin.services.deciders import route_of
 from admin.services.decision_views import workload_of
-from admin.services.definitions import latest_fleet
+from admin.services.definitions import current_fleet, latest_fleet
 from admin.services.executions import end
 from admin.services.new_decisions import store_again
 from admin.services.redecision_rounds import Redecided, Round
@@ -296,3 +296,22 @@ def _may_ask(execution: Execution, fleet_now: Fleet) -> bool:
         return execution.reason == ASKING
     group = group_of(route_of(execution), fleet_now)
     return group is not None and strategy_of(group).asks and group.asking.better_by_seconds is not None
+
+
+def schedule_rebalancing(context: Context) -> int:
+    """Have those asked about again that wait in pools which rebalance since they were given to a cluster.
+
+    Returns how many rounds that are.
+    """
+    with context.database.reading() as connection:
+        now = context.clock()
+        times = {
+            id: max(now, decided_at + timedelta(seconds=pool.asking.better_by_seconds))
+            for pool in current_fleet(context, connection).pools.values()
+            if strategy_of(pool).asks and pool.asking.better_by_seconds is not None
+            for id, decided_at in bid_rounds.unscheduled(connection, pool.name, _BATCH)
+        }
+    if times:
+        with context.database.writing() as connection:
+            bid_rounds.schedule(connection, times)
+    return len(times)

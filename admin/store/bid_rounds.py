@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, exists, func, insert, or_, select, text, update
+from sqlalchemy import Connection, bindparam, exists, func, insert, or_, select, text, update
 
 from admin.store.batches import update_all
 from admin.store.bid_tables import IS_DUE, IS_OPEN, bid_rounds, bids
+from admin.store.execution_tables import executions
+from admin.store.executions import UNLEASED
 
 
 class BidRound(NamedTuple):
@@ -82,6 +84,36 @@ def execution_ids(connection: Connection, ids: Iterable[int]) -> list[int]:
     """The executions that some rounds are about."""
     query = select(bid_rounds.c.execution_id).where(bid_rounds.c.id.in_(list(ids))).distinct()
     return sorted(connection.execute(query).scalars())
+
+
+def unscheduled(connection: Connection, pool: str, most: int) -> list[tuple[int, datetime]]:
+    """The last rounds about what waits in a pool for an agent, after which none is due: their ids, and when they ended.
+
+    Those are rounds from before the pool had a policy by which it asks again.
+    """
+    later = bid_rounds.alias()
+    query = (
+        select(bid_rounds.c.id, bid_rounds.c.decided_at)
+        .join(executions, executions.c.id == bid_rounds.c.execution_id)
+        .where(
+            *UNLEASED,
+            executions.c.pool == pool,
+            executions.c.cluster.is_not(None),
+            bid_rounds.c.decided_at.is_not(None),
+            bid_rounds.c.ask_again_at.is_(None),
+            ~exists().where(later.c.execution_id == bid_rounds.c.execution_id, later.c.number > bid_rounds.c.number),
+        )
+        .limit(most)
+    )
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def schedule(connection: Connection, times: Mapping[int, datetime]) -> None:
+    """Have clusters asked again at a time after each of some rounds, unless that was settled meanwhile."""
+    rows = [{"of_id": id, "at": at} for id, at in times.items()]
+    is_unscheduled = (bid_rounds.c.id == bindparam("of_id"), bid_rounds.c.ask_again_at.is_(None))
+    if rows:
+        connection.execute(update(bid_rounds).where(*is_unscheduled).values(ask_again_at=bindparam("at")), rows)
 
 
 def claim(connection: Connection, ids: Iterable[int], now: datetime) -> list[BidRound]:

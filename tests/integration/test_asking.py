@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 
 from admin.core.retention import Retention
 from admin.loops.asking import AskingLoop
-from admin.services.bid_decisions import decide_due_rounds, decide_rounds
+from admin.services.bid_decisions import decide_due_rounds, decide_rounds, schedule_rebalancing
 from admin.services.bid_records import compare_promises
 from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting
@@ -518,6 +518,25 @@ def test_what_no_agent_has_leased_moves_to_a_cluster_that_starts_it_so_much_soon
     test.agents["b"].take()
     test.pass_time(300)
     assert test.questions("a") == []  # an agent has it
+
+
+def test_what_waited_before_the_policy_is_asked_about_too(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a", start_seconds=600)
+    test.bid("b", start_seconds=900)
+    assert schedule_rebalancing(test.context) == 0
+    put_pool(test.api, test.pool, [test.full("a"), test.full("b")], strategy="ask", rebalance="better-by 5m")
+    assert (schedule_rebalancing(test.context), schedule_rebalancing(test.context)) == (1, 0)
+    test.pass_time(299)
+    assert test.questions("b") == []
+    test.pass_time(1)
+    assert schedule_rebalancing(test.context) == 0  # while it is asked about
+    test.bid("a", start_seconds=900)
+    test.bid("b")
+    assert test.place("e")[0] == "b"
+    test.agents["b"].take()
+    assert schedule_rebalancing(test.context) == 0
 
 
 def test_without_the_policy_nothing_moves(asker: MakeAsker) -> None:
