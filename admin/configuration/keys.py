@@ -238,6 +238,7 @@ CONFIGURATION = _section(
                 "requestMayOverride": ByDomain(default=True),
                 "clusterUse": Choice(words=("open", "closed"), default="open"),
                 "graphBackend": Choice(words=tuple(BACKENDS), default="memory"),
+                "askDeadline": Duration(default="3s"),
             }
         ),
         "agents": _section(
@@ -266,6 +267,7 @@ CONFIGURATION = _section(
                 "revisions": Age(),
                 "audit": Age(),
                 "descriptions": Age(),
+                "bids": Age(),
                 "interval": Age(default="1h"),
             }
         ),

@@ -25,7 +25,7 @@ from admin.core.graph.descriptions import MOST_VERTICES
 from admin.core.permissions import all_roles
 from admin.core.problems import Problem, raise_problems
 from admin.core.projects import read_labels
-from admin.core.quantities import parse_age
+from admin.core.quantities import parse_age, parse_duration
 from admin.core.retention import Retention
 from admin.core.settings.declared_kinds import registry
 from admin.core.settings.kinds import Kinds
@@ -124,6 +124,7 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         is_cluster_use_closed=document["placement"]["clusterUse"] == "closed",
         graph_backend=document["placement"]["graphBackend"],
         max_vertices=clusters.get("maxVertices", MOST_VERTICES),
+        ask_deadline_seconds=float(parse_duration(document["placement"]["askDeadline"])),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),

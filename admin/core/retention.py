@@ -27,6 +27,7 @@ class Cutoffs:
     revisions: datetime | None = None
     audit_events: datetime | None = None
     descriptions: datetime | None = None
+    bids: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Retention:
     revisions: str | None = None
     audit: str | None = None
     descriptions: str | None = None
+    bids: str | None = None
 
     @property
     def is_for_ever(self) -> bool:
@@ -56,6 +58,7 @@ class Retention:
             revisions=_before(now, self.revisions),
             audit_events=_before(now, self.audit),
             descriptions=_before(now, self.descriptions),
+            bids=_before(now, self.bids),
         )
 
 

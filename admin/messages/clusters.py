@@ -12,6 +12,7 @@ from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health, eta_of
 from admin.core.fleet.summaries import off_because, taken_up
 from admin.core.resources import format_amounts
+from admin.messages.bids import BidRecordAnswer
 from admin.messages.definitions import DefinitionsPageQuery
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
@@ -161,6 +162,9 @@ class ClusterAnswer(Answer):
     eta: Annotated[
         str | None, Meta(description="How long new work would wait to start; absent where no slot is free for it.")
     ] = None
+    bids: Annotated[
+        BidRecordAnswer | None, Meta(description="How good its bids were; absent where none has been compared.")
+    ] = None
     properties: Json | None = None
     description: str | None = None
     source: str
@@ -197,6 +201,7 @@ class ClusterAnswer(Answer):
             reported_free=None if reported_free is None else format_amounts(reported_free),
             assigned=format_amounts({name: amount for name, amount in view.assigned.items() if amount}) or None,
             free=None if view.free is None else format_amounts(view.free),
+            bids=view.bid_record and BidRecordAnswer.from_record(view.bid_record),
             properties={**payload.get("properties", {}), **report.get("properties", {})} or None,
             source=definition.source.value,
             version=definition.version,

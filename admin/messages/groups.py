@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from admin.core.fleet import asking
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.resources import format_amounts
@@ -56,6 +57,11 @@ class GroupAnswer(Answer):
     members: list[MemberAnswer]
     strategy: str | None = None
     rules: Annotated[list[Json] | None, Meta(description="Of a pool whose strategy is constraint.")] = None
+    ask_deadline: Annotated[str | None, Meta(description="Of a pool that asks, as are the next four.")] = None
+    choose_by: str | None = None
+    seconds_weight: float | None = None
+    cost_weight: float | None = None
+    rebalance: str | None = None
     description: str | None = None
     total: GroupCapacityAnswer
     summary: Annotated[str, Meta(description="Which members take work, and why others do not.")]
@@ -84,6 +90,7 @@ class GroupAnswer(Answer):
             ],
             strategy=group.strategy if definition.kind is FleetKind.POOL else None,
             rules=definition.payload.get("rules"),
+            **{name: definition.payload.get(name) for name in asking.FIELDS},
             description=definition.payload.get("description"),
             total=GroupCapacityAnswer.from_capacity(view.capacity),
             summary=view.summary,

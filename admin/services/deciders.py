@@ -12,7 +12,7 @@ from admin.core.executions.attempts import is_backing_off
 from admin.core.fleet.fleet import Fleet
 from admin.core.placement.assessments import criteria_of
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import ASSIGNED, Decision, Evaluation, choose, decide, evaluate
+from admin.core.placement.decisions import ASKING, ASSIGNED, Decision, Evaluation, choose, decide, evaluate
 from admin.core.placement.obstacles import may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
@@ -84,7 +84,7 @@ class Decider:
         if execution.cluster is not None and before is not None:
             waiting[execution.cluster] = subtract(before, self._takes_of(execution.cluster, execution, workload))
         decision = self._decide(execution, workload, waiting, needs_room=stays)
-        if stays and decision.code != ASSIGNED:
+        if stays and decision.code not in (ASSIGNED, ASKING):
             if execution.cluster is not None and before is not None:
                 waiting[execution.cluster] = before
             return None
@@ -151,6 +151,8 @@ def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
 
 def differs(execution: Execution | WaitingExecution, decision: Decision) -> bool:
     """Whether a decision is another one than what is stored of an execution."""
+    if decision.code == ASKING == execution.reason:  # its clusters are being asked, or will be again
+        return False
     stored = (execution.cluster, execution.reason, execution.reason_message)
     return (decision.cluster, decision.code, decision.message) != stored
 

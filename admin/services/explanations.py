@@ -25,6 +25,7 @@ from admin.services.context import Context
 from admin.services.creator_rights import told_clusters
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
+from admin.services.explained_rounds import RoundView, view_rounds, without_clusters_but
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import EffectsByKind, effects_on_execution
@@ -80,6 +81,7 @@ class Explanation:
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
     untold_clusters: int = 0  #: that the asker may not use, and is not told of
     unseen_clusters: int = 0  #: the same of an asker who may use them, and may not read the fleet
+    rounds: list[RoundView] | None = None  #: of bids, where its clusters were asked
     wait: ForeseenWait | None = None  #: of what was not created: why its cluster would not take it at once
 
 
@@ -143,6 +145,7 @@ def without_untold(context: Context, explanation: Explanation, told: frozenset[s
     candidates = [entry for entry in explanation.candidates if entry["cluster"] in names]
     others = [entry for entry in all_others if entry["cluster"] in names]
     untold = len(explanation.candidates) - len(candidates) + len(all_others) - len(others)
+    rounds = without_clusters_but(explanation.rounds or (), frozenset(names))
     is_closed = context.settings.is_cluster_use_closed
     return replace(
         explanation,
@@ -150,6 +153,7 @@ def without_untold(context: Context, explanation: Explanation, told: frozenset[s
         not_candidates=others,
         untold_clusters=untold if is_closed else 0,
         unseen_clusters=0 if is_closed else untold,
+        rounds=rounds,
     )
 
 
@@ -209,6 +213,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             queue=execution.content["queue"],
             received=_received(execution, given_job, settings["settings"]),
             field_effects=field_effects,
+            rounds=view_rounds(connection, execution.id, decision.number, is_last=is_last),
             launched=execution.launched,
             rule=describe_rungs(settings["rungs"]),
             warnings=request_warnings(execution.request["spec"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
@@ -20,6 +20,8 @@ from admin.core.executions.selectors import Condition
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
+from admin.core.placement.bids import Load
+from admin.core.placement.decisions import ASKING
 from admin.core.placement.routes import describe_rungs
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.problems import Invalid
@@ -31,11 +33,12 @@ from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.creator_rights import asks_for_rights, rights_at_creation, told_clusters
-from admin.services.decision_views import StoredView, prepare
+from admin.services.decision_views import StoredView, loaded_clusters, prepare
 from admin.services.definitions import ChangedDefinitions, definitions_after
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
+from admin.services.last_bids import foresee_bids
 from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import effects_on_job
 from admin.services.planned_rights import rights_after
@@ -47,7 +50,7 @@ from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
 from admin.services.statuses import ForeseenWait, foresee_wait
 from admin.services.visibility import check_launch, seen_executions, told_events
-from admin.store import cluster_events, execution_counts, revisions
+from admin.store import bids, cluster_events, execution_counts, execution_queue, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
 from admin.store.statuses import NewInLine
@@ -83,7 +86,7 @@ def _prepare(
         known = rights_after(context, connection, changes) if asks_for_rights(context, creator) else None
         rights = partial(rights_at_creation, context, rights=known)
         view = StoredView(context, connection, proposed=changes, rights=rights)
-        return view, prepare(context, view, request)
+        return view, _with_last_bids(context, connection, view, prepare(context, view, request))
     except Invalid as refusal:
         [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
         raise explained from refusal
@@ -146,6 +149,21 @@ def _foresee_wait(
         return None
     new = NewInLine(cluster, run_plan.tier, run_plan.priority)
     return foresee_wait(context, connection, fleet.clusters[cluster], run_plan.workload, new)
+
+
+def _with_last_bids(
+    context: Context, connection: Connection, view: StoredView, preparation: Preparation
+) -> Preparation:
+    """A preparation that would ask clusters, as their last bids say."""
+    if preparation.evaluation.code != ASKING:
+        return preparation
+    run_plan, now = preparation.run_plan, context.clock()
+    waiting = execution_queue.taken_by_waiting(connection, loaded_clusters(run_plan.route, view.fleet), now)
+    known = bids.last(connection)
+    evaluation = foresee_bids(
+        run_plan.route, view.fleet, run_plan.workload, preparation.evaluation, known, Load(now=now, assigned=waiting)
+    )
+    return replace(preparation, evaluation=evaluation)
 
 
 def _outranked_capacities(fleet: Fleet, definitions: ChangedDefinitions) -> Iterator[dict[str, str]]:

@@ -6,7 +6,7 @@ moves to one that has been seen, as soon as that has room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -36,12 +36,11 @@ from admin.services.deciders import Decider, clusters_of, clusters_with_load, di
 from admin.services.decision_views import StoredView, looks_at_load, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import matching
+from admin.services.new_decisions import NewDecision, store_again, store_decisions
 from admin.services.redecision_rounds import FleetRound, Redecided, RequestedRound, Round
 from admin.services.rule_inputs import NO_INPUT, RuleInputs, load_rule_inputs
 from admin.services.run_requests import CreationRequest, run_request_of
-from admin.store import decisions, execution_events, execution_queue, executions, fleet
-from admin.store.decisions import StoredDecision
-from admin.store.execution_events import Event
+from admin.store import decisions, execution_queue, executions, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
@@ -84,7 +83,7 @@ def _decide_batch(
         fleet.share(connection)
         fleet_now = current_fleet(context, connection)
         round_.begin(connection)
-        loaded = _hold_loaded(connection, fleet_now)
+        loaded = hold_loaded(connection, fleet_now)
         waiting = load(connection)
         now, rights = context.clock(), current_rights(context, connection)
         decider = Decider(fleet_now, now, rights)
@@ -109,7 +108,7 @@ def _decide_batch(
             replace(_changed(execution, decision), given_back_by=left.get(execution.id))
             for execution, decision in changes
         ]
-        _store(connection, changes, [round_.because(connection, outcome) for outcome in changed], context.clock())
+        store_again(context, connection, changes, [round_.because(connection, outcome) for outcome in changed])
         round_.note(connection, changed)
     count_redecided(changed)
     return waiting, changed
@@ -235,7 +234,7 @@ def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
     return fleet_now.with_states(fleet.states(connection))
 
 
-def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
+def hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
     """Lock the clusters whose load counts for some pool, so that no other transaction counts on the same room.
 
     They are locked before any execution: every transaction that locks both does so in this order.
@@ -244,72 +243,6 @@ def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
     if clusters:
         fleet.hold(connection, clusters)
     return clusters
-
-
-def _store(
-    connection: Connection, changes: list[tuple[WaitingExecution, Decision]], causes: Sequence[str], now: datetime
-) -> None:
-    """Store new decisions, each with why it was made, by the settings trails of the decisions before."""
-    if not changes:
-        return
-    settings = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution, _ in changes])
-    decisions.add_trails(connection, [decision.evaluation.trail for _, decision in changes])
-    new = [
-        _NewDecision(execution, decision, settings[execution.id], because, execution.revision, {})
-        for (execution, decision), because in zip(changes, causes, strict=True)
-    ]
-    _store_decisions(connection, new, now)
-
-
-class _NewDecision(NamedTuple):
-    """A new decision of an execution, whose trails are stored."""
-
-    execution: Execution | WaitingExecution
-    decision: Decision
-    settings_trail: str
-    because: str
-    revision: int
-    values: Mapping[str, object]  #: columns that change beside those of every decision
-    by: Actor | None = None  #: who asked for it, if somebody did
-
-
-def _store_decisions(connection: Connection, new: list[_NewDecision], now: datetime) -> None:
-    stored, changed, events = [], [], []
-    for execution, decision, settings_trail, because, revision, values, by in new:
-        number, event_number = execution.decisions + 1, execution.events + 1
-        decided = {"cluster": decision.cluster, "reason": decision.code, "reason_message": decision.message}
-        stored.append(
-            StoredDecision(
-                execution_id=execution.id,
-                number=number,
-                decided_at=now,
-                cluster=decision.cluster,
-                reason=decision.code,
-                reason_message=decision.message,
-                because=because,
-                revision=revision,
-                settings_trail=settings_trail,
-                placement_trail=decision.evaluation.trail.digest,
-                scores=decision.evaluation.scores,
-            )
-        )
-        counted = {"updated_at": now, "decisions": number, "events": event_number}
-        changed.append({"id": execution.id, **values, **decided, **counted})
-        event = Event(
-            number=event_number,
-            at=now,
-            type="DECIDED",
-            phase=Phase.QUEUED.value,
-            reason=decision.code,
-            message=f"{decision.message} Decided again, {because}.",
-            cluster=decision.cluster,
-            attempt=None,
-            **execution_events.columns_of(by),
-        )
-        events.append((execution.id, event))
-    decisions.add(connection, stored)
-    executions.change_many(connection, changed)
-    execution_events.add_events(connection, events)
 
 
 def redecide(
@@ -353,7 +286,7 @@ def _redecide(
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
-            _hold_loaded(connection, current_fleet(context, connection))
+            hold_loaded(connection, current_fleet(context, connection))
         execution = executions.get(connection, listed.key, lock=not dry_run)
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _outcome(listed, listed.reason, listed.reason_message)
@@ -390,6 +323,6 @@ def _redecide(
             decisions.add_trails(connection, [settings, decision.evaluation.trail])
             values["revision"] = revision
             because = round_.because(connection, outcome)
-            new = _NewDecision(execution, decision, settings.digest, because, revision, values, round_.by)
-            _store_decisions(connection, [new], context.clock())
+            new = NewDecision(execution, decision, settings.digest, because, revision, values, round_.by)
+            store_decisions(context, connection, [new], context.clock())
     return outcome

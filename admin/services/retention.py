@@ -74,6 +74,7 @@ _WORDS = {
     "cluster_events": ("event of a cluster", "events of clusters"),
     "revisions": ("revision", "revisions"),
     "revision_changes": ("change of a revision", "changes of revisions"),
+    "bid_rounds": ("round of bids", "rounds of bids"),
     "audit_events": ("audit event", "audit events"),
     "cluster_descriptions": ("description of a cluster", "descriptions of clusters"),
     "trails": ("stored explanation", "stored explanations"),
@@ -100,6 +101,8 @@ def _prune(
         yield from _walk(context, retention.EVENTS, limits.execution_events, sizes, dry_run=dry_run)
     if limits.cluster_events is not None:
         yield from _walk(context, retention.ClusterEvents(), limits.cluster_events, sizes, dry_run=dry_run)
+    if limits.bids is not None:
+        yield from _walk(context, retention.Bids(), limits.bids, sizes, dry_run=dry_run)
     if limits.executions is not None:
         gone: Counter[str] = Counter()
         for step in _walk(context, retention.Executions(), limits.executions, sizes, dry_run=dry_run):

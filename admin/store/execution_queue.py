@@ -11,6 +11,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    exists,
     false,
     func,
     not_,
@@ -27,6 +28,7 @@ from admin.core.placement.candidates import JobParameters, RequestedStrategy
 from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
 from admin.core.settings.scopes import Scope
+from admin.store.decisions import decisions
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
     IS_QUEUED,
@@ -39,7 +41,7 @@ from admin.store.executions import (
     ListedExecution,
     WaitingExecution,
 )
-from admin.store.sql_types import AnySelect
+from admin.store.sql_types import AnyRow, AnySelect
 
 _columns = executions.c
 _WAITS = (QUEUED, _columns.lease_expires_at.is_(None))
@@ -79,17 +81,27 @@ def taken_by_waiting(
 
     Of a cluster whose agent syncs and has not reported what is free, also what its agent has.
     """
-    taken: dict[str, dict[str, int]] = {}
     unreported = [name for name, cluster in clusters.items() if cluster.state.has_unreported_agent]
     rows = [*connection.execute(_TAKEN, {"clusters": list(clusters), "now": now})]
     rows += connection.execute(_HELD, {"clusters": unreported}) if unreported else ()
+    taken = _taken(rows, clusters)
+    by_node = [name for name, cluster in clusters.items() if cluster.tells_nodes]
+    for name, asks, count in connection.execute(_ASKED, {"clusters": by_node, "now": now}) if by_node else ():
+        taken[name] = add(taken.get(name, {}), {asked_key(asks): count})
+    return taken
+
+
+def taken_since(connection: Connection, clusters: Mapping[str, Cluster], since: datetime) -> dict[str, dict[str, int]]:
+    """What is taken of each of some clusters by what their agents have and was decided since a time."""
+    return _taken([*connection.execute(_HELD_SINCE, {"clusters": list(clusters), "since": since})], clusters)
+
+
+def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
+    taken: dict[str, dict[str, int]] = {}
     for name, exclusive, *amounts in rows:
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
         taken[name] = add(taken.get(name, {}), occupies)
-    by_node = [name for name, cluster in clusters.items() if cluster.tells_nodes]
-    for name, asks, count in connection.execute(_ASKED, {"clusters": by_node, "now": now}) if by_node else ():
-        taken[name] = add(taken.get(name, {}), {asked_key(asks): count})
     return taken
 
 
@@ -114,6 +126,15 @@ _ASKED = (
     .group_by(_columns.cluster, _columns.asks)
 )
 _HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _columns.cluster.in_(bindparam("clusters", expanding=True)))
+_HELD_SINCE = _SUM_DEMANDS.where(
+    LEASED,
+    _columns.cluster.in_(bindparam("clusters", expanding=True)),
+    exists().where(
+        decisions.c.execution_id == _columns.id,
+        decisions.c.number == _columns.decisions,
+        decisions.c.decided_at >= bindparam("since"),
+    ),
+)
 
 
 def full_routes(connection: Connection, reasons: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:

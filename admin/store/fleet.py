@@ -222,7 +222,7 @@ def _add_states(connection: Connection, names: Iterable[str]) -> None:
 
 
 #: What every sync changes of a cluster's state.
-_TOUCHED = ("name", "last_sync_at", "agent", "agent_instance", "agent_host", "agent_since", "syncs")
+_TOUCHED = ("name", "last_sync_at", "agent", "agent_instance", "agent_host", "agent_since", "can_bid", "syncs")
 
 
 def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:

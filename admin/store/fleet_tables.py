@@ -42,6 +42,7 @@ cluster_states = Table(
     Column("agent_instance", Text, nullable=False, server_default=""),
     Column("agent_host", Text, nullable=False, server_default=""),
     Column("agent_since", UtcDateTime),
+    Column("can_bid", Boolean, nullable=False, server_default=false()),  # its agent answers questions for bids
     Column("syncs", BigInteger, nullable=False, server_default="0"),
     Column("ending", JSON, nullable=False, server_default="[]"),  # what the agent was told to end, and still has
     Column("description", Text),  # the digest of the description in force

@@ -27,6 +27,7 @@ from admin.services.context import Context
 from admin.services.evictions import judge_health
 from admin.services.retention import PruningSizes, prune
 from admin.store import retention as stocks
+from admin.store.bid_tables import bid_rounds
 from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
@@ -243,7 +244,7 @@ def test_lists_and_simulations_say_which_executions_were_pruned(
 
 
 def test_every_table_that_belongs_to_executions_is_emptied_with_them() -> None:
-    emptied = {stocks.LOGS.table, stocks.OUTPUTS.table, stocks.EVENTS.table, decisions}
+    emptied = {stocks.LOGS.table, stocks.OUTPUTS.table, stocks.EVENTS.table, decisions, bid_rounds}
     assert set(belonging_tables()) == emptied
 
 

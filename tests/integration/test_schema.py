@@ -23,6 +23,7 @@ from admin.core.settings.scopes import Scope
 from admin.server import startup
 from admin.store import (
     audit_events,
+    bid_tables,
     clock_checks,
     cluster_events,
     decisions,
@@ -605,6 +606,37 @@ def test_going_back_takes_audit_events_away_and_keeps_tokens(engine: Engine) -> 
     with engine.begin() as connection:
         assert audit_events.page(connection, audit_events.AuditFilter(), None, 10) == []
         assert user_tokens.add_addresses(connection, {"0b0b0b0b": ["::1"]}) == {("0b0b0b0b", "::1")}
+
+
+def test_going_back_takes_bids_away_and_leaves_pools_and_decisions_that_an_older_admin_can_read(
+    engine: Engine,
+) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    tables = (execution_tables.executions, bid_tables.bid_rounds, bid_tables.bids)
+    asks = {"members": [{"id": "a", "weight": 1}], "strategy": "ask", "rebalance": "never"}
+    verdicts = [{"filter": name, "passed": True} for name in ("weight", "bid")]
+    trail = {"strategy": "ask", "candidates": [{"cluster": "a", "verdicts": verdicts}]}
+    with engine.begin() as connection:
+        for table in tables:
+            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+            values = {column.name: _anything(column, now) for column in columns}
+            if table is execution_tables.executions:
+                values |= {"phase": "QUEUED", "reason": "ASKING"}
+            connection.execute(insert(table).values(values))
+        pool = {"kind": "POOL", "name": "p", "payload": asks, "version": 1}
+        connection.execute(insert(fleet_tables.fleet_definitions).values(pool))
+        connection.execute(insert(decisions.trails).values(digest="d", body=trail))
+    migrate(engine, "0035")
+    with engine.connect() as connection:
+        assert connection.execute(select(execution_tables.executions.c.reason)).scalar_one() == "UNDECIDED"
+        payload = connection.execute(select(fleet_tables.fleet_definitions.c.payload)).scalar_one()
+        body = connection.execute(select(decisions.trails.c.body)).scalar_one()
+    assert payload == {"members": asks["members"], "strategy": "soonest"}
+    assert body == {"strategy": "soonest", "candidates": [{"cluster": "a", "verdicts": verdicts[:1]}]}
+    migrate(engine)
+    with engine.connect() as connection:
+        assert connection.execute(select(bid_tables.bids)).all() == []
 
 
 def test_going_back_takes_users_and_their_history_away_and_keeps_all_others(engine: Engine) -> None:

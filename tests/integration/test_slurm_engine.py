@@ -15,6 +15,7 @@ from admin.core.graph.job_requests import request_of
 from admin.core.graph.matching import Matcher
 from admin.core.graph.summaries import summarize
 from agent.engines.base import (
+    Bid,
     EngineError,
     EngineUnavailable,
     Handle,
@@ -367,6 +368,18 @@ def test_the_eta_of_a_job(engine: SlurmEngine) -> None:
     running(engine, engine.submit(task_of(engine, "sleep 60", job=large, time_limit_seconds=600)))
     assert engine.eta(task_of(engine, "true", job=large)) == pytest.approx(600, abs=30)
     assert engine.eta(task_of(engine, "true", job={"resources": {"requests": {"cpu": "400"}}})) is None
+
+
+def test_a_bid_is_what_slurm_says_of_the_job(engine: SlurmEngine) -> None:
+    large = {"resources": {"requests": {"cpu": str(CPUS)}}}
+    assert engine.bid(task_of(engine, "true", job=large)) == Bid.yes(0.0)
+    running(engine, engine.submit(task_of(engine, "sleep 60", job=large, time_limit_seconds=600)))
+    later = engine.bid(task_of(engine, "true", job=large))
+    assert later.answer == "yes"
+    assert later.start_seconds == pytest.approx(600, abs=30)
+    never = engine.bid(task_of(engine, "true", job={"resources": {"requests": {"cpu": "400"}}}))
+    assert (never.answer, "Slurm refuses the job" in never.reason) == ("never", True)
+    assert engine.bid(task_of(engine, "true", queue="nowhere")).answer == "never"
 
 
 def test_jobs_that_slurm_would_never_start_are_declined(engine: SlurmEngine) -> None:

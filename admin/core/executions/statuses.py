@@ -12,7 +12,7 @@ from admin.core.executions.retries import DRAINED
 from admin.core.executions.run_times import Times
 from admin.core.executions.silences import Drain, as_sentence
 from admin.core.executions.starts import Start
-from admin.core.placement.decisions import WAITS_FOR_ROOM
+from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import Actor
 from admin.core.times import show_due, show_duration, show_time
@@ -216,7 +216,9 @@ class Circumstances:
         if self.not_before is not None and is_backing_off(self.not_before, now):
             if_taken = ", if some cluster takes it by then" if self.obstacles else ""
             return f"Its next attempt may start {show_due(self.not_before, now)}{if_taken}.", self.not_before
-        if self.cluster is None:
+        if self.reason == ASKING and not self.obstacles:
+            step = "The bids of its clusters decide; if none of them says yes, they are asked again."
+        elif self.cluster is None:
             trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
                 trigger = "any moment now" if self.reason == UNDECIDED else "when the fleet changes"

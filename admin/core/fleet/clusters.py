@@ -121,6 +121,7 @@ class ClusterState:
     agent_instance: str = ""  #: the id of its state directory; "" for an agent that sends none
     agent_host: str = ""  #: the machine that it runs on, as it says
     agent_since: datetime | None = None  #: when this process first synced
+    can_bid: bool = False  #: whether its agent answers questions for bids
     syncs: int = 0  #: how many syncs were stored
     ending: Sequence[JsonObject] = ()  #: attempts that its agent was told to end, and still had at its last sync
     description: str | None = None  #: the digest of its description; None where it has none

@@ -9,6 +9,7 @@ from admin.core import names
 from admin.core.fields.branches import Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, Number, Text
+from admin.core.fleet import asking
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import CONSTRAINT, DEFAULT_STRATEGY
 from admin.core.placement.constraints.rules import RULES, rule_problems
@@ -50,7 +51,13 @@ DEFINITIONS: Mapping[FleetKind, Section] = {
         }
     ),
     FleetKind.POOL: Section(
-        fields={"members": MEMBERS, "strategy": STRATEGY, "rules": RULES, "description": _DESCRIPTION}
+        fields={
+            "members": MEMBERS,
+            "strategy": STRATEGY,
+            "rules": RULES,
+            **asking.FIELDS,
+            "description": _DESCRIPTION,
+        }
     ),
     FleetKind.LABEL: Section(fields={"members": MEMBERS, "description": _DESCRIPTION}),
 }
@@ -65,6 +72,8 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
     if kind is not FleetKind.CLUSTER:
         problems += _group_problems(kind, normal.get("members"), problems)
         problems += strategy_problems(normal, ("rules",), problems)
+    if kind is FleetKind.POOL and not problems:
+        problems += [Problem(field=name, reason=reason) for name, reason in asking.asking_problems(normal).items()]
     raise_problems(problems)
     normal = {key: value for key, value in normal.items() if value is not None}
     if kind is not FleetKind.CLUSTER:

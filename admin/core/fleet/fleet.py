@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from admin.core.fleet.asking import NOTHING_SAID, Asking, read_asking
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.graph.machines import Machine
@@ -37,6 +38,7 @@ class Group:
     members: tuple[Member, ...]
     strategy: str = DEFAULT_STRATEGY  #: one of `placement.scores.STRATEGIES`
     rules: str | None = None  #: as JSON, for the strategy that has rules
+    asking: Asking = NOTHING_SAID  #: for the strategy that asks
 
     @property
     def name(self) -> str:
@@ -49,8 +51,13 @@ def build_group(definition: Definition) -> Group:
         Member(cluster=member["id"], weight=member.get("weight", 1)) for member in definition.payload.get("members", [])
     )
     strategy, rules = definition.payload.get("strategy", DEFAULT_STRATEGY), definition.payload.get("rules")
-    text = None if rules is None else json_string(rules)
-    return Group(definition=definition, members=members, strategy=strategy, rules=text)
+    return Group(
+        definition=definition,
+        members=members,
+        strategy=strategy,
+        rules=None if rules is None else json_string(rules),
+        asking=read_asking(definition.payload),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

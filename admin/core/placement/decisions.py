@@ -14,7 +14,7 @@ from admin.core.placement.choice import WeightedChoice
 from admin.core.placement.constraints.expressions import Value
 from admin.core.placement.constraints.ranking import VALUES
 from admin.core.placement.constraints.rules import RANDOM, Rules
-from admin.core.placement.filters import BY_NAME, EXPECTED, ROOM, RULES, USE, WEIGHT, Verdict, Verdicts
+from admin.core.placement.filters import BID, BY_NAME, EXPECTED, ROOM, RULES, USE, WEIGHT, Verdict, Verdicts
 from admin.core.placement.obstacles import describe_gone, describe_unable
 from admin.core.placement.routes import REQUEST, Route, RouteKind
 from admin.core.placement.scores import STRATEGIES
@@ -22,6 +22,8 @@ from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 
 ASSIGNED = "ASSIGNED"
+#: The reason of executions whose clusters are asked for bids.
+ASKING = BID.code
 #: Reasons of decisions that chose a cluster.
 CHOSEN = (ASSIGNED, EXPECTED.code)
 #: Several filters together drop every cluster.
@@ -122,6 +124,9 @@ def evaluate(
     best = [assessment.candidates[position] for position, score in assessment.able.items() if score == first]
     # Expected clusters are able only where none that has been seen is.
     code = EXPECTED.code if best[0].cluster.is_expected else ASSIGNED
+    if assessment.strategy.asks and code == ASSIGNED:
+        message = f"Asks the clusters of {route} when they would start it."
+        return replace(evaluation, able=dict.fromkeys(assessment.able), code=ASKING, message=message)
     return replace(evaluation, best=best, code=code)
 
 
@@ -131,6 +136,8 @@ def choose(evaluation: Evaluation, key: str) -> Decision:
         return Decision(cluster=None, code=evaluation.code, message=evaluation.message, evaluation=evaluation)
     cluster = evaluation.choice.draw(key)
     message = describe_choice(cluster, evaluation.code)
+    if evaluation.code == ASKING:  # foreseen, of something that is not created
+        message = f"Its clusters would be asked; '{cluster}' is the best {evaluation.message}."
     return Decision(cluster=cluster, code=evaluation.code, message=message, evaluation=evaluation)
 
 

@@ -241,6 +241,8 @@ DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined, pas
 ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full, passed_over="full")
 #: What rules drop of the clusters that pass all others; `constraints` applies them, each with what it looks at.
 RULES = Filter(name="rules", code="CLUSTERS_RULED_OUT", drop=lambda candidates, workload: {}, passed_over="ruled out")
+#: Not asked of candidates: the verdict of a round of bids on those that passed all filters.
+BID = Filter(name="bid", code="ASKING", drop=lambda candidates, workload: {}, passed_over="without a bid")
 
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS = (ENABLED, CORDONED, REACHABLE, EXPECTED)
@@ -250,8 +252,8 @@ FILTERS = (USE, WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, FI
 _LASTING = (USE, WEIGHT, ENABLED, LARGE_ENOUGH, FITS, PLUGINS, DECLINED)
 #: The same where the strategy passes over full clusters.
 FILTERS_WITH_ROOM = (*FILTERS, ROOM)
-#: All of them, with that of pools and requests that have rules.
-ALL_FILTERS = (*FILTERS_WITH_ROOM, RULES)
+#: All of them, with those of pools and requests that have rules, and of pools that ask.
+ALL_FILTERS = (*FILTERS_WITH_ROOM, RULES, BID)
 BY_NAME = {filter_.name: filter_ for filter_ in ALL_FILTERS}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from admin.core.fleet.asking import ASK
 from admin.core.fleet.clusters import eta_of
 from admin.core.fleet.fleet import CONSTRAINT, DEFAULT_STRATEGY, SPILL, Fleet, Group
 from admin.core.placement.candidates import Candidate, RequestedStrategy, Workload
@@ -27,6 +28,7 @@ class Strategy:
     name: str  #: as pools name it
     score: Score
     looks_at_load: bool = False  #: whether the score depends on what clusters run at the moment
+    asks: bool = False  #: whether the clusters are asked first, and the score is that of their bids
     needs_room: bool = False  #: whether full clusters are passed over; elsewhere work waits at the cluster itself
     #: The same score by position alone, where nothing else counts: it is worked out when shown, not stored.
     score_by_position: Callable[[int], float] | None = None
@@ -40,7 +42,8 @@ def _utilization(candidate: Candidate, _: Workload) -> float | None:
     return None if cluster.capacity is None or free is None else utilization(cluster.capacity, free)
 
 
-def _start_seconds(candidate: Candidate, workload: Workload) -> float | None:
+def reported_start(candidate: Candidate, workload: Workload) -> float | None:
+    """In how many seconds a cluster would start something by what it reports; None where that is unknown."""
     report, free = candidate.cluster.state.report, candidate.free
     eta = eta_of(report, free)
     if eta is not None:
@@ -73,12 +76,18 @@ _ALL = (
     ),
     Strategy(
         name="soonest",
-        score=_start_seconds,
+        score=reported_start,
         looks_at_load=True,
     ),
     Strategy(
         name=CONSTRAINT,
         score=lambda candidate, workload: 0.0,
+    ),
+    Strategy(
+        name=ASK,
+        score=reported_start,
+        looks_at_load=True,
+        asks=True,
     ),
 )
 STRATEGIES: Mapping[str, Strategy] = {strategy.name: strategy for strategy in _ALL}

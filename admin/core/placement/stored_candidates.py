@@ -70,7 +70,8 @@ def render_candidates(
     `switched_by` are the events that set the states of `switched_candidates`, by cluster and state. Ages are counted
     from `now`, which is the time of the decision for one of the past.
     """
-    by_position = STRATEGIES[trail["strategy"]].score_by_position
+    strategy = STRATEGIES[trail["strategy"]]
+    by_position = strategy.score_by_position
     candidates = [dict(candidate) for candidate in trail["candidates"]]
     passed = []
     for position, candidate in enumerate(candidates):
@@ -82,7 +83,8 @@ def render_candidates(
     rules = trail.get("rules", ())
     is_even = draws_evenly(rules)
     ranks = sorted({_order(candidate["score"]) for candidate in passed})
-    for candidate in passed:
+    is_asked = strategy.asks and chosen is None  # their bids are not there yet, or none is a yes
+    for candidate in () if is_asked else passed:
         candidate["rank"] = ranks.index(_order(candidate["score"])) + 1
         if candidate["rank"] == 1:
             candidate["draw"] = draw(key, candidate["cluster"], 1 if is_even else candidate["weight"])

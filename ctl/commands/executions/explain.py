@@ -21,6 +21,7 @@ from ctl.client.facts import OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
 from ctl.client.schemas import leaf_values, show
 from ctl.client.scopes import BEYOND, DEFINITION
 from ctl.client.words import count
+from ctl.commands.executions.bids import show_rounds
 from ctl.commands.executions.options import UNTOLD, execution_id
 from ctl.commands.executions.standing import (
     describe_ahead,
@@ -95,6 +96,7 @@ def show_explanation(session: Session, explanation: Document) -> None:
             number = explanation.get("decision") or 1
             printer.sentence(f"As of decision {number}, {printer.when(decided_at)}{ages}:")
         show_candidates(printer, candidates, as_of=decided_at)
+    show_rounds(printer, explanation.get("rounds") or [])
     is_of_now = bool(explanation.get("decided_at"))
     show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
     for key, verb in UNTOLD.items():

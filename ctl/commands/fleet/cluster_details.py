@@ -98,6 +98,7 @@ def _lines(
     else:
         yield "runs", "nothing, and nothing waits"
     yield "waited", _recent_wait(cluster.get("recent_wait"))
+    yield "bids", _bids(cluster.get("bids"))
     yield "reported", when(cluster.get("reported_at"))
     yield "eta", str(cluster.get("eta") or "")
     yield "switched by", switched_by
@@ -119,6 +120,14 @@ def _recent_wait(wait: Document | None) -> str:
     return (
         f"{format_duration(seconds)} on average: {number} that started here first, of the newest {examined} placed here"
     )
+
+
+def _bids(record: Document | None) -> str:
+    """How good its bids were; an older admin does not say."""
+    if not record:
+        return ""
+    late = format_duration(record["late_seconds"])
+    return f"{record['kept']} of {record['promised']} starts as promised, {late} late on average"
 
 
 _POOL_COLUMNS: Columns = {

@@ -120,6 +120,14 @@ _COLUMNS: Columns = {
     "ENGINE": "engine",
     "SOURCE": "source",
 }
+
+
+def _bids_kept(cluster: Document) -> str:
+    """`41 of 44`: how many of the starts that its bids promised came about in time."""
+    record = cluster.get("bids")
+    return f"{record['kept']} of {record['promised']}" if record else ""
+
+
 _WIDE_COLUMNS: Columns = {
     "ENGINE VERSION": "engine_version",
     "AGENT": lambda cluster: (cluster.get("agent") or "")[:_SHOWN_ID],
@@ -135,6 +143,7 @@ _WIDE_COLUMNS: Columns = {
     "DRAIN DEADLINE": Time("drain_deadline", is_ahead=True),
     "COST": "cost",
     "ETA": "eta",
+    "BIDS KEPT": _bids_kept,
     "ENDPOINT": "endpoint",
     "REPORTED AT": Time("reported_at"),
     "VERSION": "version",
