@@ -158,7 +158,9 @@ def _with_last_bids(
     if preparation.evaluation.code != ASKING:
         return preparation
     run_plan, now = preparation.run_plan, context.clock()
-    waiting = execution_queue.taken_by_waiting(connection, loaded_clusters(run_plan.route, view.fleet), now)
+    waiting = execution_queue.taken_by_waiting(
+        connection, loaded_clusters(run_plan.route, view.fleet, run_plan.workload.requested), now
+    )
     known = bids.last(connection)
     evaluation = foresee_bids(
         run_plan.route, view.fleet, run_plan.workload, preparation.evaluation, known, Load(now=now, assigned=waiting)
