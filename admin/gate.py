@@ -14,7 +14,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -172,7 +172,7 @@ class Gate:
         self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
         open_paths: dict[str, list[str]] = {}
-        self._guarded: set[tuple[str, str]] = set()  #: what is open only as long as callers are no users
+        guarded_paths: dict[str, list[str]] = {}  #: what is open only as long as callers are no users
         for operation in sorted(operations, key=lambda operation: operation.path.count("<")):
             pattern = _pattern(operation.path)
             for method in _methods(operation.method):
@@ -182,11 +182,12 @@ class Gate:
                 if operation.is_open:
                     open_paths.setdefault(method, []).append(pattern)
                 if operation.guarded_with_users:
-                    self._guarded.add((method, operation.path))
+                    guarded_paths.setdefault(method, []).append(pattern)
         for folder in open_folders:
             for method in _methods("GET"):
                 open_paths.setdefault(method, []).append(rf"{re.escape(folder)}(?s:/.*)?")
-        self._open = {method: re.compile("|".join(patterns)) for method, patterns in open_paths.items()}
+        self._open = _by_method(open_paths)
+        self._guarded = _by_method(guarded_paths)
 
     def admit(
         self,
@@ -206,7 +207,7 @@ class Gate:
         act as. `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many
         wrong tokens from an `address`, TooManyAttempts for further wrong ones.
         """
-        if self.is_open(method, path) and not ((method, path) in self._guarded and self._knows_users()):
+        if self.is_open(method, path) and not (_is_among(self._guarded, method, path) and self._knows_users()):
             return Caller(request_id=request_id)
         token = _bearer(authorization)
         if token is not None and token.startswith(tokens.CLUSTER.mark):
@@ -307,8 +308,7 @@ class Gate:
 
     def is_open(self, method: str, path: str) -> bool:
         """Whether a request needs no token."""
-        pattern = self._open.get(method)
-        return pattern is not None and pattern.fullmatch(path) is not None
+        return _is_among(self._open, method, path)
 
     def _find(self, method: str, path: str) -> _Route | None:
         for route in self._routes.get(method, ()):
@@ -434,6 +434,16 @@ def _bearer(authorization: str | None) -> str | None:
 def _methods(method: str) -> list[str]:
     """The methods that reach an operation: servers answer HEAD for GET, and OPTIONS for everything."""
     return ["GET", "HEAD", "OPTIONS"] if method == "GET" else [method, "OPTIONS"]
+
+
+def _by_method(patterns: Mapping[str, Iterable[str]]) -> dict[str, re.Pattern[str]]:
+    """What matches any of the paths of each method."""
+    return {method: re.compile("|".join(alternatives)) for method, alternatives in patterns.items()}
+
+
+def _is_among(patterns: Mapping[str, re.Pattern[str]], method: str, path: str) -> bool:
+    pattern = patterns.get(method)
+    return pattern is not None and pattern.fullmatch(path) is not None
 
 
 def _pattern(path: str) -> str:

@@ -24,6 +24,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
+from admin.services.visibility import told_provenance
 from admin.store import grants, revisions, user_groups
 from admin.store.grants import GrantFilter, StoredGrant
 
@@ -49,7 +50,7 @@ def list_grants(
             if scope is not None:
                 check_readable(context, connection, scope)
         stored = grants.page(connection, conditions, after=after, limit=limit + 1)
-        views = _views(connection, stored[:limit])
+        views = _views(context, connection, stored[:limit])
     return views, stored[limit - 1].name if len(stored) > limit else None
 
 
@@ -62,7 +63,7 @@ def get_grant(context: Context, name: str) -> GrantView:
             compared = grants.page(connection, GrantFilter(within=within), limit=_MOST_COMPARED)
             past = connection if within is None else None
             raise row_not_found(context, past, GrantNotFound, GRANT, name, [row.name for row in compared])
-        [view] = _views(connection, stored.values())
+        [view] = _views(context, connection, stored.values())
     return view
 
 
@@ -94,9 +95,10 @@ def delete_grant(context: Context, name: str, expectation: Expectation, options:
     return make_change(context, [revocation(name, expectation)], options)
 
 
-def _views(connection: Connection, stored: Iterable[StoredGrant]) -> list[GrantView]:
+def _views(context: Context, connection: Connection, stored: Iterable[StoredGrant]) -> list[GrantView]:
     rows = list(stored)
     made_by = revisions.provenance_of(connection, (row.version for row in rows))
+    made_by = told_provenance(context.access, connection, made_by)
     return [GrantView(grant=row.grant, version=row.version, provenance=made_by.get(row.version)) for row in rows]
 
 
@@ -124,7 +126,7 @@ def access_at(
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         keyed = _reaching(connection, scope, after or (0, ""), limit + 1)
-        views = _views(connection, [row for _, row in keyed[:limit]])
+        views = _views(context, connection, [row for _, row in keyed[:limit]])
         memberships = user_groups.memberships(connection)
     every = Grants((view.grant for view in views), memberships, context.settings.roles)
     groups = {view.grant.grantee.name for view in views if view.grant.grantee.noun == GROUP}
@@ -245,7 +247,7 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         if grantee != Grantee(USER, context.access.identity.user):
             elsewhere = [grant for grant in elsewhere if context.access.allows(_READING, grant.scope)]
         stored = grants.some(connection, [grant.name for grant in (*allowing, *elsewhere)])
-        views = {view.grant: view for view in _views(connection, stored.values())}
+        views = {view.grant: view for view in _views(context, connection, stored.values())}
     is_user = grantee.noun == USER
     is_own = grantee == Grantee(USER, context.access.identity.user)
     narrowed = context.access.identity.narrowed if is_own else None

@@ -76,8 +76,12 @@ class TimelineFilter(RevisionFilter):
         """Whether events may be among them: they belong to no scope and are of no other kind."""
         is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
         is_of_events = self.source not in (REVISION, REGISTRATION, EXECUTION)
-        is_seen = self.seen is None or FleetKind.CLUSTER.value in self.seen.kinds
-        return is_of_events and not is_scoped and is_seen and self.kind in (None, FleetKind.CLUSTER.value)
+        return is_of_events and not is_scoped and self.sees_fleet and self.kind in (None, FleetKind.CLUSTER.value)
+
+    @property
+    def sees_fleet(self) -> bool:
+        """Whether clusters, and the pools, labels and groups that they are members of, may be told."""
+        return self.seen is None or FleetKind.CLUSTER.value in self.seen.kinds
 
     @property
     def has_revisions(self) -> bool:
@@ -108,7 +112,8 @@ class TimelineFilter(RevisionFilter):
     def revisions(self) -> RevisionFilter:
         if self.cluster is None:
             return self
-        return replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster, member=self.cluster)
+        member = self.cluster if self.sees_fleet else None
+        return replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster, member=member)
 
     def events(self) -> Iterator[ClusterEventFilter]:
         """What selects the events: those of one cluster, and apart from them the rounds that moved from or to it."""

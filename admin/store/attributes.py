@@ -152,10 +152,12 @@ def page(
 def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | None, most: int) -> RowPage:
     """The rows of a list among so many that follow a key.
 
-    Only conditions that the key begins with are left to the database, so that rare rows do not make it read on.
+    Only conditions that the key begins with are left to the database, so that rare rows do not make it read on; and
+    those on what may be seen, so that no number or key tells of other rows.
     """
     project, domain = filters.project, filters.project and filters.domain
-    leading = Filter(kinds=filters.kinds, project=project, domain=domain, workflow=domain and filters.workflow)
+    workflow = domain and filters.workflow
+    leading = Filter(kinds=filters.kinds, project=project, domain=domain, workflow=workflow, within=filters.within)
     examined = list(page(connection, leading, after, most + 1))
     last = page_key(examined[most - 1]) if len(examined) > most else None
     rows = examined[:most]

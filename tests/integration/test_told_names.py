@@ -14,10 +14,15 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from admin.core.grants import Grant, Grantee
+from admin.core.identities import Identity, Proof
 from admin.core.permissions import ROLES
 from admin.core.settings.scopes import Scope
-from admin.services import grants, user_tokens, users
+from admin.services import grants, row_warnings, user_tokens, users, warnings
 from admin.services.changeable.base import ChangeOptions
+from admin.services.context import Context
+from admin.services.no_effect import NoEffectPage, list_no_effect
+from admin.services.visibility import access_of
+from admin.store.attributes import Filter
 from tests.conftest import MakeApp
 from tests.integration.test_permissions import OPERATIONS, ROWS
 from tests.robustness.test_nul import BODIES, path_of
@@ -300,6 +305,34 @@ def test_where_something_hidden_is_used_is_answered_as_for_what_there_is_not(
     assert ok(answers[0])["partial"] is True
 
 
+def test_the_timeline_of_a_hidden_cluster_is_that_of_one_that_there_is_not(
+    admin: Told, caller: Told, viewer: Told
+) -> None:
+    path = f"timeline?cluster={CLUSTERS[0]}&source=revision"
+    assert caller.get(path) == caller.get("timeline?cluster=absent&source=revision")
+    assert caller.get(path)["entries"] == []
+    # With the pools and labels that it is a member of.
+    assert viewer.get(path)["entries"] == admin.get(path)["entries"]
+    assert len(viewer.get(path)["entries"]) > 1
+
+
+def no_effect_page(context: Context) -> NoEffectPage:
+    return list_no_effect(context, Filter(kinds=("EXECUTION_CLUSTER_LABEL", "TASK_RESOURCE")), None, 10, examined=1)
+
+
+def test_pages_of_warnings_count_and_name_no_rows_that_are_hidden(
+    shared_app: Flask, admin: Told, caller: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_warnings, "_CHUNK", 1)
+    context = context_of(shared_app)
+    own = context.seen_by(access_of(context, Identity(user="local", proof=Proof.TOKEN)))
+    for page in (warnings.list_warnings(own, limit=10, examined=1), no_effect_page(own)):
+        assert page.next_key is None or PROJECT in page.next_key
+    assert no_effect_page(context).next_key is not None
+    assert caller.get("matchable_attributes/no_effect?resource_type=3")["examined"] == 0
+    assert admin.get("matchable_attributes/no_effect?resource_type=3")["examined"] == 1
+
+
 def test_a_workflow_of_a_hidden_project_is_answered_as_one_that_is_not_registered(caller: Told) -> None:
     body = {"attributes": {"matching_attributes": pool(OWN_POOL)}}
     answers = [
@@ -378,6 +411,21 @@ def test_who_made_a_revision_is_told_only_to_who_may_read_it(admin: Told, caller
         assert answer["values"][0]["origins"]["cluster_pool_name"]["revision"] == told["revision"]
 
 
+def test_who_gave_a_grant_on_the_platform_is_told_only_to_who_may_read_it(shared_app: Flask, admin: Told) -> None:
+    ok(admin.call("POST", "grants", {"grant": {"role": "viewer", "user": "guest"}, "message": WHY}))
+    keeper = made_user(shared_app, "keeper", "admin", Scope(project=PROJECT))
+    path = f"access?project={PROJECT}"
+
+    def given(user: Told) -> Any:
+        [grant] = (grant for grant in user.get(path)["grants"] if grant["name"] == "viewer:user:guest")
+        return grant["provenance"]["definition"]
+
+    told = given(admin)
+    assert (told["author"], told["message"]) == ("root", WHY)
+    assert given(keeper) == {key: told[key] for key in ("revision", "at")}
+    ok(admin.call("DELETE", "grants/viewer:user:guest"))
+
+
 # The fleet in explanations, and numbers of other projects
 
 
@@ -443,10 +491,19 @@ def test_a_list_says_whether_there_may_be_more_that_the_caller_may_not_see(
     assert "partial" not in admin.get(path)
 
 
+def test_a_list_of_grants_says_whether_there_may_be_more(shared_app: Flask, admin: Told) -> None:
+    steward = made_user(shared_app, "steward", "admin", Scope(project=PROJECT))
+    assert steward.get("grants")["partial"] is True
+    assert "partial" not in steward.get(f"grants?project={PROJECT}")
+    assert "partial" not in admin.get("grants")
+
+
 # Metrics
 
 
 def test_metrics_need_their_permission_once_there_are_users(shared_app: Flask, admin: Told, viewer: Told) -> None:
-    assert shared_app.test_client().get("/metrics").status_code == 401
-    refused(viewer.client.get("/metrics"), 403, "permission_denied")
+    for path in ("/metrics", "/metrics/"):
+        assert shared_app.test_client().get(path).status_code == 401
+        assert shared_app.test_client().head(path).status_code == 401
+        refused(viewer.client.get(path), 403, "permission_denied")
     assert CLUSTERS[0] in admin.client.get("/metrics").get_data(as_text=True)
