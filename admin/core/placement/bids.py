@@ -130,6 +130,8 @@ def _delay(left: float, candidate: Candidate, workload: Workload, load: Load) ->
     cluster, assigned = candidate.cluster, load.assigned.get(candidate.cluster.name, {})
     takes = workload.takes_of(cluster)
     short = shortages(candidate.free, takes) if candidate.free is not None else []
+    if not short and candidate.lacks_for(workload):
+        short = list(takes)  # enough in all, and no place on any of its nodes
     if left < 1 and candidate.free is not None and not short:
         return 0.0  # there is room for it beside what was assigned
     run_seconds = _ASSUMED_RUN_SECONDS if load.run_seconds is None else load.run_seconds

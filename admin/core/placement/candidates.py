@@ -10,7 +10,7 @@ from typing import NamedTuple
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet, Group, Member
-from admin.core.graph.rooms import asked_key
+from admin.core.graph.rooms import asked_in, asked_key
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.resources import Amounts, occupied, subtract
 from admin.core.use_grants import UsableClusters
@@ -83,6 +83,16 @@ class Candidate(NamedTuple):
     position: int  #: in its group, from 0
     free: Amounts | None  #: what is free there; None where that is unknown or the strategy does not ask
     waiting: Amounts | None = None  #: what is taken by what waits there; None where the strategy does not ask
+
+    def lacks_for(self, workload: Workload) -> str:
+        """What its nodes lack for a job beside what was assigned there since its last report; "" where that is nothing.
+
+        Also where its nodes, or what waits there, are not known.
+        """
+        room = self.cluster.room
+        if workload.asks is None or self.waiting is None or room is None:
+            return ""
+        return room.lacks(asked_in(self.waiting), workload.asks)
 
 
 def group_of(route: Route, fleet: Fleet) -> Group | None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.silence import silent_since
-from admin.core.graph.rooms import asked_in
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
 
@@ -179,15 +178,8 @@ def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
 
 def _crowded(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     """The clusters on whose nodes there is no place for a job beside what was assigned there since the last report."""
-    asks = workload.asks
-    if asks is None:
-        return {}
     return {
-        candidate.position: f"is full ({lacks})"
-        for candidate in candidates
-        if candidate.waiting is not None
-        and (room := candidate.cluster.room) is not None
-        and (lacks := room.lacks(asked_in(candidate.waiting), asks))
+        candidate.position: f"is full ({lacks})" for candidate in candidates if (lacks := candidate.lacks_for(workload))
     }
 
 

@@ -48,7 +48,9 @@ def reported_start(candidate: Candidate, workload: Workload) -> float | None:
     eta = eta_of(report, free)
     if eta is not None:
         return float(parse_duration(eta, zero=True))
-    return 0.0 if free is not None and not shortages(free, workload.takes_of(candidate.cluster)) else None
+    if free is None or shortages(free, workload.takes_of(candidate.cluster)) or candidate.lacks_for(workload):
+        return None
+    return 0.0
 
 
 _ALL = (

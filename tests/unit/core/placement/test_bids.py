@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +12,11 @@ import pytest
 
 from admin.core.fleet.asking import Asking, read_asking
 from admin.core.fleet.definitions import FleetKind
+from admin.core.graph.backends import MemoryBackend
+from admin.core.graph.descriptions import read_description
+from admin.core.graph.job_requests import request_of
+from admin.core.graph.machines import Machines
+from admin.core.graph.request_texts import write_request
 from admin.core.placement.bid_reports import read_bid
 from admin.core.placement.bids import (
     NO_CLUSTER_CAN,
@@ -21,12 +27,15 @@ from admin.core.placement.bids import (
     find_better,
     is_kept,
     pause_before,
+    start_of,
     weigh,
 )
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import ASKING, choose, evaluate
+from admin.core.placement.scores import reported_start
 from admin.core.problems import Invalid
 from admin.core.resources import add
+from tests.support.descriptions import pooled
 from tests.support.small_fleets import NOW, definition, group, pool, pool_fleet, reports
 
 
@@ -171,6 +180,21 @@ def test_what_was_assigned_since_delays_a_start_only_where_it_leaves_no_room() -
         assert weighed(bid("a"), states={"a": four}, load=load, work=workload(cpu=1000)).starts == {"a": start}
     busy = Load(now=NOW, assigned={"a": {"cpu": 4000}}, run_seconds=60)
     assert weighed(bid("a", start=100), states={"a": four}, load=busy, work=workload(cpu=1000)).starts == {"a": 160}
+
+
+def test_a_start_is_later_where_there_is_enough_in_all_and_no_node_has_a_place_left() -> None:
+    machines = Machines(MemoryBackend())
+    machine = machines.add("a", read_description(pooled(2, 4)))
+    nodes = {"n1": {"cpu": "2"}, "n2": {"cpu": "2"}}
+    state = reports(capacity={"cpu": "8"}, free={"cpu": "4"}, nodes=nodes)
+    fleet = pool_fleet("ask", {"a": {}}, a=state)
+    [candidate] = evaluate(pool("p"), fleet, workload(cpu=2000), {}).candidates
+    described = candidate._replace(cluster=replace(candidate.cluster, machine=machine), waiting={})
+    for cpu, is_later in (("2", False), ("3", True)):
+        asks = write_request(request_of({"resources": {"tasks": 1, "requests": {"cpu": cpu}}}))
+        work = replace(workload(cpu=int(cpu) * 1000), asks=asks)
+        assert (start_of(bid("a"), described, work, Load(now=NOW, run_seconds=60)) != 0) is is_later
+        assert (reported_start(described, work) is None) is is_later
 
 
 def test_five_hundred_that_are_asked_at_once_do_not_follow_one_idle_cluster() -> None:
