@@ -209,11 +209,13 @@ def test_who_may_not_know_of_a_project_takes_nothing_of_its_rate_and_learns_noth
     stranger = made_user(app, "eve", role="submitter", scope=Scope(project="flyteexamples"))
 
     def ask(person: Person, project: str) -> TestResponse:
-        return person.call("GET", f"executions/{project}/{DOMAIN}")
+        answer: TestResponse = person.call("GET", f"executions/{project}/{DOMAIN}")
+        return answer
 
     def create(person: Person, *projects: str) -> TestResponse:
         many = [asked(f"e{number}", project=project) for number, project in enumerate(projects)]
-        return person.call("POST", "executions", {"executions": many})
+        answer: TestResponse = person.call("POST", "executions", {"executions": many})
+        return answer
 
     for _ in range(5):
         refused(ask(stranger, PROJECT), 400, "unknown_project")
@@ -221,8 +223,8 @@ def test_who_may_not_know_of_a_project_takes_nothing_of_its_rate_and_learns_noth
     assert [ask(admin, PROJECT).status_code for _ in range(4)] == [200, 200, 200, 429]
     assert [create(admin, PROJECT).status_code for _ in range(3)] == [200, 200, 429]
     refused(ask(stranger, PROJECT), 400, "unknown_project")
-    [answer] = ok(create(stranger, PROJECT))["results"]
-    assert answer["error"]["error"] == "unknown_project"
+    [result] = ok(create(stranger, PROJECT))["results"]
+    assert result["error"]["error"] == "unknown_project"
 
 
 def frozen(app: Flask) -> list[float]:
