@@ -55,6 +55,7 @@ from admin.services.state import StateSummary
 from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
 from admin.services.users import act_as, has_users, has_users_now
+from admin.services.visibility import access_of
 from admin.services.waiting import WaitLimiter
 from admin.services.wrong_attempts import FailureLimiter, WrongTokens
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -158,6 +159,7 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         max_body_bytes=settings.server.max_body_bytes,
         auditor=Auditor(lambda: app.extensions["rainbow"]),
         rate_limiter=context.rate_limiter,
+        knows=lambda identity, project: access_of(app.extensions["rainbow"], identity).knows(project),
     )
     app.extensions["rainbow-front"] = front
     app.wsgi_app = front  # type: ignore[method-assign]

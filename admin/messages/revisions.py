@@ -159,7 +159,7 @@ class OneRevisionAnswer(RevisionAnswer):
         )
 
 
-class DiffAnswer(Answer):
+class DiffAnswer(SeenAnswer):
     from_: int = field(name="from")
     to: int
     rows: list[RowDifference]

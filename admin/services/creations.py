@@ -98,12 +98,13 @@ def create_executions(
     Generated names follow from the key and from `places`, the positions of the requests in the caller's list.
     """
     started = time.perf_counter()
-    requests = list(requests)
-    if not dry_run:
-        context.rate_limiter.count_creations(creator.proven_user, (request.run.project for request in requests))
-        note_proven_groups(context, creator)
     named = list(_named(requests, creator, idempotency_key, count() if places is None else places))
-    results = _create_from_memory(context, named, _denied(context, named), dry_run=dry_run)
+    denied = _denied(context, named)
+    if not dry_run:
+        projects = (None if place in denied else request.run.project for place, request in enumerate(named))
+        context.rate_limiter.count_creations(creator.proven_user, projects)
+        note_proven_groups(context, creator)
+    results = _create_from_memory(context, named, denied, dry_run=dry_run)
     for position, request in enumerate(named):
         if position not in results:
             results[position] = _create_in_transaction(context, request, dry_run=dry_run)

@@ -80,7 +80,7 @@ class TimelineFilter(RevisionFilter):
 
     @property
     def sees_fleet(self) -> bool:
-        """Whether clusters, and the pools, labels and groups that they are members of, may be told."""
+        """Whether clusters, and the pools and labels that they are members of, may be told."""
         return self.seen is None or FleetKind.CLUSTER.value in self.seen.kinds
 
     @property

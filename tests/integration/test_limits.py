@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from werkzeug.test import TestResponse
 
 from admin.configuration import load_settings
+from admin.core.settings.scopes import Scope
 from admin.errors import TooManyRequests
 from admin.services.rates import RateLimiter
 from admin.shared_values import memory_file
@@ -198,6 +200,31 @@ def test_creations_are_limited_whole_and_dry_runs_are_not(make_app: MakeApp) -> 
     many = [asked(name) for name in ("e4", "e5")]
     refused(nobody.call("POST", "executions", {"executions": many}), 429, "too_many_requests")
     assert sorted(execution["id"]["name"] for execution in nobody.get("executions")["executions"]) == ["e1", "e2"]
+
+
+def test_who_may_not_know_of_a_project_takes_nothing_of_its_rate_and_learns_nothing_from_it(make_app: MakeApp) -> None:
+    app = make_app(limits={"project": {"requestsPerSecond": 3, "creationsPerSecond": 2}})
+    frozen(app)
+    admin = made_user(app)
+    stranger = made_user(app, "eve", role="submitter", scope=Scope(project="flyteexamples"))
+
+    def ask(person: Person, project: str) -> TestResponse:
+        answer: TestResponse = person.call("GET", f"executions/{project}/{DOMAIN}")
+        return answer
+
+    def create(person: Person, *projects: str) -> TestResponse:
+        many = [asked(f"e{number}", project=project) for number, project in enumerate(projects)]
+        answer: TestResponse = person.call("POST", "executions", {"executions": many})
+        return answer
+
+    for _ in range(5):
+        refused(ask(stranger, PROJECT), 400, "unknown_project")
+        assert create(stranger, *[PROJECT] * 50).status_code == 200
+    assert [ask(admin, PROJECT).status_code for _ in range(4)] == [200, 200, 200, 429]
+    assert [create(admin, PROJECT).status_code for _ in range(3)] == [200, 200, 429]
+    refused(ask(stranger, PROJECT), 400, "unknown_project")
+    [result] = ok(create(stranger, PROJECT))["results"]
+    assert result["error"]["error"] == "unknown_project"
 
 
 def frozen(app: Flask) -> list[float]:

@@ -482,6 +482,7 @@ def test_a_place_in_line_is_told_to_who_may_read_the_fleet(
         ("timeline", True),
         ("uses?pool=mistral", True),
         ("placement_counts?by=cluster", True),
+        ("revision_diff?from=1&to=2", True),
     ],
 )
 def test_a_list_says_whether_there_may_be_more_that_the_caller_may_not_see(

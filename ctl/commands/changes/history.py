@@ -323,7 +323,7 @@ def _show_difference(session: Session, start: int, end: int) -> None:
         session.printer.note(f"{count(len(rows), 'row')} {differ} between revisions {start} and {end}.")
         show_rows(session, [RowChange.from_document(row) for row in rows], with_diffs=True)
     else:
-        session.printer.note(f"Nothing differs between revisions {start} and {end}.")
+        session.printer.note_absence(f"Nothing differs between revisions {start} and {end}.")
 
 
 def _show_one(session: Session, revision: Document) -> None:
