@@ -77,7 +77,7 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("groups.read", "read groups and their members", Place.PLATFORM),
             _permission("groups.write", "create, change and delete groups", Place.PLATFORM),
             _permission("grants.read", "see who may do what"),
-            _permission("grants.write", "give and take roles, within what one may do oneself"),
+            _permission("grants.write", "give roles within what one may do oneself, and take roles away"),
             _permission("use_grants.read", "see who may use which clusters", Place.PLATFORM),
             _permission("use_grants.write", "say who may use which clusters", Place.PLATFORM),
             _permission("audit.read", "read the audit events", Place.PLATFORM),
