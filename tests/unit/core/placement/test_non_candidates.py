@@ -46,6 +46,17 @@ def test_a_label_and_a_named_cluster_have_words_of_their_own() -> None:
     assert why_not(RouteKind.ANY, "", "a", "b", "c").keys() == {"d"}
 
 
+def test_a_silent_cluster_and_one_that_waits_to_be_admitted_say_so_too() -> None:
+    states = {"b": {"health": "lost", "last_sync_at": NOW}, "c": {"admitted": False}}
+    fleet = small_fleet(clusters={"a": {}, "b": {}, "c": {}}, pools={"gpu": group(["a"])}, states=states)
+    route = Route(kind=RouteKind.POOL, name="gpu", rungs=())
+    silent, pending = render_non_candidates(route, fleet, ["a"], {}, GroupHistory(), NOW)
+    assert silent["why_not"] == "is lost (silent since 2026-03-04T00:00:00Z); is not in pool 'gpu' as defined"
+    assert [reason["reason"] for reason in pending["reasons"]] == [
+        *("waits to be admitted", "is not in pool 'gpu' as defined"),
+    ]
+
+
 def test_those_that_operators_keep_from_work_are_found() -> None:
     assert [cluster.name for cluster in switched_off(FLEET, {"a"})] == ["c"]
     assert switched_off(FLEET, {"c"}) == []
