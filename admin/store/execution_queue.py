@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
+    TextClause,
     bindparam,
     case,
     cast,
@@ -72,7 +73,9 @@ def waiting_for(connection: Connection, cluster: str, limit: int) -> list[Listed
     return _first(connection, [QUEUED, _columns.cluster.is_(None), *is_named], limit)
 
 
-def _first(connection: Connection, conditions: Iterable[ColumnElement[bool]], limit: int) -> list[ListedExecution]:
+def _first(
+    connection: Connection, conditions: Iterable[ColumnElement[bool] | TextClause], limit: int
+) -> list[ListedExecution]:
     order = (_columns.tier, _columns.priority.desc(), _columns.id)
     query = SELECT_LISTED.where(*conditions).order_by(*order).limit(limit)
     return list(map(ListedExecution._make, connection.execute(query)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from admin.core.placement.non_candidates import GroupHistory, render_non_candidates, switched_off
 from admin.core.placement.routes import Route, RouteKind
@@ -47,7 +48,7 @@ def test_a_label_and_a_named_cluster_have_words_of_their_own() -> None:
 
 
 def test_a_silent_cluster_and_one_that_waits_to_be_admitted_say_so_too() -> None:
-    states = {"b": {"health": "lost", "last_sync_at": NOW}, "c": {"admitted": False}}
+    states: dict[str, dict[str, Any]] = {"b": {"health": "lost", "last_sync_at": NOW}, "c": {"admitted": False}}
     fleet = small_fleet(clusters={"a": {}, "b": {}, "c": {}}, pools={"gpu": group(["a"])}, states=states)
     route = Route(kind=RouteKind.POOL, name="gpu", rungs=())
     silent, pending = render_non_candidates(route, fleet, ["a"], {}, GroupHistory(), NOW)
