@@ -230,6 +230,10 @@ class ClusterDetailsAnswer(ClusterAnswer):
         list[ClusterExecutionAnswer],
         Meta(description=f"The first {MOST_EXECUTIONS} that wait and that its agent does not have, in lease order."),
     ]
+    waiting_for_it: Annotated[
+        list[ClusterExecutionAnswer],
+        Meta(description=f"The first {MOST_EXECUTIONS} that wait without a cluster and whose requests name this one."),
+    ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
     recent_wait: Annotated[
         RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions started there first.")
@@ -245,6 +249,7 @@ class ClusterDetailsAnswer(ClusterAnswer):
                 for execution in details.leased
             ],
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
+            waiting_for_it=[ClusterExecutionAnswer.from_execution(execution) for execution in details.waiting_for],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
         )

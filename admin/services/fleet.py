@@ -83,6 +83,7 @@ class ClusterDetails(ClusterView):
     leased: Sequence[ListedExecution]
     outlooks: Mapping[int, Outlook]  #: of those that run, by their row ids
     queue: Sequence[ListedExecution]  #: what its agent does not have yet, the first to be leased first
+    waiting_for: Sequence[ListedExecution]  #: what waits without a cluster and names it, in the same order
     by_pool: Mapping[str, GroupCapacity]
     recent_wait: RecentWait | None  #: None where none of the newest executions has started there first
 
@@ -233,6 +234,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
             leased=leased,
             outlooks=_outlooks(context, connection, view.cluster, leased),
             queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
+            waiting_for=_seen(context, execution_queue.waiting_for(connection, name, MOST_EXECUTIONS)),
             by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
         )

@@ -132,8 +132,8 @@ class LaterChanges:
         }
 
     def _is_rollback(self, revision: JsonObject) -> bool:
-        """Whether a later revision undid the same revisions."""
-        return "undone" in revision and [*revision.get("also_undone", ()), revision["undone"]] == list(self.numbers)
+        """Whether a later revision undid the same revisions, and maybe others together with them."""
+        return set(self.numbers) <= _undone_by(revision)
 
     def describe(self, change: RowChange, detail: JsonObject, now: datetime) -> str:
         """A row that was changed again, and by which revisions."""
@@ -142,6 +142,11 @@ class LaterChanges:
 
     def _newest(self, change: RowChange) -> list[int]:
         return self._revisions[change.key][: -MOST_LATER - 1 : -1]
+
+
+def _undone_by(revision: JsonObject) -> set[int]:
+    """The revisions that a later one undid."""
+    return {*revision.get("also_undone", ()), revision["undone"]} if "undone" in revision else set()
 
 
 def _last(detail: JsonObject) -> JsonObject:
@@ -159,11 +164,15 @@ def _changed_since(context: Context, connection: Connection, since: LaterChanges
     count = f" {whose} other rows ({len(unchanged)}) can be undone alone (--restorable)." if unchanged else ""
     last, now = {change.revision for change in since.changed}, context.clock()
     if len(last) == 1 and all(detail.get("rolled_back") for detail in details):
-        by = describe_later([{**_last(details[0]), "undone": None}], 1, now)  # what it undid is said already
+        rollback = _last(details[0])
+        if _undone_by(rollback) == set(since.numbers):
+            rollback = {**rollback, "undone": None}  # what it undid is said already
+            changes = "its change" if is_one else "their changes"
+        else:
+            changes = "all that it undid"
         message = (
-            f"{since.title} {'was' if is_one else 'were'} rolled back already, by {by}.{count} To make "
-            f"{'its change' if is_one else 'their changes'} again, roll back revision "
-            f"{details[0]['changed_by_revision']}."
+            f"{since.title} {'was' if is_one else 'were'} rolled back already, by {describe_later([rollback], 1, now)}."
+            f"{count} To make {changes} again, roll back revision {details[0]['changed_by_revision']}."
         )
     else:
         pairs = zip(since.changed[:_MOST_NAMED], details, strict=False)

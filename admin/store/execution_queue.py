@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Float,
+    TextClause,
     bindparam,
     case,
     cast,
@@ -69,8 +71,20 @@ def count_waiting(connection: Connection) -> int:
 
 def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
     """The executions that wait at a cluster and that its agent does not have, the first to be leased first."""
+    return _first(connection, [*UNLEASED, _columns.cluster == cluster], limit)
+
+
+def waiting_for(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
+    """The executions that wait without a cluster and whose requests name one, the first to be leased first."""
+    is_named = (_columns.route_kind == RouteKind.CLUSTER.value, _columns.route_name == cluster)
+    return _first(connection, [QUEUED, _columns.cluster.is_(None), *is_named], limit)
+
+
+def _first(
+    connection: Connection, conditions: Iterable[ColumnElement[bool] | TextClause], limit: int
+) -> list[ListedExecution]:
     order = (_columns.tier, _columns.priority.desc(), _columns.id)
-    query = SELECT_LISTED.where(*UNLEASED, _columns.cluster == cluster).order_by(*order).limit(limit)
+    query = SELECT_LISTED.where(*conditions).order_by(*order).limit(limit)
     return list(map(ListedExecution._make, connection.execute(query)))
 
 

@@ -139,8 +139,9 @@ def describe_later(printer: Printer, detail: Document) -> str:
     number = detail.get("changed_by_revision")
     last = detail.get("provenance") or ({"revision": number} if number else None)
     if last:  # of a rollback of what is asked about that is said already
-        rolled_back = {name: detail.get(name) for name in ("undone", "also_undone", "restored")}
-        last = {**last, **({"undone": None} if detail.get("rolled_back") else rolled_back)}
+        last = {**last, **{name: detail[name] for name in ("undone", "also_undone", "restored") if name in detail}}
+        if detail.get("rolled_back") and not last.get("also_undone"):
+            last["undone"] = None
     later = detail.get("later") or ([last] if last else [])
     parts = [describe_provenance(printer, entry) for entry in later]
     rest = int(detail.get("later_count") or len(later)) - len(later)

@@ -62,6 +62,8 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     is_unused, deleted = _is_unused(answer), answer.get("deleted_by")
     near = did_you_mean(answer.get("name") or "", answer.get("closest", []))
     unknown = "" if answer["known"] or deleted else f"No {noun} is called '{answer['name']}'.{near}"
+    if unknown and noun == "queue":
+        unknown += f" A tag is asked for by `rainbowctl where-used queue-tag {answer['name']}`."
     is_shown = printer.machine_output((_name(use) for use in answer["uses"]), answer)
     if is_unused and unknown:
         raise NotFound(f"{unknown} {_describe_unused(noun, answer)}", name=f"{noun.replace('-', '_')}_not_found")

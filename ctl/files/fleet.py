@@ -34,7 +34,7 @@ FIELDS: Mapping[str, Mapping[str, Schema]] = {
 _DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` leaves it out"
 _STATE_KEYS = (
     *("state", "reported_free", "assigned", "free", "waiting", "running", "pools", "by_pool", "labels"),
-    *("engine", "engine_version", "plugins", "eta", "leased_executions", "next_executions"),
+    *("engine", "engine_version", "plugins", "eta", "leased_executions", "next_executions", "waiting_for_it"),
     *("takes_work", "takes_none_because", "full", "bids"),
 )
 _AGENT_KEYS = (

@@ -318,7 +318,9 @@ def test_several_revisions_are_undone_as_one(api: FlaskClient) -> None:
     refused = api.post(f"{API}/rollbacks", json=body).get_json()
     assert refused["message"].startswith("Revisions 2..3 were rolled back already, by revision 4, anonymous, ")
     refused = api.post(f"{API}/rollbacks", json={"revision": 3}).get_json()
-    assert "staging by revision 4 (rollback of 2..3), anonymous, " in refused["message"]
+    assert refused["message"].startswith("Revision 3 was rolled back already, by revision 4 (rollback of 2..3), ")
+    assert refused["message"].endswith("To make all that it undid again, roll back revision 4.")
+    assert [detail["rolled_back"] for detail in refused["details"]] == [True, True]
     api.post(f"{API}/rollbacks", json={"revision": 4})
     assert bare(rows(api)) == bare(after)
 

@@ -376,6 +376,12 @@ def test_what_a_cluster_has_is_named_to_those_who_may_read_it(callers: Callers) 
     for user, seen in (("viewer-here", {PROJECT}), ("viewer", {PROJECT, FOREIGN})):
         shown = ok(callers[user].get(f"{API}/clusters/{cluster}"))
         assert {row["id"]["project"] for row in shown["next_executions"]} == seen
+    ok(callers["admin"].post(f"{API}/clusters/{cluster}/cordon", json={}))
+    for project in (FOREIGN, PROJECT):
+        ok(create(callers["admin"], "without", project=project, cluster=cluster))
+    for user, seen in (("viewer-here", {PROJECT}), ("viewer", {PROJECT, FOREIGN})):
+        shown = ok(callers[user].get(f"{API}/clusters/{cluster}"))
+        assert {row["id"]["project"] for row in shown["waiting_for_it"]} == seen
 
 
 def test_warnings_are_about_what_the_caller_may_see(callers: Callers) -> None:

@@ -141,7 +141,7 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
     scope = scope_filters(session, {**flags, "workflow": None} if name else flags)
     filters: Document = {**scope, "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
     if noun is not None and noun != "all":
-        filters["resource_type"] = row_kind(defined) if defined else session.client.kind(noun).name
+        filters["resource_type"] = row_kind(defined) if defined else _kind_name(session, noun, scope)
     if defined and name:
         _check_definition(session, defined, name)
         filters |= {"name": name}
@@ -150,6 +150,15 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
     if flags["until"]:
         filters["before"] = parse_time(flags["until"], "--until", now=now, is_end=True)
     return filters
+
+
+def _kind_name(session: Session, noun: str, scope: Mapping[str, str]) -> str:
+    try:
+        return session.client.kind(noun).name
+    except InvalidInput as error:
+        if "project" in scope and "workflow" not in scope:
+            raise InvalidInput(f"{error.message} If it is a workflow, write -w {noun}.") from error
+        raise
 
 
 def _find_entries(
@@ -274,10 +283,12 @@ def _what(session: Session, entry: Document) -> list[str]:
 
 
 def _end(entry: Document) -> str:
-    """The end of an execution: `execution p/d/fit: FAILED on east (EXIT_CODE, exit 3)`."""
+    """The end of an execution: `execution p/d/fit: FAILED on east (LIMIT, OUT_OF_MEMORY, exit 1)`."""
     where = f" on {entry['cluster']}" if entry.get("cluster") else ""
     code = entry.get("exit_code")
-    causes = [entry.get("cause"), f"exit {code}" if code else None]
+    # The phase says the reason of most ends.
+    reason = entry.get("reason") if entry.get("reason") != entry["type"] else None
+    causes = [entry.get("cause"), reason, f"exit {code}" if code else None]
     why = ", ".join(cause for cause in causes if cause)
     return (
         f"execution {ExecutionId.from_document(entry['execution'])}: {entry['type']}{where}{f' ({why})' if why else ''}"

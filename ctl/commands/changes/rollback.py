@@ -143,7 +143,7 @@ def _revisions(words: Sequence[str]) -> list[int]:
         if last - first >= _MOST_UNDONE:
             raise InvalidInput(
                 f"{word} are {last - first + 1:,} revisions, and at most {_MOST_UNDONE:,} are undone together: go back "
-                f"to revision {first - 1} with --to {first - 1}."
+                f"to revision {first - 1} with --to {first - 1}, at one scope or with --everything."
             )
         numbers.update(range(first, last + 1))
     if len(numbers) > _MOST_UNDONE:
@@ -172,10 +172,12 @@ def _send(session: Session, target: Mapping[str, Any], *, dry_run: bool = False)
             [rollback_number] = undoing
             last = {name: value for name, value in error.details[0].items() if name not in ("later", "later_count")}
             by = describe_later(session.printer, last)
+            rollback = last.get("provenance") or last
+            others = {*(rollback.get("also_undone") or ()), rollback.get("undone", numbers[0])} - set(numbers)
+            changes = "all that it undid" if others else "its change" if len(numbers) == 1 else "their changes"
             error.message = (
                 f"{title.capitalize()} {'was' if len(numbers) == 1 else 'were'} rolled back already, by {by}: nothing "
-                f"was written. To make {'its change' if len(numbers) == 1 else 'their changes'} again, "
-                f"`rainbowctl rollback {rollback_number}`."
+                f"was written. To make {changes} again, `rainbowctl rollback {rollback_number}`."
             )
         else:
             error.message = (
