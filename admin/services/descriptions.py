@@ -56,21 +56,29 @@ class DescriptionWrite:
     message: str | None = None
     expectation: Expectation = ANYTHING
     dry_run: bool = False
+    changed_revision: int | None = None  #: the revision that a patch was applied to
 
 
-def current_document(context: Context, name: str) -> bytes:
-    """The compressed document of a cluster's description; DescriptionNotFound where it has none."""
+class ChangedMeanwhile(Exception):
+    """Another revision was stored after a patch had read the one that it changes."""
+
+
+def current_document(context: Context, name: str) -> tuple[int, bytes]:
+    """The revision of a cluster's description and its compressed document; DescriptionNotFound where it has none."""
     with context.database.reading() as connection:
         revision = _find(context, connection, name, None)
         document = descriptions.document(connection, name, revision.number)
     assert document is not None, "a revision with a digest has a document"
-    return document
+    return revision.number, document
 
 
 def put_description(
     context: Context, name: str, compiled: Compiled | None, write: DescriptionWrite
 ) -> DescriptionWritten:
-    """Set the description of a cluster, or remove it; the same one again makes no revision."""
+    """Set the description of a cluster, or remove it; the same one again makes no revision.
+
+    ChangedMeanwhile where a patch was applied to a revision that is no longer the newest.
+    """
     now = context.clock()
     with context.database.transaction(dry_run=write.dry_run) as connection:
         if not write.dry_run:
@@ -78,6 +86,8 @@ def put_description(
         find_cluster(context, connection, name)
         before = descriptions.newest(connection, name)
         _check_expectation(name, before, write.expectation)
+        if write.changed_revision not in (None, before.number if before is not None else None):
+            raise ChangedMeanwhile
         digest = compiled.digest if compiled is not None else None
         if write.by_agent and before is not None and before.digest is not None and not before.by_agent:
             note = _kept_note(name, before)

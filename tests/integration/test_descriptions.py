@@ -11,6 +11,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from admin.api import descriptions as api_descriptions
 from admin.core.retention import Retention
 from admin.services import description_bodies
 from admin.services.context import Context
@@ -86,6 +87,44 @@ def test_revisions_tell_in_what_each_differs_and_events_tell_of_them(api: FlaskC
     first = get(api, "clusters/east/descriptions?limit=2")
     rest = get(api, f"clusters/east/descriptions?limit=2&token={first['token']}")
     assert [revision["revision"] for revision in rest["descriptions"]] == [1]
+
+
+def linked_disk(disk: str) -> dict[str, Any]:
+    edges = [{"source": f"{disk}-root", "target": disk}, {"source": disk, "target": "n1"}]
+    nodes = {f"{disk}-root": {"metadata": {"type": "disks"}}, disk: {"metadata": {"type": "disk"}}}
+    return {"graph": {"nodes": nodes, "edges": [{**edge, "relation": "contains"} for edge in edges]}}
+
+
+def test_of_two_patches_at_once_none_is_lost(api: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe(api, "east", pooled(3, 12))
+    read, others = api_descriptions.read_sent, iter(["tape"])
+
+    def read_while_another_patches(*arguments: Any) -> Any:
+        sent = read(*arguments)
+        for other in others:
+            ok(api.patch(PATH, json={"subsystems": {other: linked_disk(other)}}))
+        return sent
+
+    monkeypatch.setattr(api_descriptions, "read_sent", read_while_another_patches)
+    ok(api.patch(PATH, json={"subsystems": {"flash": linked_disk("flash")}}))
+    assert sorted(get(api, "clusters/east/description")["document"]["subsystems"]) == ["flash", "tape"]
+
+
+def test_a_patch_of_what_others_change_all_the_time_is_refused_in_the_end(
+    api: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe(api, "east", pooled(3, 12))
+    read, cores = api_descriptions.read_sent, iter(range(13, 1000))
+
+    def read_while_another_writes(raw: bytes, *arguments: Any) -> Any:
+        sent = read(raw, *arguments)
+        if b"flash" in raw:
+            ok(api.put(PATH, json=pooled(3, next(cores))))
+        return sent
+
+    monkeypatch.setattr(api_descriptions, "read_sent", read_while_another_writes)
+    refused(api.patch(PATH, json={"subsystems": {"flash": linked_disk("flash")}}), 409, "version_conflict")
+    assert "subsystems" not in get(api, "clusters/east/description")["document"]
 
 
 def test_a_patch_replaces_the_graph_or_single_subsystems(api: FlaskClient) -> None:
