@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.changes import ANYTHING, Expectation
 from admin.core.fleet.clusters import DESCRIBED
-from admin.core.graph.compiled import Compiled, read_document, read_folded
+from admin.core.graph.compiled import Compiled, document_text, read_folded
 from admin.core.graph.inventories import differences
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.trees import Branch, tree_of
@@ -33,7 +32,7 @@ class DescriptionView:
 
     revision: DescriptionRevision
     differences: Sequence[str]
-    document: dict[str, Any] | None = None
+    document: bytes | None = None  #: as JSON: a large one is not read only to be written again
     tree: Branch | None = None
 
 
@@ -128,7 +127,7 @@ def get_description(
         folded = descriptions.folded(connection, [revision.digest or ""]) if with_tree else {}
     return replace(
         view,
-        document=None if document is None else read_document(document),
+        document=None if document is None else document_text(document),
         tree=next((tree_of(read_folded(graph, Shapes()).root) for graph in folded.values()), None),
     )
 

@@ -11,7 +11,6 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from admin.api import descriptions as api_descriptions
 from admin.core.retention import Retention
 from admin.services import description_bodies
 from admin.services.context import Context
@@ -52,6 +51,17 @@ def test_a_description_is_stored_and_read_back_as_it_was_sent(api: FlaskClient) 
     assert description["types"]["core"] == {"vertices": 36, "amount": "36"}
     assert description["subsystem_vertices"] == {"io": 6, "spack": 6}
     assert description["differences"] == ["first description"]
+
+
+def test_a_description_is_read_back_without_being_parsed(api: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe(api, "east")
+
+    def parse(text: bytes) -> Any:
+        assert b'"edges"' not in text, "a large one would hold up the other requests of this process"
+        return json.loads(text)
+
+    monkeypatch.setattr("admin.core.graph.compiled.json_value", parse)
+    assert get(api, "clusters/east/description")["document"] == example_description()
 
 
 def test_the_same_description_again_is_no_revision(api: FlaskClient) -> None:
@@ -97,7 +107,7 @@ def linked_disk(disk: str) -> dict[str, Any]:
 
 def test_of_two_patches_at_once_none_is_lost(api: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     describe(api, "east", pooled(3, 12))
-    read, others = api_descriptions.read_sent, iter(["tape"])
+    read, others = description_bodies.read_sent, iter(["tape"])
 
     def read_while_another_patches(*arguments: Any) -> Any:
         sent = read(*arguments)
@@ -105,7 +115,7 @@ def test_of_two_patches_at_once_none_is_lost(api: FlaskClient, monkeypatch: pyte
             ok(api.patch(PATH, json={"subsystems": {other: linked_disk(other)}}))
         return sent
 
-    monkeypatch.setattr(api_descriptions, "read_sent", read_while_another_patches)
+    monkeypatch.setattr("admin.api.descriptions.read_sent", read_while_another_patches)
     ok(api.patch(PATH, json={"subsystems": {"flash": linked_disk("flash")}}))
     assert sorted(get(api, "clusters/east/description")["document"]["subsystems"]) == ["flash", "tape"]
 
@@ -114,7 +124,7 @@ def test_a_patch_of_what_others_change_all_the_time_is_refused_in_the_end(
     api: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     describe(api, "east", pooled(3, 12))
-    read, cores = api_descriptions.read_sent, iter(range(13, 1000))
+    read, cores = description_bodies.read_sent, iter(range(13, 1000))
 
     def read_while_another_writes(raw: bytes, *arguments: Any) -> Any:
         sent = read(raw, *arguments)
@@ -122,7 +132,7 @@ def test_a_patch_of_what_others_change_all_the_time_is_refused_in_the_end(
             ok(api.put(PATH, json=pooled(3, next(cores))))
         return sent
 
-    monkeypatch.setattr(api_descriptions, "read_sent", read_while_another_writes)
+    monkeypatch.setattr("admin.api.descriptions.read_sent", read_while_another_writes)
     refused(api.patch(PATH, json={"subsystems": {"flash": linked_disk("flash")}}), 409, "version_conflict")
     assert "subsystems" not in get(api, "clusters/east/description")["document"]
 
