@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,11 @@ class Bids:
             self._answers.pop(bid["question"], None)
             self._due.pop(bid["question"], None)
 
-    def step(self, obstacle: str, work: Mapping[str, int]) -> None:
+    def step(self, obstacle: str, work: Mapping[str, int], slot_seconds: float = 0.0) -> None:
         """Answer questions, as many as there is time for; with an obstacle none is a yes.
 
-        `work` counts what the agent has: where that has changed, the engine is asked anew.
+        `work` counts what the agent has: where that has changed, the engine is asked anew. `slot_seconds` is how long
+        the agent has no slot for another execution, which its engine does not know.
         """
         now = self._clock.steady()
         if work != self._work:
@@ -80,6 +82,8 @@ class Bids:
             if self._clock.steady() > now + _STEP_SECONDS:
                 break
             bid = Bid.not_now(obstacle) if obstacle else self._ask(question)
+            if bid.start_seconds is not None:
+                bid = replace(bid, start_seconds=max(bid.start_seconds, slot_seconds))
             del self._questions[number]
             fields = {"start_seconds": bid.start_seconds, "cost": bid.cost, "reason": bid.reason[:4000] or None}
             given = {name: value for name, value in fields.items() if value is not None}

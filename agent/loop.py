@@ -139,7 +139,8 @@ class Agent:
             self.work.step()
             self._reporter.measure(self.work)
             obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem
-            self._bids.step(obstacle, self.work.intents.counts())
+            slot_seconds = self.work.intents.seconds_until_slot(self.config.slots, self.clock.steady())
+            self._bids.step(obstacle, self.work.intents.counts(), slot_seconds)
             self._start_calls(once=once)
             if self.synced_at is not None and not self.is_replaced:
                 self._describer.step()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from admin.api.current import caller, context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, actor, expectation
+from admin.errors import VersionConflict
 from admin.messages.descriptions import (
     DescriptionAnswer,
     DescriptionBody,
@@ -19,7 +22,7 @@ from admin.messages.pages import number_of, number_token
 from admin.messages.requests import AuthorshipFields, Fields, PageQuery, WriteQuery, load
 from admin.services import descriptions
 from admin.services.description_bodies import read_sent
-from admin.services.descriptions import DescriptionWrite
+from admin.services.descriptions import ChangedMeanwhile, DescriptionWrite
 
 operations = Operations("descriptions")
 
@@ -27,20 +30,26 @@ _PATH = "/clusters/<name>/description"
 #: Of a body: about five hundred for each of half a million vertices.
 MOST_BYTES = 256 * 1024 * 1024
 
+#: How often a patch is applied, each time to a description that has changed meanwhile.
+_MOST_TRIES = 5
 
-def _write(query: Fields, authorship: Fields) -> DescriptionWrite:
+
+def _write(query: Fields, authorship: Fields, changed_revision: int | None = None) -> DescriptionWrite:
     return DescriptionWrite(
         by=actor(authorship),
         by_agent=caller().cluster is not None,
         message=authorship.get("message"),
         expectation=expectation(),
         dry_run=query["dry_run"],
+        changed_revision=changed_revision,
     )
 
 
-def _store(name: str, query: Fields, body: bytes, current: bytes | None) -> DescriptionWrittenAnswer:
+def _store(
+    name: str, query: Fields, body: bytes, changed_revision: int | None = None, current: bytes | None = None
+) -> DescriptionWrittenAnswer:
     sent = read_sent(body, current, context().settings.max_vertices)
-    write = _write(query, load(AuthorshipFields(), sent.others))
+    write = _write(query, load(AuthorshipFields(), sent.others), changed_revision)
     return DescriptionWrittenAnswer.from_written(descriptions.put_description(context(), name, sent.compiled, write))
 
 
@@ -58,7 +67,7 @@ def _store(name: str, query: Fields, body: bytes, current: bytes | None) -> Desc
 )
 def put_description(name: str, query: Fields, body: bytes) -> DescriptionWrittenAnswer:
     """Set the description of a cluster."""
-    return _store(name, query, body, None)
+    return _store(name, query, body)
 
 
 @operations.add(
@@ -75,7 +84,10 @@ def put_description(name: str, query: Fields, body: bytes) -> DescriptionWritten
 )
 def patch_description(name: str, query: Fields, body: bytes) -> DescriptionWrittenAnswer:
     """Change the graph or single subsystems of a cluster's description."""
-    return _store(name, query, body, descriptions.current_document(context(), name))
+    for _ in range(_MOST_TRIES):
+        with suppress(ChangedMeanwhile):
+            return _store(name, query, body, *descriptions.current_document(context(), name))
+    raise VersionConflict(f"The description of cluster '{name}' is changed by others all the time. Try again later.")
 
 
 @operations.add(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Self
 
 from marshmallow import fields
-from msgspec import Meta
+from msgspec import Meta, Raw
 
 from admin.messages.requests import AuthorshipFields, Fields, Number, RequestSchema
-from admin.messages.shared import Answer, ClaimedBy, Json, ProofField, Time
+from admin.messages.shared import Answer, ClaimedBy, ProofField, Time
 from admin.services.descriptions import DescriptionView, DescriptionWritten
 
 _GRAPH = {
@@ -113,12 +113,16 @@ class DescriptionAnswer(DescriptionRevisionAnswer):
     """A description as it was sent."""
 
     document: Annotated[
-        Json | None, Meta(description="The graph, its subsystems and what else was sent; absent where it was removed.")
+        Raw | None,
+        Meta(
+            description="The graph, its subsystems and what else was sent; absent where it was removed.",
+            extra_json_schema={"type": "object"},
+        ),
     ] = None
 
     @classmethod
     def from_document(cls, view: DescriptionView) -> DescriptionAnswer:
-        return cls.from_view(view, document=view.document)
+        return cls.from_view(view, document=None if view.document is None else Raw(view.document))
 
 
 class DescriptionTreeAnswer(DescriptionRevisionAnswer):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy import Connection
 
 from admin.core.changes import ANYTHING, Expectation
 from admin.core.fleet.clusters import DESCRIBED
-from admin.core.graph.compiled import Compiled, read_document, read_folded
+from admin.core.graph.compiled import Compiled, document_text, read_folded
 from admin.core.graph.inventories import differences
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.trees import Branch, tree_of
@@ -33,7 +32,7 @@ class DescriptionView:
 
     revision: DescriptionRevision
     differences: Sequence[str]
-    document: dict[str, Any] | None = None
+    document: bytes | None = None  #: as JSON: a large one is not read only to be written again
     tree: Branch | None = None
 
 
@@ -56,21 +55,29 @@ class DescriptionWrite:
     message: str | None = None
     expectation: Expectation = ANYTHING
     dry_run: bool = False
+    changed_revision: int | None = None  #: the revision that a patch was applied to
 
 
-def current_document(context: Context, name: str) -> bytes:
-    """The compressed document of a cluster's description; DescriptionNotFound where it has none."""
+class ChangedMeanwhile(Exception):
+    """Another revision was stored after a patch had read the one that it changes."""
+
+
+def current_document(context: Context, name: str) -> tuple[int, bytes]:
+    """The revision of a cluster's description and its compressed document; DescriptionNotFound where it has none."""
     with context.database.reading() as connection:
         revision = _find(context, connection, name, None)
         document = descriptions.document(connection, name, revision.number)
     assert document is not None, "a revision with a digest has a document"
-    return document
+    return revision.number, document
 
 
 def put_description(
     context: Context, name: str, compiled: Compiled | None, write: DescriptionWrite
 ) -> DescriptionWritten:
-    """Set the description of a cluster, or remove it; the same one again makes no revision."""
+    """Set the description of a cluster, or remove it; the same one again makes no revision.
+
+    ChangedMeanwhile where a patch was applied to a revision that is no longer the newest.
+    """
     now = context.clock()
     with context.database.transaction(dry_run=write.dry_run) as connection:
         if not write.dry_run:
@@ -78,6 +85,8 @@ def put_description(
         find_cluster(context, connection, name)
         before = descriptions.newest(connection, name)
         _check_expectation(name, before, write.expectation)
+        if write.changed_revision not in (None, before.number if before is not None else None):
+            raise ChangedMeanwhile
         digest = compiled.digest if compiled is not None else None
         if write.by_agent and before is not None and before.digest is not None and not before.by_agent:
             note = _kept_note(name, before)
@@ -118,7 +127,7 @@ def get_description(
         folded = descriptions.folded(connection, [revision.digest or ""]) if with_tree else {}
     return replace(
         view,
-        document=None if document is None else read_document(document),
+        document=None if document is None else document_text(document),
         tree=next((tree_of(read_folded(graph, Shapes()).root) for graph in folded.values()), None),
     )
 

@@ -53,6 +53,17 @@ def test_a_description_is_stored_and_read_back_as_it_was_sent(api: FlaskClient) 
     assert description["differences"] == ["first description"]
 
 
+def test_a_description_is_read_back_without_being_parsed(api: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe(api, "east")
+
+    def parse(text: bytes) -> Any:
+        assert b'"edges"' not in text, "a large one would hold up the other requests of this process"
+        return json.loads(text)
+
+    monkeypatch.setattr("admin.core.graph.compiled.json_value", parse)
+    assert get(api, "clusters/east/description")["document"] == example_description()
+
+
 def test_the_same_description_again_is_no_revision(api: FlaskClient) -> None:
     describe(api, "east")
     again = describe(api, "east", message="once more")
@@ -86,6 +97,44 @@ def test_revisions_tell_in_what_each_differs_and_events_tell_of_them(api: FlaskC
     first = get(api, "clusters/east/descriptions?limit=2")
     rest = get(api, f"clusters/east/descriptions?limit=2&token={first['token']}")
     assert [revision["revision"] for revision in rest["descriptions"]] == [1]
+
+
+def linked_disk(disk: str) -> dict[str, Any]:
+    edges = [{"source": f"{disk}-root", "target": disk}, {"source": disk, "target": "n1"}]
+    nodes = {f"{disk}-root": {"metadata": {"type": "disks"}}, disk: {"metadata": {"type": "disk"}}}
+    return {"graph": {"nodes": nodes, "edges": [{**edge, "relation": "contains"} for edge in edges]}}
+
+
+def test_of_two_patches_at_once_none_is_lost(api: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe(api, "east", pooled(3, 12))
+    read, others = description_bodies.read_sent, iter(["tape"])
+
+    def read_while_another_patches(*arguments: Any) -> Any:
+        sent = read(*arguments)
+        for other in others:
+            ok(api.patch(PATH, json={"subsystems": {other: linked_disk(other)}}))
+        return sent
+
+    monkeypatch.setattr("admin.api.descriptions.read_sent", read_while_another_patches)
+    ok(api.patch(PATH, json={"subsystems": {"flash": linked_disk("flash")}}))
+    assert sorted(get(api, "clusters/east/description")["document"]["subsystems"]) == ["flash", "tape"]
+
+
+def test_a_patch_of_what_others_change_all_the_time_is_refused_in_the_end(
+    api: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    describe(api, "east", pooled(3, 12))
+    read, cores = description_bodies.read_sent, iter(range(13, 1000))
+
+    def read_while_another_writes(raw: bytes, *arguments: Any) -> Any:
+        sent = read(raw, *arguments)
+        if b"flash" in raw:
+            ok(api.put(PATH, json=pooled(3, next(cores))))
+        return sent
+
+    monkeypatch.setattr("admin.api.descriptions.read_sent", read_while_another_writes)
+    refused(api.patch(PATH, json={"subsystems": {"flash": linked_disk("flash")}}), 409, "version_conflict")
+    assert "subsystems" not in get(api, "clusters/east/description")["document"]
 
 
 def test_a_patch_replaces_the_graph_or_single_subsystems(api: FlaskClient) -> None:

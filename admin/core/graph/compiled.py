@@ -55,8 +55,13 @@ def _vertices(subsystem: Mapping[str, Any]) -> int:
 
 def read_document(document: bytes) -> dict[str, Any]:
     """The description whose compressed document is given."""
-    content: dict[str, Any] = json_value(zlib.decompress(document))
+    content: dict[str, Any] = json_value(document_text(document))
     return content
+
+
+def document_text(document: bytes) -> bytes:
+    """The JSON of a description whose compressed document is given."""
+    return zlib.decompress(document)
 
 
 def read_folded(folded: bytes, shapes: Shapes) -> ClusterGraph:

@@ -52,6 +52,21 @@ def test_an_answer_says_what_the_engine_does(bid: Bid, answer: Document) -> None
     assert asked.engine.submitted == []
 
 
+@pytest.mark.parametrize(
+    ("bid", "answer"),
+    [
+        (Bid.yes(5.0), {"answer": "yes", "start_seconds": 50.0}),
+        (Bid.yes(90.0, cost=2.0), {"answer": "yes", "start_seconds": 90.0, "cost": 2.0}),
+        (Bid.not_now("full"), {"answer": "not-now", "reason": "full"}),
+    ],
+)
+def test_nothing_starts_before_the_agent_has_a_slot(bid: Bid, answer: Document) -> None:
+    asked = Asked(FakeEngine(next_bid=bid))
+    asked.bids.take({"bid_requests": [question(7)]})
+    asked.bids.step("", {}, 50.0)
+    assert asked.bids.answers == [{"question": 7, "uid": "u7", **answer}]
+
+
 def test_answers_are_sent_until_they_have_arrived_and_no_longer_than_they_are_waited_for() -> None:
     asked = Asked(FakeEngine())
     sent = asked.ask(question(1), question(2, seconds=30))

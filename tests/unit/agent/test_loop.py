@@ -148,6 +148,15 @@ def test_an_agent_that_is_asked_bids_and_tells_an_older_admin_nothing_of_it(benc
     assert bench.engine.submitted == []
 
 
+def test_a_bid_waits_for_a_slot_of_the_agent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = {"question": 5, "uid": "ab", "round": 1, "seconds": 60, "job": {"command": ["true"]}}
+    bench.script.answers = [answer(bid_requests=[question]), answer(bid_requests=[])]
+    ends = {bench.agent.config.slots: 40.0}
+    monkeypatch.setattr(bench.agent.work.intents, "seconds_until_slot", lambda slots, now: ends[slots])
+    run_until(bench, lambda: len(bench.script.bodies) >= 2)
+    assert bench.script.bodies[1]["bids"] == [{"question": 5, "uid": "ab", "answer": "yes", "start_seconds": 40.0}]
+
+
 def test_an_agent_takes_over_with_its_first_sync_only(new_bench: Callable[..., Bench]) -> None:
     bench = new_bench(take_over=True)
     bench.script.answers = [(503, error("x")), answer()]

@@ -208,6 +208,18 @@ def read_expression(text: str) -> Expression:
     return Expression(text, tree, tuple(names))
 
 
+def divides_by_zero(expression: Expression) -> bool:
+    """Whether an expression divides by the number 0, whatever its names stand for."""
+    divisions = (ast.Div, ast.FloorDiv, ast.Mod)
+    return any(
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, divisions)
+        and isinstance(node.right, ast.Constant)
+        and node.right.value == 0
+        for node in ast.walk(expression.tree)
+    )
+
+
 def _other_languages(text: str) -> str:
     """How to write here what other languages write otherwise."""
     words = {"&&": "and", "||": "or", "!": "not", "=": "=="}
@@ -252,7 +264,15 @@ def _check_constant(node: ast.Constant) -> None:
 
 
 def _describe(node: ast.AST) -> str:
-    signs = {ast.Pow: "`**`", ast.BitAnd: "`&`: write `and`; it", ast.BitOr: "`|`: write `or`; it", ast.Is: "`is`"}
+    signs = {
+        ast.LShift: "`<<`",
+        ast.RShift: "`>>`",
+        ast.Invert: "`~`",
+        ast.Pow: "`**`",
+        ast.BitAnd: "`&`: write `and`; it",
+        ast.BitOr: "`|`: write `or`; it",
+        ast.Is: "`is`",
+    }
     loops = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension)
     return "a loop" if isinstance(node, loops) else signs.get(type(node), f"a {type(node).__name__}")
 

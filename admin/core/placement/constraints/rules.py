@@ -19,6 +19,7 @@ from admin.core.placement.constraints.expressions import (
     ExpressionError,
     Value,
     WrongType,
+    divides_by_zero,
     read_expression,
     type_of,
 )
@@ -200,8 +201,10 @@ def _type(step: Step, calculated: Mapping[str, str | None]) -> str | None:
             results.add(_sample_type(step, values, evaluator))
         except WrongType as wrong:
             error = error or wrong
-        except ExpressionError:  # of these samples alone, such as a division by zero
-            return None
+        except ExpressionError:
+            if not types or divides_by_zero(step.expression):
+                raise
+            return None  # of these samples alone, such as a division by zero
     if not results and error is not None:
         raise error
     return results.pop() if len(results) == 1 else None
@@ -227,7 +230,7 @@ def unknown_properties(
                 continue
             known = [*TYPES, *calculated, *(properties if suggests_properties else ())]
             problem = unknown_problem(dotted((*path, *step.field)), "name", name, known, most=0)
-            reason = problem.reason.removesuffix(" Known: ….")
+            reason = problem.reason.removesuffix(" Known: , ….")
             remedy = f"Give a cluster the property, or write `{PROPERTIES}{name}` where one will have it."
             yield Problem(field=problem.field, reason=f"rule {step.number}: {reason} {remedy}", closest=problem.closest)
         calculated += [step.name] if step.name else []

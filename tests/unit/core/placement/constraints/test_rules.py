@@ -64,6 +64,10 @@ def test_only_rules_that_ask_for_load_look_at_it(rule: str, looks_at_load: bool)
         ([{"filter": "nodes_free"}], "rules.0.filter", "rule 1: gives a number, not true or false."),
         ([{"filter": "name > 3"}], "rules.0.filter", "rule 1: text is compared with a number."),
         ([{"filter": "zone * 2"}], "rules.0.filter", "rule 1: gives a number, not true or false."),
+        ([{"filter": "1 / 0 > 1"}], "rules.0.filter", "rule 1: division by zero."),
+        ([{"sort": "cpu % 0"}], "rules.0.sort", "rule 1: division by zero."),
+        ([{"calculate": {"x": "1 // (2 - 2)"}}], "rules.0.calculate.x", "rule 1: division by zero."),
+        ([{"filter": "1 << 4 > 1"}], "rules.0.filter", "rule 1: `<<` cannot be used."),
         ([{"sort": "fits_now + 1"}], "rules.0.sort", "rule 1: true or false is used as a number."),
         ([{"calculate": {"x": "nodes"}}, {"filter": "x"}], "rules.1.filter", "rule 2: gives a number"),
         ([{"calculate": {"nodes": "1"}}], "rules.0.calculate.nodes", "rule 1: 'nodes' has a meaning already"),
@@ -122,6 +126,7 @@ def test_a_name_that_no_cluster_has_is_refused_with_the_closest() -> None:
     [first, second] = unknown_properties(rules, {"cost_per_nodehour"}, ("rules",))
     assert first.field == "rules.1.calculate.price"
     assert first.reason.startswith("rule 2: unknown name 'cost_per_node_hour'. Did you mean 'cost_per_nodehour'")
+    assert "Known" not in first.reason
     assert first.reason.endswith("or write `properties.cost_per_node_hour` where one will have it.")
     assert (second.field, second.closest[0]) == ("rules.2.sort", "price")
     assert list(unknown_properties(rules, {"cost_per_node_hour", "prise"}, ())) == []
