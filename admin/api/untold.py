@@ -54,7 +54,7 @@ def without_untold(permission: str, response: Response) -> Response:
     if response.is_streamed or response.mimetype != "application/json":
         return response
     body = response.get_data()
-    quoted, told = ({name.decode() for name in found.findall(body)} for found in (_QUOTED, _TOLD))
+    quoted, told = ({name.decode() for name in pattern.findall(body)} for pattern in (_QUOTED, _TOLD))
     # Why a cluster takes nothing is told to who may use it, or may read the fleet, also if an execution is there.
     names = quoted - told if is_closed else quoted
     unable = _untold(names) if names else []

@@ -83,8 +83,8 @@ def document(connection: Connection, cluster: str, number: int) -> bytes | None:
 
 def folded(connection: Connection, digests: Iterable[str]) -> dict[str, bytes]:
     """The compressed folded graphs of some descriptions, by digest."""
-    found = {digest: connection.execute(_FOLDED_OF, {"digest": digest}).scalar() for digest in digests}
-    return {digest: content for digest, content in found.items() if content is not None}
+    contents = {digest: connection.execute(_FOLDED_OF, {"digest": digest}).scalar() for digest in digests}
+    return {digest: content for digest, content in contents.items() if content is not None}
 
 
 def add(connection: Connection, revision: DescriptionRevision, graph: StoredGraph | None) -> None:

@@ -122,8 +122,8 @@ def _unknown(route: Route, fleet: Fleet, *, sees_fleet: bool) -> Refused:
     }[route.kind]
     noun, listed = route.kind.value, f" `rainbowctl get {route.kind.value}` lists them."
     if not sees_fleet:  # the settings of an execution may be known to whoever creates it
-        said = (rung.name for rung in route.rungs if rung.kind is route.kind)
-        names, listed = {name for name in said if name and name in names}, ""
+        in_settings = (rung.name for rung in route.rungs if rung.kind is route.kind)
+        names, listed = {name for name in in_settings if name and name in names}, ""
     near = closest(route.name, names)
     return Refused(
         f"unknown_{noun}",

@@ -56,12 +56,12 @@ class Frontiers:
     def _sum(self, first: Sequence[Point], second: Sequence[Point], caps: Vector) -> Sequence[Point]:
         """The frontier of two groups of vertices together."""
         sums = []
-        for one in first:
-            for other in second:
+        for left in first:
+            for right in second:
                 vector = tuple(
-                    [min(cap, have + more) for cap, have, more in zip(caps, one.vector, other.vector, strict=True)]
+                    [min(cap, have + more) for cap, have, more in zip(caps, left.vector, right.vector, strict=True)]
                 )
-                point = Point(vector, Product(other, 1) if one.origin is None else Sum(one, other))
+                point = Point(vector, Product(right, 1) if left.origin is None else Sum(left, right))
                 if vector == caps:  # nothing outdoes it
                     return (point,)
                 sums.append(point)

@@ -45,8 +45,8 @@ class Matcher(Search):
             self.begin(graph)
             spread = self.request.spread
             answers[root] = None
-            found = self._whole_point(root) if spread is None else self._spread(root, spread)
-            answers[root] = found is not None
+            place = self._whole_point(root) if spread is None else self._spread(root, spread)
+            answers[root] = place is not None
         answer = answers[root]
         if answer is None:
             raise TooComplex
@@ -59,10 +59,10 @@ class Matcher(Search):
         if self.request.spread is not None:
             tasks = self._spread(root, self.request.spread)
             return None if tasks is None else self._allocate_spread(root, self.request.spread, tasks)
-        found = self._whole_point(root)
-        if found is None:
+        whole = self._whole_point(root)
+        if whole is None:
             return None
-        point, bag, needs = found
+        point, bag, needs = whole
         uses: list[Use] = []
         self._use_scope(root, -1, point, bag, needs, uses)
         placed = (use._replace(vertex=max(use.vertex, 0)) for use in uses)  # what may be anywhere is of the root

@@ -126,7 +126,7 @@ def without_clusters(
 
     The verb says what its reader may not do with them; `unable` are those that are counted, if these are others.
     """
-    one, several = f"cluster you may not {verb}", f"clusters you may not {verb}"
+    forbidden = f"cluster you may not {verb}"
     counted = untold if unable is None else unable
     start, separator, listed = message.partition(" is able: ")
     if separator:
@@ -136,12 +136,12 @@ def without_clusters(
         told = [reason for reason in reasons if not any(reason.startswith(f"'{name}' ") for name in counted)]
         hidden = len(reasons) - len(told)
         if hidden:
-            told.append(f"1 {one}" if hidden == 1 else f"{hidden} {several}")
+            told.append(f"1 {forbidden}" if hidden == 1 else f"{hidden} clusters you may not {verb}")
             message = f"{start}{separator}{between.join(told)}."
     for name in untold:
         if f"'{name}'" in message:
-            message = message.replace(f"Cluster '{name}'", f"A {one}")
-            message = message.replace(f"cluster '{name}'", f"a {one}").replace(f"'{name}'", f"a {one}")
+            message = message.replace(f"Cluster '{name}'", f"A {forbidden}")
+            message = message.replace(f"cluster '{name}'", f"a {forbidden}").replace(f"'{name}'", f"a {forbidden}")
     return message
 
 

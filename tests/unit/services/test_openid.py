@@ -71,7 +71,7 @@ def test_a_good_token_proves_its_user_and_groups() -> None:
 
 def test_a_token_says_when_it_was_issued_or_else_when_it_ends() -> None:
     dated, undated = claims(), claims(iat=None)
-    issued = [verifier().identify(KEY.sign(said)).issued_at for said in (dated, undated)]
+    issued = [verifier().identify(KEY.sign(claims)).issued_at for claims in (dated, undated)]
     assert issued == [float(dated["iat"]), float(undated["exp"])]
 
 

@@ -83,9 +83,9 @@ def test_only_rules_that_ask_for_load_look_at_it(rule: str, looks_at_load: bool)
     ],
 )
 def test_bad_rules_are_refused_with_their_number_and_the_reason(rules: Any, field: str, reason: str) -> None:
-    found = problems(rules)
-    assert [problem.field for problem in found] == [field]
-    assert reason in found[0].reason
+    wrong = problems(rules)
+    assert [problem.field for problem in wrong] == [field]
+    assert reason in wrong[0].reason
 
 
 def test_rules_are_for_their_strategy() -> None:
@@ -97,8 +97,8 @@ def test_rules_are_for_their_strategy() -> None:
 
 
 def test_every_problem_is_told_at_once() -> None:
-    found = problems([{"filter": "1 +"}, {"sort": "2 ** 3"}, {"calculate": {"a": "b.c", "d": "eval(1)"}}])
-    assert [problem.field for problem in found] == [
+    wrong = problems([{"filter": "1 +"}, {"sort": "2 ** 3"}, {"calculate": {"a": "b.c", "d": "eval(1)"}}])
+    assert [problem.field for problem in wrong] == [
         "rules.0.filter",
         "rules.1.sort",
         "rules.2.calculate.a",
