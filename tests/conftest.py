@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -29,6 +30,9 @@ from tests.support.slurm import SlurmCluster, missing_programs, running_slurm
 use_memory_for_files()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a shell's background jobs; every program would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+#: Examples of a property, unless it says how many it needs.
+hypothesis.settings.register_profile("rainbow", max_examples=60, deadline=None)
+hypothesis.settings.load_profile("rainbow")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -131,14 +135,19 @@ def new_postgresql_database(postgresql_databases: PostgresqlDatabases) -> Callab
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database of each kind, migrated if the test creates apps on it, otherwise empty."""
     is_set_up = "make_app" in request.fixturenames
     if request.param == "sqlite":
         files: SqliteDatabases = request.getfixturevalue("sqlite_databases")
-        return files.set_up(tmp_path) if is_set_up else files.empty(tmp_path)
+        yield files.set_up(tmp_path) if is_set_up else files.empty(tmp_path)
+        return
     server: PostgresqlDatabases = request.getfixturevalue("postgresql_databases")
-    return server.set_up() if is_set_up else server.empty()
+    if is_set_up:
+        with server.borrowed() as url:
+            yield url
+    else:
+        yield server.empty()
 
 
 MakeApp = Callable[..., Flask]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,11 +29,13 @@ def statements(context: Context) -> Iterator[list[str]]:
 
 @contextmanager
 def transactions(context: Context) -> Iterator[list[Any]]:
-    """The transactions that are begun meanwhile, in which something may be read."""
+    """The transactions that this thread begins meanwhile, in which something may be read."""
     begun: list[Any] = []
+    this_thread = threading.get_ident()
 
     def note(connection: Any) -> None:
-        begun.append(connection)
+        if threading.get_ident() == this_thread:  # not those of an admin's loops
+            begun.append(connection)
 
     event.listen(context.database.engine, "begin", note)
     try:

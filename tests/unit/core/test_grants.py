@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from admin.core.grants import GRANTING, Grant, Grantee, Grants, read_grant
@@ -91,7 +91,6 @@ def test_a_grant_on_a_project_reaches_it_in_every_domain() -> None:
     assert not grant.reaches(Scope("development", "b"))
 
 
-@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), identities, scopes)
 def test_the_permissions_of_an_identity_at_a_scope(
     listed: list[Grant], groups: list[UserGroup], identity: Identity, scope: Scope
@@ -100,7 +99,6 @@ def test_the_permissions_of_an_identity_at_a_scope(
     assert every.permissions(every.of(identity), scope) == naive_permissions(listed, groups, identity, scope)
 
 
-@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), identities, permissions, scopes)
 def test_something_is_allowed_by_grants_that_give_it_where_it_counts(
     listed: list[Grant], groups: list[UserGroup], identity: Identity, permission: str, scope: Scope
@@ -115,7 +113,6 @@ def test_something_is_allowed_by_grants_that_give_it_where_it_counts(
     assert specificities == sorted(specificities)
 
 
-@settings(max_examples=300)
 @given(
     st.lists(grants, unique=True),
     st.dictionaries(grants, st.booleans()),
@@ -154,7 +151,6 @@ def test_what_others_hold_stays_sorted_when_the_grants_of_one_user_change() -> N
     assert changed.held_by(Identity(user="ada")) is not ada
 
 
-@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), identities, permissions, scopes)
 def test_what_is_held_allows_the_same_by_lookups(
     listed: list[Grant], groups: list[UserGroup], identity: Identity, permission: str, scope: Scope
@@ -185,7 +181,6 @@ narrowings = st.builds(
 )
 
 
-@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), identities, narrowings, permissions, scopes)
 def test_a_narrowed_token_may_do_what_both_its_user_and_its_narrowing_allow(
     listed: list[Grant],
@@ -216,7 +211,6 @@ def test_a_narrowed_token_may_do_what_both_its_user_and_its_narrowing_allow(
         assert every.missing_to_give(whole, grant) <= every.missing_to_give(narrow, grant)
 
 
-@settings(max_examples=300)
 @given(narrowings, narrowings, permissions, scopes, st.sampled_from(["east", "west"]))
 def test_a_narrowing_covers_only_what_is_within_it(
     wide: Narrowing, narrow: Narrowing, permission: str, scope: Scope, cluster: str
@@ -238,7 +232,6 @@ def test_who_has_every_permission_on_the_platform_is_refused_nothing() -> None:
     assert not every.held_by(Identity(user="otto")).is_everything
 
 
-@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), identities, grants, identities, scopes)
 def test_nobody_gets_by_a_grant_what_its_giver_does_not_have(
     listed: list[Grant],
@@ -259,7 +252,6 @@ def test_nobody_gets_by_a_grant_what_its_giver_does_not_have(
         assert after - before <= naive_permissions(listed, groups, giver, scope)
 
 
-@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), identities, st.sampled_from(USERS), st.sampled_from(GROUPS), scopes)
 def test_nobody_gets_by_a_group_what_the_one_who_adds_them_does_not_have(
     listed: list[Grant], groups: list[UserGroup], giver: Identity, user: str, name: str, scope: Scope
@@ -285,7 +277,6 @@ def test_administrators_may_do_everything_everywhere(listed: list[Grant], groups
     assert all_grants(listed, groups).administrators() == expected
 
 
-@settings(max_examples=300)
 @given(st.lists(grants), groups_of_users(), permissions, scopes)
 def test_who_could_give_a_permission(
     listed: list[Grant], groups: list[UserGroup], permission: str, scope: Scope

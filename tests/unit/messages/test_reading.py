@@ -115,7 +115,7 @@ def test_a_problem_says_what_is_wrong(data: Any, problem: tuple[str, str]) -> No
     assert problems(Sample, data) == [problem]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sets(st.sampled_from(list(EVENT))),
     st.dictionaries(st.sampled_from([*EVENT, "outputs", "colour"]), st.sampled_from(ODD), max_size=3),

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from admin.core.settings import builtin_kinds as kinds
@@ -105,7 +105,6 @@ def shapes(request: pytest.FixtureRequest) -> Shapes:
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
 def test_the_text_is_what_resolving_and_encoding_give(shapes: Shapes, data: st.DataObject) -> None:
     scope = data.draw(st.sampled_from([*SCOPES, Scope()]))
     rows: dict[str, dict[Scope, Row]] = {}
