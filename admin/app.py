@@ -11,6 +11,7 @@ from flask_swagger_ui import get_swaggerui_blueprint
 
 from admin.api import (
     agents,
+    all_definitions,
     attributes,
     audit,
     changes,
@@ -73,6 +74,7 @@ from admin.store.write_probe import WriteProbe
 
 _OPERATIONS = (
     agents.operations,
+    all_definitions.operations,
     attributes.operations,
     audit.operations,
     changes.operations,

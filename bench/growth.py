@@ -110,6 +110,9 @@ def _sample_ids(database: str) -> tuple[str, ...]:
     return tuple("/".join(row) for row in rows)
 
 
+#: The number of a project and a cluster where nothing is leased: they have one in twenty of the stored ends, among all
+#: of which theirs are to be found, and none where nothing is stored.
+_OF_ENDS = 7
 _SCOPE = f"/{stock.project_name(0)}/{stock.DOMAINS[0]}"
 #: In this order: what is created and ended is then listed and read, where nothing else is stored.
 _WHAT: dict[str, Callable[[str, int], Measure]] = {
@@ -120,8 +123,10 @@ _WHAT: dict[str, Callable[[str, int], Measure]] = {
     "first page of a phase": _list("executions?limit=100&phase=SUCCEEDED"),
     "history of ends, first page": _list("timeline?limit=20&source=execution"),
     "history of ends of a project, first page": _list(
-        f"timeline?limit=20&source=execution&project={stock.project_name(0)}"
+        f"timeline?limit=20&source=execution&project={stock.project_name(_OF_ENDS)}"
     ),
-    "history of ends of a cluster, first page": _list(f"timeline?limit=20&source=execution&cluster={_CLUSTER}"),
+    "history of ends of a cluster, first page": _list(
+        f"timeline?limit=20&source=execution&cluster={stock.cluster_name(_OF_ENDS)}"
+    ),
     "read one": _read,
 }

@@ -119,6 +119,10 @@ _READ = {
     "history of the last day": "timeline?limit=20&after=24h",
     "history before a time": "timeline?limit=20&before=2025-01-02",
     "one revision": "revisions/1000",
+    # Definitions and rights.
+    "what is defined, first page": "all_definitions?limit=100",
+    "what is defined in a project, first page": f"all_definitions?limit=100&project={PROJECT}",
+    "what a user may do over all scopes": "access/held?user=nobody",
     "what differs between two revisions": "revision_diff?from=1000&to=2000",
 }
 #: What is tried, by its path and body.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from admin.core import cluster_groups, grants, use_grants, user_groups, users
+from admin.core.all_definitions import NOUNS
 from admin.core.executions.attempt_records import NOT_BEGUN
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import OVERRIDABLE
@@ -29,6 +30,7 @@ from admin.core.settings.builtin_kinds import BUILTIN_KINDS
 from admin.messages.clusters import STATES
 from admin.messages.service import KindAnswer
 from admin.messages.shared import to_json
+from admin.messages.timeline import ENTRY_TYPES
 
 FOLDER = Path(__file__).parents[1] / "ctl/client"
 
@@ -62,6 +64,8 @@ def facts() -> dict[str, Any]:
         "groups": list(GROUPS),
         "not_begun": list(NOT_BEGUN),
         "most_ahead": MOST_AHEAD,
+        "timeline_types": list(ENTRY_TYPES),
+        "defined_nouns": list(NOUNS),
         "state_filters": [filter_.name for filter_ in STATE_FILTERS],
         "weight_filter": WEIGHT.name,
         "overridable_kinds": list(OVERRIDABLE),

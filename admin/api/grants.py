@@ -21,10 +21,11 @@ from admin.messages.grants import (
     grantee_of,
     scope_of,
 )
+from admin.messages.held_access import HeldAccessAnswer, HeldAccessQuery, held_key
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.requests import AuthorshipFields, Fields, WriteQuery
 from admin.messages.shared import Json, to_json
-from admin.services import grants
+from admin.services import grants, held_access
 from admin.services.changeable.grants import read_definition
 from admin.services.changes import Changed
 
@@ -83,6 +84,15 @@ def get_access(query: Fields) -> AccessAnswer:
     after = None if key is None else (parse_number(key[0], wrong_token()), key[1])
     access, last = grants.access_at(context(), scope_of(query), after, query["limit"])
     return AccessAnswer.from_access(access, token=token_of(last))
+
+
+@operations.add("GET", "/access/held", query=HeldAccessQuery, own="user", shows_some=True, permission="grants.read")
+def get_held_access(query: Fields) -> HeldAccessAnswer:
+    """What a user or group may do over all scopes and which clusters it may use: by which grants, through whom."""
+    held = held_access.held_access(
+        context(), grantee_of(query), scope_of(query), held_key(query.get("token")), query["limit"]
+    )
+    return HeldAccessAnswer.from_held(held)
 
 
 @operations.add(

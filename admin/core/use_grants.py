@@ -155,6 +155,19 @@ class UseGrants:
         """What is granted to users, groups and projects."""
         return frozenset(target for grantee in grantees for target in self._by_grantee.get(grantee, ()))
 
+    def of_grantees(self, grantees: Iterable[Named]) -> list[UseGrant]:
+        """The use grants of users, groups and projects, by name."""
+        grants = (
+            UseGrant(target=target, grantee=grantee)
+            for grantee in grantees
+            for target in self._by_grantee.get(grantee, ())
+        )
+        return sorted(grants, key=lambda grant: grant.name)
+
+    def members(self, cluster_group: str) -> Sequence[str]:
+        """The clusters of a group."""
+        return self._cluster_groups.get(cluster_group, ())
+
     def of(self, user: str, groups: Iterable[str], projects: Iterable[str]) -> Usable:
         """What a user of some groups may use in some projects."""
         of_projects, of_groups = (Named(PROJECT, name) for name in projects), (Named(GROUP, name) for name in groups)

@@ -44,15 +44,19 @@ class AccessQuery(ScopeQuery, PageQuery):
     """A scope, without keys the platform, and a page of the grants that reach it."""
 
 
-class ExplainAccessQuery(GranteeFields):
-    permission = fields.String(
-        required=True, validate=NAME, metadata={"description": "As /api/v1/roles lists them.", "example": "logs.read"}
-    )
+class HolderFields(GranteeFields):
+    """A user or a group, and perhaps a scope."""
 
     @validates_schema
     def check_grantee(self, query: Fields, **_: object) -> None:
         if (USER in query) == (GROUP in query):
             raise ValidationError("is missing: give a user, or a group, and not both.", USER)
+
+
+class ExplainAccessQuery(HolderFields):
+    permission = fields.String(
+        required=True, validate=NAME, metadata={"description": "As /api/v1/roles lists them.", "example": "logs.read"}
+    )
 
 
 def scope_of(query: Fields) -> Scope:

@@ -8,7 +8,9 @@ from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
 from admin.core.executions.attempt_records import cause_of_execution
+from admin.core.executions.lifecycle import Phase
 from admin.core.executions.selectors import parse_time
+from admin.core.fleet.clusters import EVENT_TYPES
 from admin.core.fleet.definitions import FleetKind
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
@@ -110,6 +112,13 @@ def _key(position: Position) -> list[str]:
 #: What is registered, in the words of events.
 _REGISTERED = {workflows.name: "WORKFLOW_REGISTERED", launch_plans.name: "LAUNCH_PLAN_REGISTERED"}
 _ACTIVATED = {ACTIVE: "LAUNCH_PLAN_ACTIVATED", INACTIVE: "LAUNCH_PLAN_DEACTIVATED"}
+#: Every type that an entry may have.
+ENTRY_TYPES = (
+    *EVENT_TYPES,
+    *_REGISTERED.values(),
+    *_ACTIVATED.values(),
+    *(phase.value for phase in Phase if phase.is_finished),
+)
 
 
 class EntryAnswer(Answer):
@@ -124,6 +133,7 @@ class EntryAnswer(Answer):
     cluster: str | None = None
     type: Annotated[
         str | None,
+        one_of(*ENTRY_TYPES),
         Meta(
             description="Of an event, whether a workflow or launch plan was registered, or the phase of an execution."
         ),

@@ -28,7 +28,8 @@ from admin.services.visibility import told_provenance
 from admin.store import grants, revisions, user_groups
 from admin.store.grants import GrantFilter, StoredGrant
 
-_READING = "grants.read"
+#: What one needs to see a grant.
+READING = "grants.read"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,31 +45,31 @@ def list_grants(
     context: Context, conditions: GrantFilter, after: str | None, limit: int
 ) -> tuple[list[GrantView], str | None]:
     """A page of grants by name, and the name after which the next page starts, if there is one."""
-    conditions = replace(conditions, within=context.access.scopes(_READING))
+    conditions = replace(conditions, within=context.access.scopes(READING))
     with context.database.reading() as connection:
         for scope in (conditions.reaching, conditions.below):
             if scope is not None:
                 check_readable(context, connection, scope)
         stored = grants.page(connection, conditions, after=after, limit=limit + 1)
-        views = _views(context, connection, stored[:limit])
+        views = grant_views(context, connection, stored[:limit])
     return views, stored[limit - 1].name if len(stored) > limit else None
 
 
 def get_grant(context: Context, name: str) -> GrantView:
     """One grant; GrantNotFound with the closest names where there is none."""
     with context.database.reading() as connection:
-        within = context.access.scopes(_READING)
+        within = context.access.scopes(READING)
         stored = {row.name: row for row in grants.some(connection, [name]).values() if _is_seen(context, row)}
         if name not in stored:
             compared = grants.page(connection, GrantFilter(within=within), limit=_MOST_COMPARED)
             past = connection if within is None else None
             raise row_not_found(context, past, GrantNotFound, GRANT, name, [row.name for row in compared])
-        [view] = _views(context, connection, stored.values())
+        [view] = grant_views(context, connection, stored.values())
     return view
 
 
 def _is_seen(context: Context, row: StoredGrant) -> bool:
-    return context.access.allows(_READING, row.grant.scope)
+    return context.access.allows(READING, row.grant.scope)
 
 
 #: Names that a wrong one is compared with: there may be a hundred thousand.
@@ -95,7 +96,8 @@ def delete_grant(context: Context, name: str, expectation: Expectation, options:
     return make_change(context, [revocation(name, expectation)], options)
 
 
-def _views(context: Context, connection: Connection, stored: Iterable[StoredGrant]) -> list[GrantView]:
+def grant_views(context: Context, connection: Connection, stored: Iterable[StoredGrant]) -> list[GrantView]:
+    """Grants with the revisions that gave them, as the caller may be told of them."""
     rows = list(stored)
     made_by = revisions.provenance_of(connection, (row.version for row in rows))
     made_by = told_provenance(context.access, connection, made_by)
@@ -126,7 +128,7 @@ def access_at(
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         keyed = _reaching(connection, scope, after or (0, ""), limit + 1)
-        views = _views(context, connection, [row for _, row in keyed[:limit]])
+        views = grant_views(context, connection, [row for _, row in keyed[:limit]])
         memberships = user_groups.memberships(connection)
     every = Grants((view.grant for view in views), memberships, context.settings.roles)
     groups = {view.grant.grantee.name for view in views if view.grant.grantee.noun == GROUP}
@@ -134,7 +136,7 @@ def access_at(
         scope=scope,
         views=views,
         users={name: sorted(memberships.users_of(name)) for name in sorted(groups)},
-        permissions={view.grant.name: _counting(every.gives(view.grant), scope) for view in views},
+        permissions={view.grant.name: counting(every.gives(view.grant), scope) for view in views},
     )
     number, last = keyed[limit - 1] if len(keyed) > limit else (0, None)
     return access, None if last is None else (number, last.name)
@@ -152,7 +154,7 @@ def _reaching(connection: Connection, scope: Scope, after: AccessKey, limit: int
     return rows
 
 
-def _counting(permissions: Iterable[str], scope: Scope) -> list[str]:
+def counting(permissions: Iterable[str], scope: Scope) -> list[str]:
     """Those of some permissions that count at a scope: others count on the platform alone."""
     return sorted(name for name in permissions if place_of(name, scope) == scope)
 
@@ -245,9 +247,9 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         allowing = every.allowing(held, permission, scope)
         elsewhere = [] if allowing else [grant for grant in held if permission in every.gives(grant)]
         if grantee != Grantee(USER, context.access.identity.user):
-            elsewhere = [grant for grant in elsewhere if context.access.allows(_READING, grant.scope)]
+            elsewhere = [grant for grant in elsewhere if context.access.allows(READING, grant.scope)]
         stored = grants.some(connection, [grant.name for grant in (*allowing, *elsewhere)])
-        views = {view.grant: view for view in _views(context, connection, stored.values())}
+        views = {view.grant: view for view in grant_views(context, connection, stored.values())}
     is_user = grantee.noun == USER
     is_own = grantee == Grantee(USER, context.access.identity.user)
     narrowed = context.access.identity.narrowed if is_own else None

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from admin.core.executions.adoptions import adopt, may_adopt
 from admin.core.executions.reports import Reporter, is_same
+from admin.core.fleet.clusters import DATABASE_RESTORED, RECONCILED
 from admin.core.problems import list_first, shorten
 from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
@@ -51,7 +52,9 @@ def find_restoration(
             continue  # found before, by another cluster
         reconciliations.begin(connection, cluster, now)
         restoration = reconciliations.load(connection)
-        _add_events(connection, restoration.open, now, "RESTORED", f"The agent of cluster '{cluster}' knows more.")
+        _add_events(
+            connection, restoration.open, now, DATABASE_RESTORED, f"The agent of cluster '{cluster}' knows more."
+        )
         _log.error(
             "the database was restored from a backup: nothing is given away or ended until every agent has synced",
             extra={"cluster": cluster, "waits_for": ", ".join(restoration.unsynced)},
@@ -63,7 +66,7 @@ def note_end(connection: Connection, before: Restoration, now: datetime) -> None
     """Wake the agents of all clusters when the last one that was waited for has synced, or counts as reconciled."""
     if before.is_waiting and not reconciliations.load(connection).is_waiting:
         clusters = reconciliations.clusters_with_agents(connection)
-        _add_events(connection, clusters, now, "RECONCILED", "No agent is waited for any more.")
+        _add_events(connection, clusters, now, RECONCILED, "No agent is waited for any more.")
 
 
 def _add_events(connection: Connection, clusters: Iterable[str], now: datetime, type: str, reason: str) -> None:
@@ -204,7 +207,7 @@ def _end(
     reconciliations.end(connection, clusters)
     for name in clusters:
         text = _outcome(before.open[name]) + (f" Reason: {reason}" if reason else "")
-        event = ClusterEvent(cluster=name, at=now, type="RECONCILED", reason=text).by(by)
+        event = ClusterEvent(cluster=name, at=now, type=RECONCILED, reason=text).by(by)
         cluster_events.add_event(connection, event)
     note_end(connection, before, now)
 

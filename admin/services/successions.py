@@ -10,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from admin.configuration.settings import Agents
-from admin.core.fleet.clusters import ClusterState, Health
+from admin.core.fleet.clusters import AGENT_CHANGED, ClusterState, Health
 from admin.core.times import show_time
 from admin.errors import AgentPresent, AgentReplaced
 from admin.store import cluster_events
@@ -67,7 +67,7 @@ def note_succession(connection: Connection, before: ClusterState, after: Cluster
     if before.agent is None or before.agent_instance == after.agent_instance or after.last_sync_at is None:
         return
     reason = f"The agent on {_host(after)} replaced that {_described(before)}."
-    event = ClusterEvent(cluster=after.name, at=after.last_sync_at, type="AGENT_CHANGED", reason=reason)
+    event = ClusterEvent(cluster=after.name, at=after.last_sync_at, type=AGENT_CHANGED, reason=reason)
     cluster_events.add_event(connection, event)
     _log.warning("another agent serves the cluster", extra={"cluster": after.name, "reason": reason})
 

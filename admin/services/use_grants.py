@@ -12,11 +12,13 @@ from admin.core.narrowing import CLUSTER, CLUSTER_GROUP
 from admin.core.provenance import Provenance
 from admin.core.use_grants import USE_GRANT, Named, UseGrant
 from admin.errors import UseGrantNotFound
+from admin.services.access import UNRESTRICTED, Access
 from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.use_grants import use_grant_removal, use_grant_write
 from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
+from admin.services.visibility import told_provenance
 from admin.store import cluster_groups, revisions, use_grants
 from admin.store.use_grants import StoredUseGrant, UseGrantFilter
 
@@ -41,7 +43,7 @@ def list_use_grants(
     """A page of use grants by name, and the name after which the next page starts, if there is one."""
     with context.database.reading() as connection:
         stored = use_grants.page(connection, conditions, after=after, limit=limit + 1)
-        views = _views(connection, stored[:limit])
+        views = use_grant_views(connection, stored[:limit])
     return views, stored[limit - 1].name if len(stored) > limit else None
 
 
@@ -52,7 +54,7 @@ def get_use_grant(context: Context, name: str) -> UseGrantView:
         if name not in stored:
             near = (row.name for row in use_grants.page(connection, limit=_MOST_COMPARED))
             raise row_not_found(context, connection, UseGrantNotFound, USE_GRANT, name, near)
-        [view] = _views(connection, stored.values())
+        [view] = use_grant_views(connection, stored.values())
     return view
 
 
@@ -83,10 +85,14 @@ def granted_use_of(connection: Connection, target: Named) -> GrantedUse:
     pages = (use_grants.page(connection, condition, limit=_MOST_SHOWN) for condition in conditions)
     first = [row for page in pages for row in page][:_MOST_SHOWN]
     count = sum(use_grants.count(connection, condition) for condition in conditions)
-    return GrantedUse(views=_views(connection, first), count=count)
+    return GrantedUse(views=use_grant_views(connection, first), count=count)
 
 
-def _views(connection: Connection, stored: Iterable[StoredUseGrant]) -> list[UseGrantView]:
+def use_grant_views(
+    connection: Connection, stored: Iterable[StoredUseGrant], access: Access = UNRESTRICTED
+) -> list[UseGrantView]:
+    """Use grants with the revisions that gave them, as a caller may be told of them."""
     rows = list(stored)
     made_by = revisions.provenance_of(connection, (row.version for row in rows))
+    made_by = told_provenance(access, connection, made_by)
     return [UseGrantView(grant=row.grant, version=row.version, provenance=made_by.get(row.version)) for row in rows]

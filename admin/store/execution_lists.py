@@ -97,6 +97,7 @@ class ListLimits:
     examined: int = 20_000
     examined_first: int = 10  #: for each execution that is asked for; mostly that suffices
     sorted: int = 50_000
+    sorted_first: int = 1000  #: in the order of their ends, before those are looked for along the index of all ends
     counted: int = 50_000
     previewed: int = 10_000  #: of those that wait, and of those that agents have, by a dry run of a change
     decided: int = 1000  #: of these, how many a dry run decides again; an answer names no more
@@ -187,24 +188,41 @@ def page(
 ) -> Page[Item]:
     """Executions in an order, from after a place on, each as an `item_type`; in that of their ends those that ended."""
     stored, derived = derived_fields.split(conditions)
-    path: Path = find_path(connection, stored, order.field)
+    path = find_path(connection, stored, order.field)
     if not path.branches:
         return Page(executions=[], last=None)
-    # Where nothing narrows them down, they are not worth counting.
-    if order.field == ENDED and (path.lead == ("state",) or _is_many(connection, path, limits.sorted)):
-        path = _ended_path(stored)
-    check: Check = Check(derived)
-    # What must be checked in memory, or by what lists do not show, is read without the rest, which is read of those
-    # that fit.
+    check = Check(derived)
+
+    def read(followed: Path) -> Page[Item]:
+        return _read(Walk(connection, followed, order, limits), check, item_type, after, limit)
+
+    if order.field != ENDED:
+        return read(path)
+    is_broad = path.lead == ("state",)  # where nothing narrows them down, they are not worth counting
+    if not is_broad and not _is_many(connection, path, min(limits.sorted_first, limits.sorted)):
+        return read(path)
+    # Of many, those that ended last are mostly met soon along the index of all ends.
+    ended = read(_ended_path(stored))
+    is_whole = len(ended.executions) == limit or ended.last is None
+    if is_whole or is_broad or _is_many(connection, path, limits.sorted):
+        return ended
+    return read(path)
+
+
+def _read(walk: Walk, check: Check, item_type: type[Item], after: Place | None, limit: int) -> Page[Item]:
+    """The page that a walk leads to."""
+    path: Path = walk.path
+    field: str = walk.order.field
+    is_sorted = not path.goes_by(field)
+    # What is sorted, or must be checked in memory or by what lists do not show, is read without the rest, which is
+    # read of those that are on the page.
     names: Sequence[str] = item_type._fields
-    is_read_later = bool(derived) or not set(path.fields).issubset(names)
+    is_read_later = is_sorted or bool(check) or not set(path.fields).issubset(names)
     if is_read_later:
-        names = ("id", *stored_columns(order.field), *path.fields, *check.columns())
+        names = ("id", *stored_columns(field), *path.fields, *check.columns())
     columns = [_columns[name] for name in dict.fromkeys(names)]
-    walk = Walk(connection, path, order, limits)
-    read = walk.page if path.goes_by(order.field) else walk.sorted_page
-    rows, last = read(columns, check, after, limit)
-    items = _items(connection, rows, item_type) if is_read_later else [item_type._make(row) for row in rows]
+    rows, last = (walk.sorted_page if is_sorted else walk.page)(columns, check, after, limit)
+    items = _items(walk.connection, rows, item_type) if is_read_later else [item_type._make(row) for row in rows]
     return Page(executions=items, last=last)
 
 
@@ -306,8 +324,8 @@ def _ended_path(conditions: Sequence[Condition]) -> Path:
 
 def _is_many(connection: Connection, path: Path, most: int) -> bool:
     """Whether a path has too many executions to sort them."""
-    beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
-    return connection.execute(beyond).first() is not None
+    # In the order of creation, so that the index of the path is followed and not the whole table read.
+    return Walk(connection, path, NEWEST_FIRST, LIST_LIMITS).end(None, most + 1) is not None
 
 
 def _states(condition: Condition | None) -> Condition:

@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Table, select
+from sqlalchemy import ColumnElement, Connection, Table, func, select, tuple_
 
 from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope
 from admin.store.keys import is_by, within
 from admin.store.registration_tables import (
     KEY,
+    PLACE,
     is_registered_within,
     launch_plan_activations,
     launch_plans,
     workflows,
 )
-from admin.store.sql_types import build
+from admin.store.sql_types import AnyRow, AnySelect, build
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,19 +56,36 @@ def page(
     connection: Connection, table: Table, filters: RegistrationFilter, below: int | None, limit: int
 ) -> list[Registration]:
     """The registrations of workflows or launch plans, or activations, newest first, below a number if one is given."""
-    is_plan = table is not workflows
-    if filters.launch_plan is not None and not is_plan:
+    if filters.launch_plan is not None and table is workflows:
         return []
-    names = [*KEY, "id", "created_at", "author", "claimed_by", "message", *(["workflow"] if is_plan else [])]
-    names += ["state", "replaced_by"] if table is launch_plan_activations else []
-    query = select(*(table.c[name] for name in names)).where(*_conditions(table, filters))
+    query = _selected(table).where(*_conditions(table, filters))
     if below is not None:
         query = query.where(table.c.id < below)
-    rows = connection.execute(query.order_by(table.c.id.desc()).limit(limit))
-    return [
-        build(Registration, row, table=table.name, number=row.id, id=build(Identifier, row), at=row.created_at)
-        for row in rows
-    ]
+    return [_registration(table, row) for row in connection.execute(query.order_by(table.c.id.desc()).limit(limit))]
+
+
+def newest_versions(
+    connection: Connection, table: Table, filters: RegistrationFilter, after: tuple[str, ...] | None, limit: int
+) -> list[Registration]:
+    """The version of each workflow or launch plan that was registered last, by project, domain and name."""
+    place = [table.c[name] for name in PLACE]
+    conditions = list(_conditions(table, filters))
+    if after is not None:
+        conditions.append(tuple_(*place) > after)
+    newest = select(func.max(table.c.id)).where(*conditions).group_by(*place).order_by(*place).limit(limit)
+    rows = connection.execute(_selected(table).where(table.c.id.in_(newest)).order_by(*place))
+    return [_registration(table, row) for row in rows]
+
+
+def _selected(table: Table) -> AnySelect:
+    names = [*KEY, "id", "created_at", "author", "claimed_by", "message"]
+    names += ["workflow"] if table is not workflows else []
+    names += ["state", "replaced_by"] if table is launch_plan_activations else []
+    return select(*(table.c[name] for name in names))
+
+
+def _registration(table: Table, row: AnyRow) -> Registration:
+    return build(Registration, row, table=table.name, number=row.id, id=build(Identifier, row), at=row.created_at)
 
 
 def _conditions(table: Table, filters: RegistrationFilter) -> Iterator[ColumnElement[bool]]:

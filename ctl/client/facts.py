@@ -40,6 +40,10 @@ GROUPS: tuple[str, ...] = tuple(_FACTS["groups"])
 NOT_BEGUN: tuple[str, ...] = tuple(_FACTS["not_begun"])
 #: Executions ahead of one in line that the admin counts; one more stands for any number above.
 MOST_AHEAD: int = _FACTS["most_ahead"]
+#: The types of the events, registrations and ends of the timeline.
+TIMELINE_TYPES: tuple[str, ...] = tuple(_FACTS["timeline_types"])
+#: The nouns of all that is defined under a name.
+DEFINED_NOUNS: tuple[str, ...] = tuple(_FACTS["defined_nouns"])
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS: tuple[str, ...] = tuple(_FACTS["state_filters"])
 #: The filter that asks for the weight of a cluster.

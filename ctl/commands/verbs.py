@@ -148,6 +148,7 @@ get = KindGroup(
     "get",
     help="Show settings, projects, the fleet, executions and users.",
     entries={
+        "all": Entry(summary="What is defined, of all nouns, and who defined it", place="changes.definitions"),
         "project": Entry(summary="Projects", place="projects.get"),
         "domain": Entry(summary="Domains", place="domains"),
         "kind": Entry(summary="Kinds: what can be set, and their fields", place="kinds"),
@@ -171,7 +172,7 @@ get = KindGroup(
         "grant": Entry(summary="Grants: which roles users and groups have, and where", place="access.grants"),
         "use-grant": Entry(summary="Use grants: who may use which clusters", place="access.use_grants"),
         "role": Entry(summary="Roles and their permissions", place="access.roles"),
-        "access": Entry(summary="Who may do what at a scope", place="access.access"),
+        "access": Entry(summary="Who may do what at a scope, or what a user may do everywhere", place="access.access"),
         "token": Entry(summary="Tokens of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Tokens of a user", place="users.tokens"),

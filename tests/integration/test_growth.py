@@ -299,6 +299,11 @@ LISTS = {
     "a policy": (listed(*filtered("eq(on_lost,fail)+gt(gpu,0)")), "active"),
     "a long wait": (listed(*filtered("gt(waited,1h)")), "active"),
     "a time limit": (listed(*filtered("gt(time_limit,1h)")), "active"),
+    "ends of a frequent pool": (listed(equals("pool", "batch"), sort_by="finished_at"), "finished"),
+    "ends of a frequent phase, a later page": (
+        listed(equals("phase", "SUCCEEDED"), sort_by="finished_at", after=LONG_AGO),
+        "finished",
+    ),
     "what a pool placed": (lambda c: shares.placed_by(c, "batch", WINDOW, 10), "pool"),
 }
 

@@ -100,6 +100,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "create_grant": (OWN, ""),
     "list_grants": (OWN, WHERE),
     "get_access": (OWN, WHERE),
+    "get_held_access": (OWN, f"user=ada&{WHERE}"),
+    "list_all_definitions": (OTHER, ""),
     "explain_access": (OWN, f"user=ada&permission=logs.read&{WHERE}"),
     **dict.fromkeys(("list_roles", "list_kinds", "list_domains", "whoami"), (OTHER, "")),
     **dict.fromkeys(("register_cluster", "sync_cluster"), (OTHER, "")),

@@ -95,3 +95,45 @@ def test_grants_are_selected_by_their_users_and_a_selection_of_none_says_so(rain
 
 def test_a_queue_that_is_unknown_may_have_been_meant_as_a_tag(rainbowctl: Command) -> None:
     assert "A tag is asked for by `rainbowctl where-used queue-tag gpu`." in rainbowctl("where-used queue gpu", 3)
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("cause=limt", "there is no cause 'limt': choose"),
+        ("cause!=oops", "there is no cause 'oops': choose"),
+        ("source=revison", "there is no source 'revison': choose revision, cluster-event,"),
+        ("type=CORDONNED", "there is no type 'CORDONNED': choose"),
+        ("phase=FAILD", "there is no phase 'FAILD': choose"),
+        ("phase in (FAILED;RUNNING)", "no phase 'RUNNING': choose SUCCEEDED, FAILED, TIMED_OUT or ABORTED."),
+    ],
+)
+def test_a_word_that_no_entry_of_the_history_can_have_is_refused(
+    rainbowctl: Command, capsys: pytest.CaptureFixture[str], selector: str, message: str
+) -> None:
+    assert run(["history", "--selector", selector]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    for word, near in (("limt", "LIMIT"), ("revison", "revision"), ("CORDONNED", "CORDONED"), ("FAILD", "FAILED")):
+        if word in selector:
+            assert f"Did you mean {near}" in printed
+
+
+def test_the_words_of_the_history_are_understood_in_any_spelling(rainbowctl: Command) -> None:
+    rainbowctl("create cluster east")
+    rainbowctl("cordon east")
+    rainbowctl("create execution one -p flytesnacks -d development -- true")
+    rainbowctl("delete execution one -p flytesnacks -d development")
+    assert "ABORTED" in rainbowctl("history --executions --selector phase=aborted,cause=cancelled,source=execution")
+    assert "cordoned" in rainbowctl("history --selector type=Cordoned,source=clusterEvent")
+    assert "Nothing matches." in rainbowctl("history --executions --selector phase=SUCCEEDED")
+
+
+@pytest.mark.parametrize("selector", ["phase=QUEUD", "cause=limt", "mode=MANUL", "on_lost=wat", "silent=tru"])
+def test_a_word_that_no_execution_can_have_is_refused(rainbowctl: Command, selector: str) -> None:
+    printed = rainbowctl(f"get execution -A --selector {selector}", 2)
+    field = selector.partition("=")[0]
+    known = {"phase": "TIMED_OUT", "cause": "CLUSTER_LOST", "mode": "RECOVERED", "on_lost": "retry", "silent": "false"}
+    near = {"phase": "QUEUED", "cause": "LIMIT", "mode": "MANUAL", "on_lost": "wait", "silent": "true"}
+    assert known[field] in printed
+    assert re.search(f"Did you mean '?{near[field]}'?", printed), printed

@@ -826,12 +826,18 @@ def test_ends_of_executions_are_listed_where_they_are_asked_for(ended: FlaskClie
         (f"&project={PROJECT}&domain=development&cluster=oak", ["bad", "ok"]),
     ],
 )
-@pytest.mark.parametrize("is_many", [False, True])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(ListLimits(), id="few"),
+        pytest.param(ListLimits(sorted=0), id="too many to sort"),
+        pytest.param(ListLimits(sorted_first=0), id="many"),
+    ],
+)
 def test_ends_of_executions_are_selected(
-    ended: FlaskClient, app: Flask, query: str, expected: Any, is_many: bool
+    ended: FlaskClient, app: Flask, query: str, expected: Any, limits: ListLimits
 ) -> None:
-    if is_many:  # too many to sort, so that all ends are looked at in their order
-        app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(sorted=0))
+    app.extensions["rainbow"] = replace(context_of(app), list_limits=limits)
     assert names_of(entries(ended, f"&source=execution{query}")) == expected
 
 
@@ -841,9 +847,12 @@ def test_ends_of_executions_are_selected_by_time(ended: FlaskClient) -> None:
     assert names_of(entries(ended, f"&source=execution&after={after}&before={before}")) == ["stopped", "bad"]
 
 
+@pytest.mark.parametrize("most_sorted", [0, 100])
 @pytest.mark.parametrize("examined", [1, 2, 100])
-def test_pages_with_ends_of_executions_join_without_gaps(ended: FlaskClient, app: Flask, examined: int) -> None:
-    limits = ListLimits(sorted=0, examined_first=1, examined=examined)
+def test_pages_with_ends_of_executions_join_without_gaps(
+    ended: FlaskClient, app: Flask, examined: int, most_sorted: int
+) -> None:
+    limits = ListLimits(sorted=most_sorted, sorted_first=0, examined_first=1, examined=examined)
     for query in ("&executions=true", "&source=execution&cluster=oak", "&source=execution&actor=ana"):
         complete = entries(ended, query)
         app.extensions["rainbow"] = replace(context_of(app), list_limits=limits)

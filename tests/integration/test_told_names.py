@@ -208,6 +208,12 @@ QUESTIONS = [
     ("GET", "revisions", None),
     ("GET", "timeline", None),
     ("GET", "timeline?actor=hedwi", None),
+    ("GET", "all_definitions?limit=1000", None),
+    ("GET", "all_definitions?project=kumqua", None),
+    ("GET", "all_definitions?noun=workflow", None),
+    ("GET", "access/held?user=local", None),
+    ("GET", "access/held?user=hedwi", None),
+    ("GET", f"access/held?user=local&{WHERE}", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/waits?with_status=true", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/explanation", None),
     ("GET", f"executions/{PROJECT}/{DOMAIN}/one/explanation", None),
@@ -483,6 +489,10 @@ def test_a_place_in_line_is_told_to_who_may_read_the_fleet(
         ("uses?pool=mistral", True),
         ("placement_counts?by=cluster", True),
         ("revision_diff?from=1&to=2", True),
+        ("all_definitions", True),
+        ("all_definitions?noun=pool", False),
+        (f"all_definitions?noun=workflow&{WHERE}", False),
+        ("access/held?user=viewer", False),
     ],
 )
 def test_a_list_says_whether_there_may_be_more_that_the_caller_may_not_see(
@@ -490,6 +500,14 @@ def test_a_list_says_whether_there_may_be_more_that_the_caller_may_not_see(
 ) -> None:
     assert viewer.get(path).get("partial", False) is is_partial
     assert "partial" not in admin.get(path)
+
+
+def test_definitions_of_the_platform_are_not_for_who_administers_a_project(shared_app: Flask, admin: Told) -> None:
+    steward = made_user(shared_app, "warden", "admin", Scope(project=PROJECT))
+    listed = steward.get("all_definitions?limit=1000")["definitions"]
+    assert {row["noun"] for row in listed}.isdisjoint({"user", "group", "use-grant"})
+    assert not {ELSEWHERE, FLOW, PLAN} & {word for row in listed for word in row["name"].split("/")}
+    assert {"user", "workflow"} <= {row["noun"] for row in admin.get("all_definitions?limit=1000")["definitions"]}
 
 
 def test_a_list_of_grants_says_whether_there_may_be_more(shared_app: Flask, admin: Told) -> None:

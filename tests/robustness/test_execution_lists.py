@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, insert, select
 
 from admin.core.executions.causes import Cause, cause_of
+from admin.core.executions.run_times import waited_for_start
 from admin.core.executions.selectors import GROUPS, SORT_FIELDS, Condition
 from admin.core.provenance import Actor, show_name
 from admin.store import execution_counts, execution_lists
@@ -163,6 +164,12 @@ def taken(row: Any, _: str) -> float:
     return float(row.duration or 0.0)
 
 
+def waited(row: Any, _: str) -> float:
+    """How long an execution waited for its start, or has by the time of the question."""
+    seconds = waited_for_start(row, ASKED)
+    return 0.0 if seconds is None else seconds.total_seconds()
+
+
 @given(
     conditions=st.lists(any_condition(), max_size=4),
     sort_by=st.sampled_from(SORT_FIELDS),
@@ -201,8 +208,8 @@ def test_a_list_holds_what_fits_once_and_in_order(
                 break
     assert after is None
     without: dict[str, Any] = {"started_at": LONG_AGO, "not_before": LONG_AGO if descending else NEVER}
-    nothing = without.get(sort_by, 0.0 if sort_by == "duration" else "")
-    sorted_by = {"not_before": value_of, "duration": taken}.get(sort_by, getattr)
+    nothing = without.get(sort_by, 0.0 if sort_by in ("duration", "waited") else "")
+    sorted_by = {"not_before": value_of, "duration": taken, "waited": waited}.get(sort_by, getattr)
     expected.sort(key=lambda row: (sorted_by(row, sort_by) or nothing, row.id), reverse=descending)
     assert [row.id for row in listed] == [row.id for row in expected]
 

@@ -391,7 +391,7 @@ def _word(field: str, text: str) -> str:
     """One of the field's fixed values; states may be given by Flyte's numbers."""
     word = {"0": "ACTIVE", "1": "ARCHIVED"}.get(text, text) if field == "state" else text
     if word and word not in WORDS[field]:
-        raise Invalid(unknown_problem(field, field, text, WORDS[field]))
+        raise Invalid(unknown_problem(field, field, text, WORDS[field], most=len(WORDS[field])))
     return word
 
 

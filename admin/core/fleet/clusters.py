@@ -98,6 +98,14 @@ class Health(Enum):
 
 #: The types of events by which the health of a cluster changed, by that health.
 HEALTH_EVENTS = {health.value: health.value.upper() for health in (Health.READY, Health.UNREACHABLE, Health.LOST)}
+#: The types of the events of another agent that serves a cluster, and of a database that was restored and reconciled.
+AGENT_CHANGED, DATABASE_RESTORED, RECONCILED = "AGENT_CHANGED", "RESTORED", "RECONCILED"
+#: The types of all events but reports.
+EVENT_TYPES = (
+    *sorted(SWITCHES),
+    *(REGISTERED, DESCRIBED, DELETED, *HEALTH_EVENTS.values()),
+    *(AGENT_CHANGED, DATABASE_RESTORED, RECONCILED, REDECIDED, PRUNED),
+)
 #: The health of clusters whose agent has been seen and does not sync any more.
 SILENT = (Health.UNREACHABLE.value, Health.LOST.value)
 

@@ -43,6 +43,15 @@ class FleetCalls(ChangeCalls):
         with self._newer_path("It cannot tell definitions of the past; `rainbowctl history` has their changes."):
             yield from self._pages("definitions", "definitions", query)
 
+    def all_definitions(self, **filters: Any) -> Iterator[Document]:
+        """
+        What is defined, of all nouns, each with its `revision` and the `provenance` of that; page by page.
+
+        Filters are `noun`, `project`, `domain`, and `limit`, the size of a page.
+        """
+        with self._newer_path("`rainbowctl get NOUN` lists the definitions of one noun."):
+            yield from self._pages("all_definitions", "definitions", filters)
+
     def pool_shares(self, name: str, *, after: str | None = None, before: str | None = None) -> Document:
         """What a pool promises its clusters, against what it placed there within a window, by default an hour."""
         return self._read(f"{_path('pool', name)}/shares", non_empty({"after": after, "before": before}))

@@ -18,6 +18,8 @@ from ctl.client.calls.base import PAGE, Calls, WriteOptions, non_empty
 from ctl.client.scopes import Scope
 
 _OPEN = "At that admin everybody may use every cluster."
+#: The lists of what somebody holds.
+_HELD = ("grants", "use_grants")
 _OLDER = "It has no users: everyone who may call it may do everything."
 
 
@@ -54,6 +56,22 @@ class GrantCalls(Calls):
         with self._newer_path(_OLDER):
             pages = list(self._answers("access", "grants", {"limit": PAGE, **scope.document()}))
         joined = {**pages[-1], "grants": [grant for page in pages for grant in page["grants"]]}
+        joined.pop("token", None)  # the last page has none, unless the admin repeats itself
+        return joined
+
+    def held_access(self, *, user: str | None = None, group: str | None = None, scope: Scope | None = None) -> Document:
+        """
+        What a user or group may do over all scopes, or at one, and which clusters it may use.
+
+        The `grants` and `use_grants` that it has, each with the groups it comes `through`; the latter are left out
+        where the caller may not see them.
+        """
+        keys = {} if scope is None else scope.document()
+        query = {"limit": PAGE, **non_empty({"user": user, "group": group}), **keys}
+        with self._newer_path("`rainbowctl get grant --user USER` shows the grants of a user's own."):
+            pages = list(self._answers("access/held", "grants", query))
+        lists = {key: [row for page in pages for row in page[key]] for key in _HELD if key in pages[-1]}
+        joined = {**pages[-1], **lists}
         joined.pop("token", None)  # the last page has none, unless the admin repeats itself
         return joined
 

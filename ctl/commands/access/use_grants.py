@@ -77,7 +77,8 @@ def _named(grant: Document, nouns: Sequence[str]) -> str:
     return next((f"{noun} {grant[json_key(noun)]}" for noun in nouns if grant.get(json_key(noun))), "")
 
 
-def _target(grant: Document) -> str:
+def target(grant: Document) -> str:
+    """What may be used: `pool gpu`."""
     return _named(grant, _TARGETS)
 
 
@@ -85,7 +86,7 @@ def _grantee(grant: Document) -> str:
     return _named(grant, _GRANTEES)
 
 
-COLUMNS: Columns = {"MAY USE": _target, "WHO": _grantee}
+COLUMNS: Columns = {"MAY USE": target, "WHO": _grantee}
 
 
 @command(
@@ -141,7 +142,7 @@ def _show(session: Session, grants: Sequence[Document], document: object, *, emp
 def create_use_grant(session: Session, **flags: Any) -> None:
     definition = _definition(session, flags)
     answer = session.client.create_use_grant(definition, **reasons(flags), dry_run=flags["dry_run"])
-    title = f"{_grantee(definition)} may use {_target(definition)}"
+    title = f"{_grantee(definition)} may use {target(definition)}"
     is_dry_run = flags["dry_run"]
     version = answer.get("version")
     session.printer.note(
@@ -156,7 +157,7 @@ def create_use_grant(session: Session, **flags: Any) -> None:
 def _definition(session: Session, flags: Mapping[str, Any]) -> Document:
     """The use grant that the command line consists of."""
     parts = _parts(session, flags)
-    if not _target(parts):
+    if not target(parts):
         raise InvalidInput("What may be used? Give one of --cluster, --clusterGroup, --pool and --label.")
     if not _grantee(parts):
         raise InvalidInput("Who may use it? Give one of --user, --group and -p.")
@@ -213,7 +214,7 @@ def delete_use_grant(session: Session, names: tuple[str, ...], **flags: Any) -> 
 
 
 def _title(row: Document) -> str:
-    return f"the use of {_target(row['before'])} by {_grantee(row['before'])}"
+    return f"the use of {target(row['before'])} by {_grantee(row['before'])}"
 
 
 def _titles(rows: Sequence[Document]) -> str:

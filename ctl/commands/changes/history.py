@@ -23,6 +23,7 @@ from ctl.client.answers import Document, RowChange
 from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
 from ctl.client.executions import ExecutionId
+from ctl.client.facts import CAUSES, FINISHED_PHASES, PHASES, TIMELINE_TYPES
 from ctl.client.nouns import DEFINED, NAMED, find_noun, row_kind
 from ctl.client.times import distance, is_earlier, parse_since, parse_time
 from ctl.client.words import count, listed
@@ -41,7 +42,20 @@ _FIELDS = (
     *("number", "created_at", "at", "source", "revision", "cluster", "type", "author", "claimed_by", "message"),
     *("request_id", "change_count", "reason", "cause", "exit_code"),
 )
-_LISTING = Listing(fields={name: name for name in _FIELDS}, order="at", limit=20)
+_LISTING = Listing(
+    fields={
+        **{name: name for name in _FIELDS},
+        "phase": lambda entry: entry["type"] if entry["source"] == "execution" else None,
+    },
+    words={
+        "source": _SOURCES,
+        "type": TIMELINE_TYPES,
+        "phase": [phase for phase in PHASES if phase in FINISHED_PHASES],
+        "cause": CAUSES,
+    },
+    order="at",
+    limit=20,
+)
 
 _HELP = """Show revisions and what happened in between, newest first: who changed what, when and why. With REVISION,
 show the differences of one; with FROM..TO, the net difference between two, in either order. Revision 0 is before the

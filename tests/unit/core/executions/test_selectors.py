@@ -9,6 +9,7 @@ import pytest
 
 from admin.core.executions.selectors import (
     GROUPS,
+    WORDS,
     check_group,
     check_sort_field,
     may_select_ended_before,
@@ -146,6 +147,16 @@ def test_an_unknown_cause_is_refused_with_the_closest_one() -> None:
         parse_filters("eq(cause,LIMITS)", NOW)
     [problem] = caught.value.problems
     assert (problem.field, problem.closest) == ("cause", ("LIMIT",))
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_a_value_outside_a_fixed_set_is_refused_with_all_of_the_set(field: str) -> None:
+    for text in (f"eq({field},oops)", f"ne({field},oops)", f"value_in({field},{WORDS[field][0]};oops)"):
+        with pytest.raises(Invalid) as caught:
+            parse_filters(text, NOW)
+        [problem] = caught.value.problems
+        assert problem.field == field
+        assert all(word in problem.reason for word in WORDS[field])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,168 @@
+"""What is defined, of all nouns in one list, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.core.all_definitions import NOUNS
+from admin.core.retention import Retention
+from admin.services.retention import prune
+from tests.conftest import MakeApp
+from tests.integration.test_grants import define, give, signed_in
+from tests.support.agents import Clock
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    PROJECT,
+    get,
+    new_project,
+    ok,
+    put_cluster,
+    put_label,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+)
+
+OTHER = "kumquat"
+
+
+def settle(api: FlaskClient) -> None:
+    """One of each noun at least, of two projects."""
+    put_cluster(api, "east")
+    put_pool(api, "gpu", ("east", "unseen"))
+    put_label(api, "spare", ("east",))
+    ok(api.post(f"{API}/cluster_groups", json={"cluster_group": {"name": "racks", "clusters": ["east"]}}))
+    new_project(api, OTHER)
+    for project in (PROJECT, OTHER):
+        ok(register_workflow(api, "flow", project=project))
+        ok(register_workflow(api, "flow", project=project, version="v2"))
+        ok(register_plan(api, "plan", "flow", project=project))
+    define(api, "ml", "ana")
+    give(api, role="admin", user="root")
+    give(api, role="viewer", group="ml", project=PROJECT)
+    give(api, role="viewer", user="ana", domain="production")
+    ok(api.post(f"{API}/use_grants", json={"use_grant": {"pool": "gpu", "project": OTHER}}))
+
+
+def listed(api: FlaskClient, query: str = "") -> dict[str, list[str]]:
+    """The names by noun."""
+    by_noun: dict[str, list[str]] = {}
+    for row in get(api, f"all_definitions?limit=1000&{query}")["definitions"]:
+        by_noun.setdefault(row["noun"], []).append(row["name"])
+    return by_noun
+
+
+def test_everything_is_listed_by_noun_with_who_defined_it(make_app: MakeApp) -> None:
+    app = make_app(
+        roles={"auditor": {"permissions": ["audit.read"]}},
+        queues={"executionQueues": [{"dynamic": "slow", "attributes": ["batch"]}]},
+    )
+    settle(app.test_client())
+    root = signed_in(app, "root")
+    ok(root.put(f"{API}/pools/gpu", json={"pool": {"members": [{"id": "east"}]}, "message": "smaller"}))
+    names = listed(root)
+    assert list(names) == [noun for noun in NOUNS if noun in names], "in one order"
+    assert names.keys() >= {*NOUNS} - {"kind"}
+    assert "unseen" not in names["cluster"], "which nothing defines"
+    assert {PROJECT, OTHER} <= {*names["project"]}
+    assert names["workflow"] == [f"{PROJECT}/{DOMAIN}/flow", f"{OTHER}/{DOMAIN}/flow"]
+    assert (names["role"], names["user"], names["group"]) == (["auditor"], ["root"], ["ml"])
+    assert names["use-grant"] == [f"pool:gpu:project:{OTHER}"]
+    rows = get(root, "all_definitions?limit=1000")["definitions"]
+    [pool] = [row for row in rows if (row["noun"], row["name"]) == ("pool", "gpu")]
+    assert pool["source"] == "managed"
+    assert pool["revision"] == pool["provenance"]["revision"] == get(root, "revisions")["head"]
+    assert (pool["provenance"]["author"], pool["provenance"]["message"]) == ("root", "smaller")
+    [flow] = [row for row in rows if row["name"] == f"{OTHER}/{DOMAIN}/flow"]
+    assert (flow["source"], flow["version"], "revision" in flow) == ("registered", "v2", False)
+    assert flow["provenance"]["at"]
+    [seed] = [row for row in rows if (row["noun"], row["name"]) == ("project", PROJECT)]
+    assert (seed["source"], "revision" in seed, "provenance" in seed) == ("configuration", False, False)
+    assert "partial" not in get(root, "all_definitions")
+
+
+def test_pages_join_without_gaps(api: FlaskClient) -> None:
+    settle(api)
+    whole = get(api, "all_definitions?limit=1000")["definitions"]
+    for size in (1, 2, 7):
+        rows, token = [], ""
+        while True:
+            page = get(api, f"all_definitions?limit={size}{token}")
+            assert len(page["definitions"]) <= size
+            rows += page["definitions"]
+            if "token" not in page:
+                break
+            token = f"&token={page['token']}"
+        assert rows == whole
+
+
+def test_a_noun_a_project_and_a_domain_can_be_asked_for(api: FlaskClient) -> None:
+    settle(api)
+    assert listed(api, "noun=pool") == {"pool": ["gpu"]}
+    assert listed(api, f"project={OTHER}") == {
+        "project": [OTHER],
+        "workflow": [f"{OTHER}/{DOMAIN}/flow"],
+        "launch-plan": [f"{OTHER}/{DOMAIN}/plan"],
+        "use-grant": [f"pool:gpu:project:{OTHER}"],
+    }
+    assert listed(api, f"project={PROJECT}")["grant"] == [f"viewer:group:ml:{PROJECT}"]
+    assert listed(api, "domain=production") == {"domain": ["production"], "grant": ["viewer:user:ana::production"]}
+    assert listed(api, f"project={PROJECT}&noun=pool") == {}
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "field"),
+    [
+        ("noun=pol", "invalid_request", "noun"),
+        ("noun=", "invalid_request", "noun"),
+        ("project=nope", "unknown_project", "project"),
+        ("domain=nope", "unknown_domain", "domain"),
+        ("limit=0", "invalid_request", "limit"),
+        ("token=WyJ4IiwgInkiXQ", "invalid_request", "token"),
+        ("token=WyJ3b3JrZmxvdyIsICJ5Il0", "invalid_request", "token"),
+        ("workflow=w", "invalid_request", "workflow"),
+    ],
+)
+def test_bad_questions_are_refused(api: FlaskClient, query: str, error: str, field: str) -> None:
+    answer = refused(api.get(f"{API}/all_definitions?{query}"), 400, error, field)
+    if field == "noun" and query != "noun=":
+        assert answer["details"][0]["closest"] == ["pool"]
+
+
+def test_everybody_sees_what_they_may_see(app: Flask) -> None:
+    settle(app.test_client())
+    root, nobody = signed_in(app, "root"), signed_in(app, "nobody")
+    give(root, role="viewer", user="here", project=PROJECT)
+    give(root, role="admin", user="steward", project=PROJECT)
+    here, steward = signed_in(app, "here"), signed_in(app, "steward")
+    seen: Any = listed(here)
+    assert seen["project"] == [PROJECT]
+    assert seen["workflow"] == [f"{PROJECT}/{DOMAIN}/flow"]
+    assert seen["pool"] == ["gpu"], "the fleet is for all who work somewhere"
+    assert seen.keys().isdisjoint({"user", "group", "grant", "use-grant"})
+    assert get(here, "all_definitions")["partial"] is True
+    assert sorted(listed(steward)["grant"]) == sorted(
+        [f"viewer:group:ml:{PROJECT}", f"viewer:user:here:{PROJECT}", f"admin:user:steward:{PROJECT}"]
+    )
+    assert listed(steward).keys().isdisjoint({"user", "group", "use-grant"}), "which belong to the platform"
+    assert listed(nobody).keys() == {"domain", "kind"}, "which configuration declares"
+    hidden, absent = (here.get(f"{API}/all_definitions?project={project}").get_json() for project in (OTHER, "kumquax"))
+    assert hidden["error"] == absent["error"] == "unknown_project"
+
+
+def test_what_is_pruned_keeps_its_revision(app: Flask, api: FlaskClient, app_clock: Clock) -> None:
+    settle(api)
+    app_clock.advance(86400 * 3)
+    list(prune(context_of(app), Retention(revisions="1d")))
+    rows = {(row["noun"], row["name"]): row for row in get(api, "all_definitions?limit=1000")["definitions"]}
+    pool, group = rows["pool", "gpu"], rows["group", "ml"]
+    assert pool["provenance"]["kept"] is False
+    assert pool["revision"]
+    assert (group["revision"] > 0, "provenance" in group) == (True, False)
