@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,15 +15,16 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import func, select
 
+from admin.core.fleet.silence import Watch
 from admin.core.retention import Retention
 from admin.loops.asking import AskingLoop
 from admin.services.bid_decisions import decide_due_rounds, decide_rounds, schedule_rebalancing
 from admin.services.bid_records import compare_promises
+from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
 from admin.store import fleet
-from admin.store.bid_rounds import bring_back
 from admin.store.bid_tables import bid_rounds, bids
 from admin.store.decisions import decisions
 from admin.store.fleet_tables import cluster_events, moved_clusters
@@ -395,8 +396,7 @@ def test_rounds_go_on_after_the_clock_went_back(asker: MakeAsker) -> None:
         questions = {question["id"]["name"]: question for question in test.questions(name)}
         test.answer(name, questions["again"], answer="not-now")
     test.clock.advance(-7200)
-    with test.context.database.writing() as connection:
-        bring_back(connection, test.clock())
+    may_judge_silence(replace(test.context, watch=Watch()))  # as the background work does when the clock has jumped
     test.pass_time(1)
     assert [question["round"] for question in test.questions("a") if question["id"]["name"] == "again"] == [2]
     test.pass_time(2)

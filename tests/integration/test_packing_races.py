@@ -116,7 +116,8 @@ class Race:
                 is_over.set()
 
         functions: list[Callable[[], None]] = [creators, partial(self.decide, is_over)]
-        all_at_once([*functions, *(partial(self.agent, name, is_over) for name in self.clusters)])
+        functions += [partial(self.agent, name, is_over) for name in self.clusters]
+        all_at_once(functions)
 
     def is_decided(self) -> bool:
         with context_of(self.app).database.reading() as connection:
