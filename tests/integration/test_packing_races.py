@@ -62,14 +62,15 @@ class Race:
         answer = self.agents[name].sync(*events, can_bid=True, report=self.clusters[name].report)
         assert answer["refused"] == []
 
-    def waiting(self, *, at_once: bool = True) -> dict[str, str]:
-        """The executions that wait at a cluster to start at once, or later, and the names of their clusters."""
+    def queued(self) -> tuple[dict[str, str], list[str]]:
+        """The executions that wait at a cluster to start at once with the names of their clusters, and all others."""
         last = select(bid_rounds.c.execution_id, bid_rounds.c.promised_seconds).order_by(bid_rounds.c.id)
         queued = select(executions.c.id, executions.c.name, executions.c.cluster).where(executions.c.phase == "QUEUED")
         with context_of(self.app).database.reading() as connection:
             promised = {row[0]: row[1] for row in connection.execute(last)}
-            rows = connection.execute(queued.where(executions.c.cluster.is_not(None))).all()
-        return {name: cluster for id, name, cluster in rows if (promised.get(id, 0) == 0) is at_once}
+            rows = connection.execute(queued).all()
+        at_once = {name: cluster for id, name, cluster in rows if cluster is not None and promised.get(id, 0) == 0}
+        return at_once, [name for _, name, _ in rows if name not in at_once]
 
     # What happens at once
 
@@ -128,7 +129,7 @@ class Race:
 
     def check(self) -> int:
         """Whatever waits to start at once has a packing; returns how many that are."""
-        waiting = self.waiting()
+        waiting, _ = self.queued()
         for name, cluster in self.clusters.items():
             jobs = [self.jobs[execution] for execution, there in waiting.items() if there == name]
             assert places(cluster.free, jobs) is not None, (name, cluster.free, sorted(jobs))
@@ -137,9 +138,10 @@ class Race:
     def start_and_end(self) -> None:
         """Have the agents start what has a place, end some of what runs, and report what that leaves.
 
-        What waits at a busy cluster is aborted, so that others may start at once again.
+        What waits for room is aborted, but for a few, so that others may start at once again.
         """
-        for execution in self.waiting(at_once=False):
+        _, others = self.queued()
+        for execution in others[: -CREATORS if self.strategy != "ask" else None]:
             ok(self.app.test_client().delete(f"{API}/executions/{PROJECT}/{DOMAIN}/{execution}", json={}))
         for name in self.clusters:
             agent, cluster = self.agents[name], self.clusters[name]
@@ -165,10 +167,9 @@ def test_whatever_was_assigned_since_a_report_has_a_packing_onto_the_nodes_that_
 ) -> None:
     race = Race(app, strategy, Random(7))
     placed = []
-    for _ in range(scale(2, full=25)):
-        race.run(scale(4, full=8))
+    for _ in range(scale(2, full=12)):
+        race.run(scale(4, full=6))
         placed.append(race.check())
         race.start_and_end()
         race.check()
-    assert min(placed) > 0
-    assert sum(placed) < len(race.jobs)  # some found no place, or none at once
+    assert len(placed) <= sum(placed) < len(race.jobs)  # some found no place, or none at once
