@@ -301,6 +301,7 @@ def test_a_cancelled_execution_is_not_asked_about_and_its_round_leads_to_nothing
     [question] = test.questions("a")
     ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/e", json={"cause": "no more"}))
     assert test.questions("b") == []
+    assert test.rounds("e")[0]["outcome"] == "withdrawn"
     test.answer("a", question)
     test.pass_time(3)
     assert test.place("e")[1:] == ("ABORTED", "TERMINATED")
