@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from admin.core.creators import CreatorRights
-from admin.core.executions.attempts import time_limit_seconds
+from admin.core.executions.attempts import is_backing_off, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
 from admin.core.fleet.fleet import Fleet, Group
 from admin.core.placement.bids import (
@@ -18,6 +18,7 @@ from admin.core.placement.bids import (
     Load,
     Weighed,
     count_answers,
+    describe_present,
     find_better,
     pause_before,
     weigh,
@@ -32,7 +33,7 @@ from admin.metrics import count_finished, count_redecided
 from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
 from admin.services.creator_rights import current_rights
-from admin.services.deciders import route_of
+from admin.services.deciders import route_of, taken_of
 from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet, latest_fleet
 from admin.services.executions import end
@@ -70,11 +71,14 @@ def decide_rounds(context: Context, ids: Sequence[int]) -> list[Redecided]:
         claimed = bid_rounds.claim(connection, ids, now)
         bids.silence(connection, [round_.id for round_ in claimed], now)
         given = bids.of_rounds(connection, [round_.id for round_ in claimed])
+        since = min((bid.answered_at for answers in given.values() for bid in answers), default=now)
+        clusters = {name: fleet_now.clusters[name] for name in loaded}
         bidding = Bidding(
             fleet=fleet_now,
             now=now,
             rights=current_rights(context, connection),
-            taken=_taken(connection, loaded, fleet_now, given.values(), now),
+            waiting=taken_of(connection, loaded, fleet_now, now),
+            assigned=execution_queue.taken_beside_bids(connection, clusters, since, now),
         )
         by_id = {execution.id: execution for execution in held}
         for round_ in claimed:
@@ -86,16 +90,8 @@ def decide_rounds(context: Context, ids: Sequence[int]) -> list[Redecided]:
     return bidding.redecided
 
 
-def _taken(
-    connection: Connection, loaded: Iterable[str], fleet_now: Fleet, given: Iterable[Sequence[Bid]], now: datetime
-) -> dict[str, dict[str, int]]:
-    """What clusters have that their bids do not count: what waits for them, and what they got since."""
-    clusters = {name: fleet_now.clusters[name] for name in loaded}
-    taken = execution_queue.taken_by_waiting(connection, clusters, now)
-    since = min((bid.answered_at for answers in given for bid in answers), default=now)
-    for name, amounts in execution_queue.taken_since(connection, clusters, since).items():
-        taken[name] = add(taken.get(name, {}), amounts)
-    return taken
+#: What is taken of clusters, by their names.
+Taken = dict[str, dict[str, int]]
 
 
 @dataclass(kw_only=True)
@@ -105,7 +101,8 @@ class Bidding:
     fleet: Fleet
     now: datetime
     rights: CreatorRights
-    taken: dict[str, dict[str, int]]
+    waiting: Taken  #: by what waits at each cluster, which its last report does not count
+    assigned: Taken  #: of each cluster, which its bid does not count
     rows: list[dict[str, object]] = field(default_factory=list)  #: of the rounds
     changes: list[tuple[Execution, Decision]] = field(default_factory=list)
     causes: list[str] = field(default_factory=list)
@@ -119,8 +116,7 @@ class Bidding:
             return
         route, workload = route_of(execution), workload_of(execution, self.rights)
         group = group_of(route, self.fleet)
-        taken = self._taken_without(execution, workload)
-        evaluation = evaluate(route, self.fleet, workload, taken)
+        evaluation = evaluate(route, self.fleet, workload, self._without(self.waiting, execution, workload))
         if group is None or evaluation.code != ASKING:
             # The fleet has changed: what is decided for that comes first, and if it asks again, that is due.
             self._end(round_, RoundOutcome.WITHDRAWN, again=pause_before(round_.number))
@@ -128,7 +124,7 @@ class Bidding:
         given = {bid.cluster: bid for bid in answers}
         load = Load(
             now=self.now,
-            assigned=taken,
+            assigned=self._without(self.assigned, execution, workload),
             run_seconds=time_limit_seconds(execution.content),
             round_seconds=round_.seconds,
         )
@@ -147,14 +143,17 @@ class Bidding:
             self.messages.append({"id": execution.id, "reason_message": message, "updated_at": self.now})
             self._end(round_, RoundOutcome.NOBODY, again=pause_before(round_.number))
 
-    def _taken_without(self, execution: Execution, workload: Workload) -> dict[str, dict[str, int]]:
+    def _without(self, taken: Taken, execution: Execution, workload: Workload) -> Taken:
         """What others take; an execution that waits at a cluster counts there already."""
         present = execution.cluster
-        if present is None or present not in self.taken:
-            return self.taken
-        return {**self.taken, present: subtract(self.taken[present], self._takes(present, workload))}
+        if present is None or present not in taken:
+            return taken
+        return {**taken, present: subtract(taken[present], self._takes(present, execution, workload))}
 
-    def _takes(self, cluster: str, workload: Workload) -> Amounts:
+    def _takes(self, cluster: str, execution: Execution, workload: Workload) -> Amounts:
+        """What an execution takes of a cluster while it waits there."""
+        if is_backing_off(execution.not_before, self.now):
+            return {}
         return workload.takes_of(self.fleet.clusters[cluster])
 
     def _rebalance(
@@ -172,11 +171,8 @@ class Bidding:
         if better is None:
             self._end(round_, RoundOutcome.STAYS, again=better_by)
             return
-        here, there = (
-            weighed.starts.get(present),
-            min(start for name, start in weighed.starts.items() if name != present),
-        )
-        sooner = "which has no room" if here is None else f"which would start it in {show_duration(here)}"
+        there = min(start for name, start in weighed.starts.items() if name != present)
+        sooner = describe_present(given[present], weighed.starts.get(present))
         because = f"from {present}, {sooner}, since another starts it in {show_duration(there)} by bids of one round"
         self._assign(round_, execution, workload, better, because, group)
 
@@ -186,16 +182,25 @@ class Bidding:
         cluster = self._change(round_, execution, weighed, because)
         if cluster is None:
             return
-        self.taken = self._taken_without(execution, workload)
-        self.taken[cluster] = add(self.taken.get(cluster, {}), self._takes(cluster, workload))
+        takes = self._takes(cluster, execution, workload)
+        self.waiting = self._without(self.waiting, execution, workload)
+        self.assigned = self._without(self.assigned, execution, workload)
+        for taken in (self.waiting, self.assigned):
+            taken[cluster] = add(taken.get(cluster, {}), takes)
         self._end(
             round_,
             RoundOutcome.CHOSEN,
             decision=execution.decisions + 1,
             cluster=cluster,
-            promised_seconds=weighed.starts.get(cluster),
+            promised_seconds=self._promised(execution, weighed.starts.get(cluster)),
             again=group.asking.better_by_seconds,
         )
+
+    def _promised(self, execution: Execution, start: float | None) -> float | None:
+        """In how many seconds something starts by a bid: not before its back-off is over."""
+        if start is None or execution.not_before is None:
+            return start
+        return max(start, (execution.not_before - self.now).total_seconds())
 
     def _change(self, round_: BidRound, execution: Execution, weighed: Weighed, because: str) -> str | None:
         decision = choose(weighed.evaluation, str(execution.key))
@@ -241,9 +246,8 @@ class Bidding:
 
 def _awaits(execution: Execution, round_: BidRound) -> bool:
     """Whether an execution still waits for a round, where it did when that was asked."""
-    is_waiting = execution.phase == Phase.QUEUED.value and execution.lease_expires_at is None
     is_asking = round_.present is not None or execution.reason == ASKING
-    return is_waiting and is_asking and execution.cluster == round_.present
+    return execution.is_unleased and is_asking and execution.cluster == round_.present
 
 
 def _store(context: Context, connection: Connection, bidding: Bidding) -> list[Execution]:
@@ -272,14 +276,14 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
         now, rights = context.clock(), current_rights(context, connection)
         due = bid_rounds.still_due(connection, execution_ids)
         bid_rounds.forget_due(connection, due)
-        taken = _taken(connection, loaded, fleet_now, (), now)
+        waiting = taken_of(connection, loaded, fleet_now, now)
         inquiries: list[Inquiry] = []
         changes: list[tuple[Execution, Decision]] = []
         for execution in held:
             if execution.id not in due or not _may_ask(execution, fleet_now):
                 continue
             route, workload = route_of(execution), workload_of(execution, rights)
-            evaluation = evaluate(route, fleet_now, workload, taken)
+            evaluation = evaluate(route, fleet_now, workload, waiting)
             if evaluation.code == ASKING:
                 inquiries.append(Inquiry(execution.id, route, evaluation, execution.cluster))
             elif execution.cluster is None:
@@ -290,7 +294,7 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
 
 def _may_ask(execution: Execution, fleet_now: Fleet) -> bool:
     """Whether the clusters of an execution may be asked again."""
-    if execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
+    if not execution.is_unleased:
         return False
     if execution.cluster is None:
         return execution.reason == ASKING
@@ -301,17 +305,22 @@ def _may_ask(execution: Execution, fleet_now: Fleet) -> bool:
 def schedule_rebalancing(context: Context) -> int:
     """Have those asked about again that wait in pools which rebalance since they were given to a cluster.
 
-    Returns how many rounds that are.
+    Returns how many executions that are.
     """
+    times: dict[int, datetime] = {}
+    unasked: list[int] = []
     with context.database.reading() as connection:
         now = context.clock()
-        times = {
-            id: max(now, decided_at + timedelta(seconds=pool.asking.better_by_seconds))
-            for pool in current_fleet(context, connection).pools.values()
-            if strategy_of(pool).asks and pool.asking.better_by_seconds is not None
-            for id, decided_at in bid_rounds.unscheduled(connection, pool.name, _BATCH)
-        }
+        for pool in current_fleet(context, connection).pools.values():
+            if not strategy_of(pool).asks or pool.asking.better_by_seconds is None:
+                continue
+            better_by = timedelta(seconds=pool.asking.better_by_seconds)
+            for id, decided_at in bid_rounds.unscheduled(connection, pool.name, _BATCH):
+                times[id] = max(now, decided_at + better_by)
+            unasked += bid_rounds.unasked(connection, pool.name, now - better_by, _BATCH)
     if times:
         with context.database.writing() as connection:
             bid_rounds.schedule(connection, times)
-    return len(times)
+    if unasked:
+        ask_again(context, unasked)
+    return len(times) + len(unasked)

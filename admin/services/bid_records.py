@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from admin.core.placement.bids import is_kept
 from admin.metrics import count_bid_start
 from admin.services.context import Context
-from admin.store import bids
+from admin.store import bids, execution_events
 from admin.store.bids import BidRecord, Promise
+from admin.store.execution_events import Start
 
 #: Promises that are compared in one transaction.
 _BATCH = 500
@@ -23,8 +25,9 @@ def compare_promises(context: Context) -> int:
     late: list[tuple[str, bool, float]] = []
     with context.database.writing() as connection:
         promises = bids.promises(connection, _BATCH)
+        starts = execution_events.starts(connection, {promise.execution_id for promise in promises})
         for promise in promises:
-            seconds = _late_seconds(promise)
+            seconds = _late_seconds(promise, starts.get(promise.execution_id, []))
             if seconds is None or promise.promised_seconds is None:
                 continue
             kept = is_kept(promise.promised_seconds, seconds)
@@ -38,9 +41,20 @@ def compare_promises(context: Context) -> int:
     return len(promises)
 
 
-def _late_seconds(promise: Promise) -> float | None:
-    """How much later than promised something started; None where it did not start there."""
-    if promise.started_at is None or promise.promised_seconds is None or promise.at != promise.cluster:
+def _late_seconds(promise: Promise, starts: Sequence[Start]) -> float | None:
+    """How much later than promised the first attempt after a promise started; None where it did not start there."""
+    first = next((start for start in starts if start.reported_at >= promise.promised_at), None)
+    if first is None or first.cluster != promise.cluster or promise.promised_seconds is None or not promise.is_bid:
+        return None
+    if promise.withdrawn_at is not None and promise.withdrawn_at <= first.reported_at:
         return None
     due = promise.promised_at + timedelta(seconds=promise.promised_seconds)
-    return (promise.started_at - due).total_seconds()
+    return (_started_at(promise, first, starts) - due).total_seconds()
+
+
+def _started_at(promise: Promise, first: Start, starts: Sequence[Start]) -> datetime:
+    """When an attempt started, by the admin's clock as far as that is known."""
+    if first.native_at is not None:  # nothing was heard of it before it was over
+        return min(max(first.native_at, promise.promised_at), first.reported_at)
+    is_last = not any(start.native_at is None for start in starts[starts.index(first) + 1 :])
+    return promise.started_at if promise.started_at is not None and is_last else first.reported_at

@@ -29,11 +29,13 @@ class Inquiry(NamedTuple):
 def open_rounds(context: Context, connection: Connection, inquiries: Sequence[Inquiry], now: datetime) -> None:
     """Store whom to ask about executions; their agents get the question with their next sync.
 
-    Who said never before is not asked again, and whose agent cannot bid is known by what it reports.
+    Who said never before is not asked again, and whose agent cannot bid is known by what it reports. Earlier rounds of
+    these executions that are still open are withdrawn.
     """
     if not inquiries:
         return
     ids = [inquiry.execution_id for inquiry in inquiries]
+    bids.silence(connection, bid_rounds.withdraw(connection, ids, now), now)
     rounds = bid_rounds.open_rounds(
         connection,
         [

@@ -15,7 +15,7 @@ from admin.core.settings.warnings import Warning, WarningCode
 from admin.metrics import count_judgement_pause
 from admin.services.context import Context
 from admin.services.reconciliations import is_waiting
-from admin.store import clock_checks, leases
+from admin.store import bid_rounds, clock_checks, leases
 
 _log = logging.getLogger("rainbow.loops")
 _REASONS = {
@@ -46,6 +46,7 @@ def may_judge_silence(context: Context) -> bool:
         )
         with context.database.writing() as connection:
             leases.shorten(connection, now, lease_seconds)
+            bid_rounds.bring_back(connection, now)
     return context.watch.may_judge
 
 

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.placement.bids import Bid
+from admin.core.placement.rounds import RoundOutcome
 from admin.store import bid_rounds, bids
 from admin.store.bid_rounds import BidRound
+from admin.store.executions import Execution
 
 #: Rounds that an explanation has, the last ones.
 MOST_ROUNDS = 5
@@ -23,11 +25,14 @@ class RoundView(NamedTuple):
     awaited: Sequence[str]
 
 
-def view_rounds(connection: Connection, execution_id: int, decision: int, *, is_last: bool) -> list[RoundView]:
+def view_rounds(connection: Connection, execution: Execution, decision: int, *, is_last: bool) -> list[RoundView]:
     """The last rounds of an execution; of a decision that others followed, the one that led to it."""
-    rounds = bid_rounds.of(connection, execution_id)
+    rounds = bid_rounds.of(connection, execution.id)
     if not is_last:
         rounds = [round_ for round_ in rounds if round_.decision == decision]
+    if not execution.is_unleased:  # then no answer counts any more, though that is noted only when it would be due
+        withdrawn = RoundOutcome.WITHDRAWN.value
+        rounds = [round_._replace(ask_again_at=None, outcome=round_.outcome or withdrawn) for round_ in rounds]
     shown = rounds[-MOST_ROUNDS:]
     given = bids.of_rounds(connection, [round_.id for round_ in shown]) if shown else {}
     return [

@@ -213,7 +213,7 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             queue=execution.content["queue"],
             received=_received(execution, given_job, settings["settings"]),
             field_effects=field_effects,
-            rounds=view_rounds(connection, execution.id, decision.number, is_last=is_last),
+            rounds=view_rounds(connection, execution, decision.number, is_last=is_last),
             launched=execution.launched,
             rule=describe_rungs(settings["rungs"]),
             warnings=request_warnings(execution.request["spec"]),

@@ -28,6 +28,7 @@ def foresee_bids(
     given = {
         name: known.get(name) or Bid(cluster=name, answer=BidAnswer.REPORTED, answered_at=load.now) for name in names
     }
+    load = replace(load, run_seconds=None if workload.job is None else workload.job.duration)
     weighed = weigh(route, evaluation, given, group.asking, workload, load).evaluation
     if weighed.code != ASSIGNED:
         return evaluation

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, exists, func, insert, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, exists, func, insert, or_, select, text, update
 
+from admin.core.placement.rounds import RoundOutcome
 from admin.store.batches import update_all
 from admin.store.bid_tables import IS_DUE, IS_OPEN, bid_rounds, bids
+from admin.store.decisions import decisions
 from admin.store.execution_tables import executions
 from admin.store.executions import UNLEASED
 
@@ -40,19 +42,21 @@ _SELECT_ROUND = select(*(bid_rounds.c[name] for name in BidRound._fields))
 
 
 def open_rounds(connection: Connection, rows: Sequence[Mapping[str, object]]) -> dict[int, int]:
-    """Store new rounds, one of each execution; returns their ids by those of the executions.
-
-    What is still open of earlier rounds of these executions is withdrawn.
-    """
+    """Store new rounds, one of each execution; returns their ids by those of the executions."""
     ids = [row["execution_id"] for row in rows]
-    is_earlier = (bid_rounds.c.execution_id.in_(ids), or_(text(IS_OPEN), text(IS_DUE)))
-    decided_at = func.coalesce(bid_rounds.c.decided_at, rows[0]["asked_at"])
-    connection.execute(update(bid_rounds).where(*is_earlier).values(decided_at=decided_at, ask_again_at=None))
     last = select(bid_rounds.c.execution_id, func.max(bid_rounds.c.number)).where(bid_rounds.c.execution_id.in_(ids))
     numbers = {row[0]: row[1] for row in connection.execute(last.group_by(bid_rounds.c.execution_id))}
     numbered = [{**row, "number": numbers.get(row["execution_id"], 0) + 1} for row in rows]
     added = connection.execute(insert(bid_rounds).returning(bid_rounds.c.execution_id, bid_rounds.c.id), numbered)
     return {row[0]: row[1] for row in added}
+
+
+def withdraw(connection: Connection, execution_ids: Sequence[int], now: datetime) -> list[int]:
+    """Let the rounds of some executions lead to nothing more; returns those that were open."""
+    forget_due(connection, execution_ids)
+    is_open = (bid_rounds.c.execution_id.in_(execution_ids), text(IS_OPEN))
+    ended = update(bid_rounds).where(*is_open).values(decided_at=now, outcome=RoundOutcome.WITHDRAWN.value)
+    return list(connection.execute(ended.returning(bid_rounds.c.id)).scalars())
 
 
 def due(connection: Connection, now: datetime, most: int) -> list[int]:
@@ -69,9 +73,13 @@ def due_again(connection: Connection, now: datetime, most: int) -> list[int]:
 
 
 def still_due(connection: Connection, execution_ids: Iterable[int]) -> set[int]:
-    """Those of some locked executions whose clusters are still to be asked again."""
-    is_due = (bid_rounds.c.execution_id.in_(list(execution_ids)), text(IS_DUE))
-    return set(connection.execute(select(bid_rounds.c.execution_id).where(*is_due)).scalars())
+    """Those of some locked executions whose clusters are still to be asked again, or were never asked."""
+    ids = set(execution_ids)
+    rounds = select(bid_rounds.c.execution_id, bid_rounds.c.ask_again_at.is_not(None)).where(
+        bid_rounds.c.execution_id.in_(ids)
+    )
+    rows = connection.execute(rounds).all()
+    return {row[0] for row in rows if row[1]} | (ids - {row[0] for row in rows})
 
 
 def forget_due(connection: Connection, execution_ids: Iterable[int]) -> None:
@@ -108,12 +116,53 @@ def unscheduled(connection: Connection, pool: str, most: int) -> list[tuple[int,
     return [(row[0], row[1]) for row in connection.execute(query)]
 
 
+_HAS_ROUND = exists().where(bid_rounds.c.execution_id == executions.c.id)
+
+
+def unasked(connection: Connection, pool: str, decided_before: datetime, most: int) -> list[int]:
+    """What waits in a pool for an agent since a time, and was given to its cluster by another strategy: its ids."""
+    query = (
+        select(executions.c.id)
+        .join(
+            decisions,
+            and_(decisions.c.execution_id == executions.c.id, decisions.c.number == executions.c.decisions),
+        )
+        .where(
+            *UNLEASED,
+            executions.c.pool == pool,
+            executions.c.cluster.is_not(None),
+            decisions.c.decided_at <= decided_before,
+            ~_HAS_ROUND,
+        )
+        .order_by(executions.c.id)
+        .limit(most)
+    )
+    return list(connection.execute(query).scalars())
+
+
 def schedule(connection: Connection, times: Mapping[int, datetime]) -> None:
     """Have clusters asked again at a time after each of some rounds, unless that was settled meanwhile."""
     rows = [{"of_id": id, "at": at} for id, at in times.items()]
     is_unscheduled = (bid_rounds.c.id == bindparam("of_id"), bid_rounds.c.ask_again_at.is_(None))
     if rows:
         connection.execute(update(bid_rounds).where(*is_unscheduled).values(ask_again_at=bindparam("at")), rows)
+
+
+def bring_back(connection: Connection, now: datetime) -> None:
+    """Let rounds last no longer that were asked or decided before the clock went back."""
+    columns = [bid_rounds.c[name] for name in ("id", "asked_at", "deadline", "decided_at", "ask_again_at")]
+    is_open = (text(IS_OPEN), bid_rounds.c.asked_at > now)
+    open_rows = [
+        {"id": row.id, "asked_at": now, "deadline": now + (row.deadline - row.asked_at)}
+        for row in connection.execute(select(*columns).where(*is_open))
+    ]
+    update_all(connection, bid_rounds, open_rows)
+    is_due = (text(IS_DUE), bid_rounds.c.decided_at > now)
+    due_rows = [
+        {"id": row.id, "decided_at": now, "ask_again_at": now + (row.ask_again_at - row.decided_at)}
+        for row in connection.execute(select(*columns).where(*is_due))
+    ]
+    update_all(connection, bid_rounds, due_rows)
 
 
 def claim(connection: Connection, ids: Iterable[int], now: datetime) -> list[BidRound]:

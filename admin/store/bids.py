@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, delete, exists, func, or_, select, text, update
 
 from admin.core.json_text import JsonObject
 from admin.core.placement.bids import Bid, BidAnswer
 from admin.store.batches import insert_all, update_all
 from admin.store.bid_tables import IS_BID, IS_OPEN, IS_PROMISED, IS_UNANSWERED, bid_records, bid_rounds, bids
 from admin.store.database import insert_new
-from admin.store.execution_tables import executions
+from admin.store.execution_tables import execution_events, executions
 from admin.store.executions import ExecutionId
 from admin.store.sql_types import AnyRow
 
@@ -177,22 +177,46 @@ def add(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 class Promise(NamedTuple):
-    """A start that a cluster promised, and what became of it."""
+    """A start that a cluster promised, and whether it has come about."""
 
     round: int
+    execution_id: int
     promised_at: datetime  #: when it was promised
     promised_seconds: float | None
     cluster: str
-    at: str | None  #: the cluster at which the execution is now
-    started_at: datetime | None
-    finished_at: datetime | None
+    started_at: datetime | None  #: of the attempt that runs, or ran last
+    withdrawn_at: datetime | None  #: when a later round chose a cluster, which need not be another one
+    is_bid: bool  #: whether the cluster said so itself; its reports alone promise nothing
+
+
+_later = bid_rounds.alias()
+_WITHDRAWN_AT = (
+    select(func.min(_later.c.decided_at))
+    .where(
+        _later.c.execution_id == bid_rounds.c.execution_id,
+        _later.c.number > bid_rounds.c.number,
+        _later.c.cluster.is_not(None),
+    )
+    .scalar_subquery()
+)
+_IS_BID = exists().where(
+    bids.c.round == bid_rounds.c.id, bids.c.cluster == bid_rounds.c.cluster, bids.c.answer == BidAnswer.YES.value
+)
+_HAS_RUN_SINCE = and_(
+    executions.c.attempt - executions.c.unstarted > 1,
+    exists().where(
+        execution_events.c.execution_id == executions.c.id,
+        execution_events.c.type == "RETRY",
+        execution_events.c.at >= bid_rounds.c.decided_at,
+    ),
+)
 
 
 def promises(connection: Connection, most: int) -> list[Promise]:
     """Promises that have not been compared yet and whose executions have started, ended or gone elsewhere."""
+    promised = [bid_rounds.c[name] for name in ("id", "execution_id", "decided_at", "promised_seconds", "cluster")]
     query = (
-        select(bid_rounds.c.id, bid_rounds.c.decided_at, bid_rounds.c.promised_seconds, bid_rounds.c.cluster)
-        .add_columns(executions.c.cluster, executions.c.started_at, executions.c.finished_at)
+        select(*promised, executions.c.started_at, _WITHDRAWN_AT, _IS_BID)
         .join(executions, executions.c.id == bid_rounds.c.execution_id)
         .where(
             text(f"bid_rounds.{IS_PROMISED}"),
@@ -200,6 +224,8 @@ def promises(connection: Connection, most: int) -> list[Promise]:
                 executions.c.started_at.is_not(None),
                 executions.c.finished_at.is_not(None),
                 func.coalesce(executions.c.cluster, "") != bid_rounds.c.cluster,
+                _WITHDRAWN_AT.is_not(None),
+                _HAS_RUN_SINCE,
             ),
         )
         .order_by(bid_rounds.c.id)
@@ -228,6 +254,11 @@ def add_records(connection: Connection, counted: Mapping[str, BidRecord]) -> Non
     for cluster, record in sorted(counted.items()):
         values = {name: bid_records.c[name] + amount for name, amount in record._asdict().items()}
         connection.execute(update(bid_records).where(bid_records.c.cluster == cluster).values(values))
+
+
+def forget_records(connection: Connection, clusters: Iterable[str]) -> None:
+    """Forget what is counted of clusters that are deleted: others of their names begin anew."""
+    connection.execute(delete(bid_records).where(bid_records.c.cluster.in_(list(clusters))))
 
 
 def records(connection: Connection) -> dict[str, BidRecord]:

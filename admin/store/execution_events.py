@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import (
     Connection,
+    and_,
     func,
+    or_,
     select,
 )
 
@@ -124,6 +127,31 @@ def first_starts(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[
         if started_at is not None:
             starts.setdefault(id, (started_at, cluster))
     return starts
+
+
+class Start(NamedTuple):
+    """What tells when an attempt started: the report that it runs, or the record of one that is over."""
+
+    reported_at: datetime
+    cluster: str | None
+    native_at: datetime | None  #: by the agent's clock; None of a report that it runs
+
+
+def starts(connection: Connection, ids: Iterable[int]) -> dict[int, list[Start]]:
+    """What tells when the attempts of some executions started, by their ids, in the order of the events."""
+    columns = [_event_columns[name] for name in ("execution_id", "type", "at", "cluster", "attempt")]
+    is_start = or_(
+        _event_columns.type == Phase.RUNNING.value,
+        # What is confirmed is the end of an attempt that others followed.
+        and_(_event_columns.attempt.is_not(None), _event_columns.type != CONFIRMED),
+    )
+    query = select(*columns).where(_event_columns.execution_id.in_(list(ids)), is_start).order_by(_event_columns.id)
+    found: dict[int, list[Start]] = {}
+    for id, kind, at, cluster, stored in connection.execute(query):
+        native_at = None if stored is None else AttemptRecord.from_json(stored).started_at
+        if kind == Phase.RUNNING.value or native_at is not None:
+            found.setdefault(id, []).append(Start(at, cluster, native_at))
+    return found
 
 
 def with_event(connection: Connection, ids: Iterable[int], kind: str, cluster: str) -> set[int]:

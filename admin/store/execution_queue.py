@@ -105,9 +105,16 @@ def taken_by_waiting(
     return taken
 
 
-def taken_since(connection: Connection, clusters: Mapping[str, Cluster], since: datetime) -> dict[str, dict[str, int]]:
-    """What is taken of each of some clusters by what their agents have and was decided since a time."""
-    return _taken([*connection.execute(_HELD_SINCE, {"clusters": list(clusters), "since": since})], clusters)
+def taken_beside_bids(
+    connection: Connection, clusters: Mapping[str, Cluster], since: datetime, now: datetime
+) -> dict[str, dict[str, int]]:
+    """What is taken of each of some clusters that bids since a time do not count.
+
+    That is what waits there for their agents, and what these have and was decided since.
+    """
+    rows = [*connection.execute(_UNLEASED_TAKEN, {"clusters": list(clusters), "now": now})]
+    rows += connection.execute(_HELD_SINCE, {"clusters": list(clusters), "since": since})
+    return _taken(rows, clusters)
 
 
 def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
@@ -128,6 +135,7 @@ _SUM_DEMANDS = select(
 _TAKEN = _SUM_DEMANDS.where(
     QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True))
 )
+_UNLEASED_TAKEN = _TAKEN.where(not_(LEASED))
 _ASKED = (
     select(_columns.cluster, _columns.asks, func.count())
     .where(

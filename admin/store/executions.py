@@ -126,6 +126,11 @@ class Execution(NamedTuple):
         return ExecutionId(self.project, self.domain, self.name)
 
     @property
+    def is_unleased(self) -> bool:
+        """Whether it is in the queue, and no agent has it."""
+        return self.phase == Phase.QUEUED.value and self.lease_expires_at is None
+
+    @property
     def aborted_by(self) -> Actor | None:
         """Who ended it, if somebody did."""
         return _aborted_by(self)

@@ -6,7 +6,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import func, select
 
+from admin.core.fleet.silence import Watch
 from admin.core.retention import Retention
 from admin.loops.asking import AskingLoop
 from admin.services.bid_decisions import decide_due_rounds, decide_rounds, schedule_rebalancing
 from admin.services.bid_records import compare_promises
+from admin.services.clocks import may_judge_silence
 from admin.services.context import Context
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
@@ -298,6 +301,7 @@ def test_a_cancelled_execution_is_not_asked_about_and_its_round_leads_to_nothing
     [question] = test.questions("a")
     ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/e", json={"cause": "no more"}))
     assert test.questions("b") == []
+    assert test.rounds("e")[0]["outcome"] == "withdrawn"
     test.answer("a", question)
     test.pass_time(3)
     assert test.place("e")[1:] == ("ABORTED", "TERMINATED")
@@ -342,6 +346,62 @@ def test_a_cordon_that_is_over_before_anybody_looked_leaves_nothing_unasked(aske
     test.pass_time(2)
     test.bid("a")
     assert test.place("e") == ("a", "QUEUED", "ASSIGNED")
+
+
+def test_a_round_that_is_still_open_when_the_next_one_begins_is_withdrawn_and_says_so(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("b", start_seconds=600)
+    [question] = test.questions("a")
+    for name in ("a", "b"):
+        switch(test.api, test.full(name), "cordon")
+    decide_waiting(test.context)
+    switch(test.api, test.full("a"), "uncordon")
+    decide_waiting(test.context)
+    first, second = test.rounds("e")
+    assert (first["outcome"], "decided_at" in first) == ("withdrawn", True)
+    assert {test.short(bid["cluster"]): bid["answer"] for bid in first["bids"]} == {"a": "silent", "b": "yes"}
+    assert "outcome" not in second
+    assert test.answer("a", question)["refused"][0]["reason"] == "TOO_LATE"
+    test.bid("a")
+    assert test.place("e")[0] == "a"
+
+
+def test_what_an_agent_has_in_its_queue_is_not_counted_beside_the_bid_that_knows_it(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    report = {"capacity": {"executions": 1}, "free": {"executions": 1}}
+    for name in ("a", "b"):
+        test.agents[name].sync(can_bid=True, report=report)
+    job = {"command": ["true"], "resources": {"duration": "60s"}}
+    test.create("leased", job=job)
+    test.bid("a")
+    test.bid("b", start_seconds=600)
+    assert test.agents["a"].take() == ["leased"]
+    test.agents["a"].sync(can_bid=True)
+    test.clock.advance(1)
+    test.create("e", job=job)
+    test.bid("a", start_seconds=100)  # it is known to the cluster's queue
+    test.bid("b", start_seconds=130)
+    assert (test.place("e")[0], test.rounds("e")[0]["promised_seconds"]) == ("a", 100.0)
+    test.create("f", job=job)
+    test.bid("a", start_seconds=100)  # which knows nothing of the one that waits at the admin
+    test.bid("b", start_seconds=130)
+    assert (test.place("f")[0], test.rounds("f")[0]["promised_seconds"]) == ("b", 130.0)
+
+
+def test_rounds_go_on_after_the_clock_went_back(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("open")
+    test.create("again")
+    for name in ("a", "b"):
+        questions = {question["id"]["name"]: question for question in test.questions(name)}
+        test.answer(name, questions["again"], answer="not-now")
+    test.clock.advance(-7200)
+    may_judge_silence(replace(test.context, watch=Watch()))  # as the background work does when the clock has jumped
+    test.pass_time(1)
+    assert [question["round"] for question in test.questions("a") if question["id"]["name"] == "again"] == [2]
+    test.pass_time(2)
+    assert test.rounds("open")[0]["outcome"] == "nobody"
 
 
 def test_what_waits_at_a_drained_cluster_is_asked_about_again(asker: MakeAsker) -> None:
@@ -539,6 +599,32 @@ def test_what_waited_before_the_policy_is_asked_about_too(asker: MakeAsker) -> N
     assert schedule_rebalancing(test.context) == 0
 
 
+def test_what_another_strategy_gave_to_a_cluster_is_asked_about_too(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    members = [test.full("a"), test.full("b")]
+    put_pool(test.api, test.pool, members, strategy="spill")
+    test.create("e")
+    assert test.place("e")[0] == "a"
+    put_pool(test.api, test.pool, members, strategy="ask", rebalance="better-by 5m")
+    assert schedule_rebalancing(test.context) == 0
+    test.clock.advance(300)
+    assert schedule_rebalancing(test.context) == 1
+    assert schedule_rebalancing(test.context) == 0
+    test.bid("a", "never", reason="no such partition")
+    test.bid("b", start_seconds=60)
+    assert test.place("e")[0] == "b"
+    assert test.explain("e")["because"].startswith(f"from {test.full('a')}, which will never run it, since another")
+
+
+def test_an_explanation_says_that_clusters_are_asked_again_only_where_they_are(asker: MakeAsker) -> None:
+    test = asker("a", rebalance="better-by 5m")
+    test.create("e")
+    test.bid("a")
+    assert "ask_again_at" in test.rounds("e")[0]
+    test.agents["a"].take()
+    assert "ask_again_at" not in test.rounds("e")[0]
+
+
 def test_without_the_policy_nothing_moves(asker: MakeAsker) -> None:
     test = asker("a", "b")
     test.create("e")
@@ -576,6 +662,101 @@ def test_place_and_simulate_answer_from_the_last_bids_and_say_so(asker: MakeAske
     [move] = simulated["executions"]
     assert (move["before"]["cluster"], move["after"]["cluster"]) == (test.full("b"), test.full("a"))
     assert (move["after"]["reason"], "last bids" in move["after"]["message"]) == ("ASKING", True)
+
+
+def test_place_takes_the_time_limit_of_the_job_into_account_as_a_round_does(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.agents["a"].sync(can_bid=True, report={"capacity": {"cpu": "1"}, "free": {"cpu": "1"}})
+    job = {"command": ["true"], "resources": {"requests": {"cpu": "1"}, "duration": "10s"}}
+    test.create("e", job=job)
+    test.bid("a")
+    test.bid("b", start_seconds=100)
+    assert test.place("e")[0] == "a"
+    for duration, cluster in (("10s", "a"), ("10m", "b")):
+        job["resources"] = {"requests": {"cpu": "1"}, "duration": duration}
+        placed = ok(test.api.post(f"{API}/placements", json=asked(project=test.project, job=job, **pool(test.pool))))
+        assert test.short(placed["cluster"]) == cluster
+
+
+def record(test: Asker, name: str) -> tuple[int, int, float] | None:
+    """How many starts a cluster promised, how many it kept, and how late they were on average."""
+    compare_promises(test.context)
+    told = get(test.api, f"clusters/{test.full(name)}").get("bids")
+    return told and (told["promised"], told["kept"], told["late_seconds"])
+
+
+def test_the_first_attempt_after_a_promise_counts_whatever_follows_it(asker: MakeAsker) -> None:
+    test = asker("a")
+    agent = test.agents["a"]
+    test.create("e", retry={"attempts": 2, "backoff": "5m"})
+    test.bid("a")
+    agent.start()
+    agent.finish(["e"], "FAILED")  # and is tried again before anybody has compared
+    assert test.place("e")[1] == "QUEUED"
+    assert record(test, "a") == (1, 1, 0.0)
+    test.clock.advance(600)
+    agent.start()
+    assert record(test, "a") == (1, 1, 0.0)
+
+
+def test_a_start_of_which_nothing_is_heard_before_its_end_counts(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e")
+    test.bid("a")
+    test.agents["a"].take()
+    started_at = (test.clock() + timedelta(seconds=60)).isoformat()
+    test.clock.advance(100)
+    test.agents["a"].finish(["e"], started_at=started_at)
+    assert record(test, "a") == (1, 0, 60.0)
+
+
+def test_a_promise_counts_once_after_something_came_back_to_its_cluster(asker: MakeAsker) -> None:
+    test = asker("a", "b", rebalance="better-by 1m")
+    test.create("e")
+    for soon, late in (("a", "b"), ("b", "a"), ("a", "b")):
+        test.bid(late, start_seconds=900)
+        test.bid(soon, start_seconds=30)
+        assert test.place("e")[0] == soon
+        test.pass_time(60)
+    test.clock.advance(70)
+    test.agents["a"].start()
+    assert (record(test, "a"), record(test, "b")) == ((1, 0, 100.0), None)
+
+
+def test_what_an_agent_only_reports_is_no_promise(asker: MakeAsker) -> None:
+    test = asker("old-a")
+    test.agents["old-a"].sync(report={"eta": "1s"})
+    test.create("e")
+    decide_due_rounds(test.context)
+    test.clock.advance(600)
+    test.agents["old-a"].start()
+    assert record(test, "old-a") is None
+
+
+def test_a_start_is_promised_after_the_back_off_of_an_attempt(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e", retry={"attempts": 2, "backoff": "5m"})
+    test.bid("a")
+    test.bid("b", start_seconds=60)
+    test.agents["a"].start()
+    switch(test.api, test.full("a"), "cordon")
+    test.agents["a"].finish(["e"], "FAILED")
+    decide_undecided(test.context)
+    test.bid("b", start_seconds=10)
+    assert test.place("e")[0] == "b"
+    assert 290 <= test.rounds("e")[-1]["promised_seconds"] <= 310
+
+
+def test_a_new_cluster_of_the_name_of_a_deleted_one_has_kept_and_broken_nothing(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e")
+    test.bid("a")
+    test.agents["a"].start()
+    assert record(test, "a") == (1, 1, 0.0)
+    test.agents["a"].finish(["e"])
+    ok(test.api.delete(f"{API}/clusters/{test.full('a')}?force=true", json={}))
+    played_agent(test.api, test.context, test.full("a"))
+    assert record(test, "a") is None
 
 
 def test_how_good_bids_were_is_counted_for_each_cluster(asker: MakeAsker) -> None:

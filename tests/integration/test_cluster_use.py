@@ -295,6 +295,36 @@ def test_rights_that_are_taken_move_what_waits_and_keep_the_rest_waiting(
     assert {ada.state(name)[0] for name in placed} == {"a", "b"}
 
 
+def test_rights_that_are_taken_between_a_question_and_the_decision_count(
+    app: Flask, root: Person, ada: Person, context: Context
+) -> None:
+    agents = {name: played(app, root, name) for name in ("a", "b")}
+    for name, agent in agents.items():
+        agent.sync(can_bid=True)
+        root.allow(cluster=name, user="ada")
+    root.pool("gpu", "a", "b", strategy="ask")
+
+    def bid(name: str, start: int) -> None:
+        asked = agents[name].sync(can_bid=True)["bid_requests"]
+        bids = [{"question": each["question"], "uid": each["uid"], "answer": "yes"} for each in asked]
+        agents[name].sync(can_bid=True, bids=[{**given, "start_seconds": start} for given in bids])
+
+    assert ada.create("e", **in_pool("gpu"))["closure"]["reason"]["code"] == "ASKING"
+    bid("a", 0)
+    root.forbid("cluster:a:user:ada")
+    bid("b", 600)
+    assert ada.state("e")[0] == "b"
+    told = ada.explain("e")
+    assert "a" not in [candidate["cluster"] for candidate in told["candidates"]]
+    assert [bid["cluster"] for bid in told["rounds"][0]["bids"]] == ["b"]
+    assert {bid["cluster"] for bid in root.explain("e")["rounds"][0]["bids"]} == {"a", "b"}
+    assert ada.create("f", **in_pool("gpu"))["closure"]["reason"]["code"] == "ASKING"
+    root.forbid("cluster:b:user:ada")
+    bid("b", 0)
+    WaitingLoop(context)()
+    assert ada.state("f") == (None, "CREATOR_MAY_NOT")
+
+
 def test_an_agent_is_offered_nothing_that_its_creator_may_not_use_any_more(
     app: Flask, root: Person, ada: Person, context: Context
 ) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from random import Random
 from typing import Any
 
 import pytest
-from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.services.context import Context
@@ -82,49 +78,3 @@ def test_rules_may_ask_for_a_place_on_the_free_nodes(two: FlaskClient, context: 
 def test_work_of_a_weighted_pool_waits_at_a_busy_cluster(two: FlaskClient) -> None:
     put_pool(two, "p", ["a"])
     assert [created(two, f"e{number}", **job(4), **pool("p"))["cluster"] for number in range(5)] == ["a"] * 5
-
-
-def packs(nodes: Sequence[int], jobs: Sequence[tuple[int, int]]) -> bool:
-    """Whether jobs, each of some nodes with so many cores on each, have places together: tries everything."""
-    if not jobs:
-        return True
-    (count, cores), *rest = jobs
-    return any(packs(left, rest) for left in _placed(tuple(nodes), count, cores, 0))
-
-
-def _placed(nodes: tuple[int, ...], count: int, cores: int, start: int) -> Any:
-    if count == 0:
-        yield tuple(sorted(nodes))
-        return
-    for number in range(start, len(nodes)):
-        if nodes[number] >= cores:
-            taken = (*nodes[:number], nodes[number] - cores, *nodes[number + 1 :])
-            yield from _placed(taken, count - 1, cores, number + 1)
-
-
-@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
-def test_whatever_was_assigned_since_a_report_has_a_packing_onto_the_nodes_that_were_free(
-    app: Flask, api: FlaskClient, strategy: str
-) -> None:
-    put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "64"}})
-    random = Random(7)
-    free = {name: [random.randint(0, 6) for _ in range(4)] for name in ("a", "b", "c")}
-    for name, cores in free.items():
-        describe(api, name, pooled(4, 6))
-        nodes = {f"n{number + 1}": {"cpu": str(amount)} for number, amount in enumerate(cores)}
-        report(api, name, capacity={"cpu": "24"}, free={"cpu": str(sum(cores))}, nodes=nodes)
-    put_pool(api, "p", list(free), strategy=strategy)
-    sizes = [(random.randint(1, 2), random.randint(1, 5)) for _ in range(40)]
-
-    def create(number: int) -> str | None:
-        nodes, cores = sizes[number]
-        answer = created(app.test_client(), f"e{number}", **job(cores, nodes=nodes, tasks=nodes), **pool("p"))
-        cluster: str | None = answer.get("cluster")
-        return cluster
-
-    with ThreadPoolExecutor(6) as threads:
-        placed = list(threads.map(create, range(len(sizes))))
-    for name, cores in free.items():
-        assigned = [size for size, cluster in zip(sizes, placed, strict=True) if cluster == name]
-        assert packs(cores, sorted(assigned, reverse=True)), (name, cores, assigned)
-    assert len(set(placed)) > 2  # some found a place, and some did not

@@ -11,7 +11,7 @@ from admin.core.quantities import DURATION, parse_duration
 #: The strategy that asks clusters for bids.
 ASK = "ask"
 SOONEST, CHEAPEST, MIX = "soonest", "cheapest", "mix"
-_NEVER, _BETTER_BY = "never", "better-by "
+_NEVER = "never"
 #: A deadline is at most this long: executions wait without a cluster meanwhile.
 _LONGEST_DEADLINE_SECONDS = 600
 
@@ -37,7 +37,7 @@ FIELDS = {
     "seconds_weight": Number(minimum=0, maximum=1e12, description="In a `mix`: what a second of waiting counts; 1."),
     "cost_weight": Number(minimum=0, maximum=1e12, description="In a `mix`: what a unit of cost counts; 1."),
     "rebalance": Text(
-        pattern=rf"{_NEVER}|{_BETTER_BY}{DURATION}",
+        pattern=rf"{_NEVER}|better-by:? {DURATION}",
         rule="`never`, or `better-by` and a duration, such as `better-by 5m`",
         max_length=64,
         description="With `ask`: whether what no agent has leased is asked about again, and moves; never by default.",
@@ -55,7 +55,7 @@ def read_asking(definition: Mapping[str, Any]) -> Asking:
         deadline_seconds=None if deadline is None else float(parse_duration(deadline)),
         better_by_seconds=None
         if rebalance == _NEVER
-        else float(parse_duration(rebalance.removeprefix(_BETTER_BY), zero=True)),
+        else float(parse_duration(rebalance.partition(" ")[2], zero=True)),
     )
 
 

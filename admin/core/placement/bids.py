@@ -21,6 +21,7 @@ from admin.core.placement.obstacles import describe_unable
 from admin.core.placement.routes import Route
 from admin.core.placement.scores import reported_start
 from admin.core.resources import Amounts, shortages
+from admin.core.times import show_duration
 
 #: The reason of executions that no cluster could ever run, by their own word.
 NO_CLUSTER_CAN = "NO_CLUSTER_CAN"
@@ -118,10 +119,12 @@ def start_of(bid: Bid, candidate: Candidate, workload: Workload, load: Load) -> 
     Rounded to seconds: the clocks and answers of clusters are no more exact.
     """
     if bid.answer is BidAnswer.REPORTED:
-        return reported_start(candidate, workload)
-    if bid.start_seconds is None:
+        promised, age = reported_start(candidate, workload), 0.0
+    else:
+        promised, age = bid.start_seconds, max(0.0, (load.now - bid.answered_at).total_seconds())
+    if promised is None:
         return None
-    left = max(0.0, bid.start_seconds - max(0.0, (load.now - bid.answered_at).total_seconds()))
+    left = max(0.0, promised - age)
     return float(round(left + _delay(left, candidate, workload, load)))
 
 
@@ -176,9 +179,9 @@ def find_better(weighed: Weighed, present: str, bids: Mapping[str, Bid], better_
     Both starts are of one round: without an answer of the present cluster nothing is known to be better.
     """
     bid = bids.get(present)
-    if bid is None or bid.answer not in (BidAnswer.YES, BidAnswer.NOT_NOW, BidAnswer.REPORTED):
+    if bid is None or bid.answer is BidAnswer.SILENT:
         return None
-    here = math.inf if bid.answer is BidAnswer.NOT_NOW else weighed.starts.get(present)
+    here = math.inf if bid.answer in (BidAnswer.NOT_NOW, BidAnswer.NEVER) else weighed.starts.get(present)
     others = {name: start for name, start in weighed.starts.items() if name != present}
     if here is None or not others or here - min(others.values()) < better_by_seconds:
         return None
@@ -190,6 +193,13 @@ def find_better(weighed: Weighed, present: str, bids: Mapping[str, Bid], better_
         if start == soonest and evaluation.candidates[position].cluster.name != present
     ]
     return weighed._replace(evaluation=replace(evaluation, able=able, best=best, code=ASSIGNED, message=""))
+
+
+def describe_present(bid: Bid, start: float | None) -> str:
+    """When the cluster at which something waits would start it, by its bid in the round that moves it."""
+    if bid.answer is BidAnswer.NEVER:
+        return "which will never run it"
+    return "which has no room" if start is None else f"which would start it in {show_duration(start)}"
 
 
 def pause_before(number: int) -> float:

@@ -42,7 +42,7 @@ from admin.services.definitions import (
     fleet_of,
     users_of,
 )
-from admin.store import cluster_events, executions, fleet
+from admin.store import bids, cluster_events, executions, fleet
 from admin.store.cluster_events import ClusterEvent
 from admin.store.tokens import CLUSTER_TOKENS
 
@@ -156,6 +156,7 @@ class ChangeableFleet(Changeable):
         lost = named | (removed & executions.leases_by_cluster(self.connection).keys())
         fleet.forget(self.connection, removed - lost)
         fleet.lose(self.connection, lost)
+        bids.forget_records(self.connection, removed)
         authorship = self.draft.options.authorship
         actor = Actor(authorship.author, authorship.claimed_by, authorship.proof)
         event = ClusterEvent(at=now, type=DELETED, reason=authorship.message, revision=revision).by(actor)

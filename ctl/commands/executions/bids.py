@@ -36,7 +36,8 @@ def _describe(printer: Printer, round_: Document) -> str:
         start = f", to start in {format_duration(seconds)}" if seconds else ", to start at once"
         result = f"{round_['cluster']} is chosen{'' if seconds is None else start}"
     else:
-        result = _OUTCOMES.get(round_.get("outcome") or "", f"answers until {printer.when(round_['deadline'])}")
+        latest = f"it is decided {printer.when(round_['deadline'], is_ahead=True)} at the latest"
+        result = _OUTCOMES.get(round_.get("outcome") or "", latest)
     again = round_.get("ask_again_at")
     return f"{asked}{result}{f'; asked again {printer.when(again, is_ahead=True)}' if again else ''}."
 

@@ -115,6 +115,13 @@ def test_an_agent_that_cannot_bid_is_scored_by_what_it_reports() -> None:
     assert chosen(weighed(old, bid("new", "never"))) == "old"
 
 
+def test_what_an_agent_reports_that_cannot_bid_is_discounted_as_a_bid_is() -> None:
+    old, state = bid("old", "reported"), reports(capacity={"cpu": "2"}, free={"cpu": "2"}, eta="1ms")
+    for waiting, start in ((0, 0), (1000, 0), (2000, 90), (4000, 150)):
+        load = Load(now=NOW, assigned={"old": {"cpu": waiting}}, run_seconds=60)
+        assert weighed(old, states={"old": state}, load=load, work=workload(cpu=1000)).starts == {"old": start}
+
+
 # Those that are out
 
 
@@ -235,7 +242,7 @@ def test_what_waits_moves_only_if_another_cluster_starts_it_so_much_sooner_in_th
     assert better(bid("here", start=600), bid("there", start=200), bid("best", start=100)) == "best"
     assert better(bid("here", "not-now"), bid("there", start=200)) == "there"
     assert better(bid("here", "silent"), bid("there")) is None
-    assert better(bid("here", "never"), bid("there")) is None
+    assert better(bid("here", "never"), bid("there", start=200)) == "there"
     assert better(bid("here", start=600), bid("there", "silent")) is None
 
 
@@ -325,4 +332,6 @@ def test_a_pool_says_how_it_asks() -> None:
     payload = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", **fields)).payload
     assert read_asking(payload) == Asking("mix", 1, 2, 0.5, 300)
     assert read_asking({**payload, "rebalance": "never"}).better_by_seconds is None
+    with_colon = definition(FleetKind.POOL, "p", group(["a"], strategy="ask", rebalance="better-by: 5m")).payload
+    assert read_asking(with_colon).better_by_seconds == 300
     assert pool_fleet("ask", {"a": {}}).pools["p"].asking == Asking()
