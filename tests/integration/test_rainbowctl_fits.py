@@ -111,7 +111,9 @@ def test_every_cluster_says_when_it_could_run_it_in_text_json_and_rest(fleet: Ra
     assert rows["oak"][2].startswith("is not in pool 'trees' as defined, revision ")
     assert rows["elm"][2].startswith("is cordoned, event ")
     assert rows["elm"][2].count("is cordoned") == 1
-    assert rows["ash (expected)"][2].startswith("how much cpu and memory it has is not known; is expected: no agent ")
+    unknown = rows["ash (expected)"][2]
+    assert unknown.startswith("how much cpu and memory it has is not known; is not in pool 'trees' as defined, ")
+    assert unknown.endswith("; is expected: no agent of it has ever been seen")
     assert rows["birch"] == ["yes", "never", "is too small: 2 cpu in all, 4 wanted"]
     number = answer["fleet"]["all"]["clusters"]
     assert opening.endswith("of its 1 candidate 1 never could.")
@@ -121,10 +123,18 @@ def test_every_cluster_says_when_it_could_run_it_in_text_json_and_rest(fleet: Ra
 def test_as_many_as_a_limit_says_are_shown_and_the_others_counted(fleet: Rainbowctl) -> None:
     line = f"place e {HERE} --clusterPool trees --fleet"
     number = len(rows_of(fleet(f"{line} -- true"))) - 1
-    text = fleet(f"{line} --limit 1 -- true")
+    text = fleet(f"{line} --limit 2 -- true")
     assert list(rows_of(text)) == ["CLUSTER", "birch", "oak"]
-    assert f"\n{number - 2} clusters more; `-o wide` shows all, `--limit N` more.\n" in text
+    assert f"\n{number - 2} clusters more; `-o wide` shows all, `--limit N` as many.\n" in text
+    assert len(json.loads(fleet(f"{line} --limit 2 -o json -- true"))["not_candidates"]) == 2
     assert "--limit" in fleet(f"{line} --limit 0 -- true", status=2)
+    refusal = fleet(f"place e {HERE} --limit 2 -- true", status=2)
+    assert "--limit goes with --fleet" in refusal
+
+
+def test_where_every_cluster_is_a_candidate_they_are_counted_once(fleet: Rainbowctl) -> None:
+    opening = re.sub(r"\s+", " ", fleet(f"place e {HERE} --fleet -- true").partition("\n\n")[0])
+    assert opening.endswith("; all are candidates.")
 
 
 def test_why_not_one_cluster_is_said_first(fleet: Rainbowctl) -> None:

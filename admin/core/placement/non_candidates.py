@@ -57,7 +57,7 @@ def render_non_candidates(
             absence, by = _absence(route, name, history, is_member=name in members, is_gone=group is None)
             is_expected = cluster.is_expected and cluster.state.admitted
             unseen = [(describe_expected(cluster), None)] if is_expected else []
-            reasons = [*switches, *unseen, (absence, by)]
+            reasons = [*switches, (absence, by), *unseen]
             origin = next((provenance for _, provenance in reasons if provenance is not None), None)
             entry = {
                 "cluster": name,

@@ -23,13 +23,13 @@ _NUMBERS = {
 }
 
 
-def show_fits(printer: Printer, explanation: Document, *, is_limited: bool) -> None:
+def show_fits(printer: Printer, explanation: Document, limit: int | None) -> None:
     """Every cluster, those that could run the job first, and of these the chosen one; of many the first ones."""
     others = explanation.get("not_candidates") or []
     rows = [_row(printer, entry, is_candidate=True) for entry in explanation.get("candidates") or []]
     rows += [_row(printer, entry, is_candidate=False) for entry in others]
     rows.sort(key=lambda row: (row["candidate"] != "chosen", _ORDER.index(row["could_run"]), row["candidate"] == "no"))
-    shown = rows if printer.is_wide or is_limited else rows[:_MOST_SHOWN]
+    shown = rows if printer.is_wide and limit is None else rows[: limit or _MOST_SHOWN]
     printer.sentence(_summary(explanation["fleet"]))
     if rows:
         printer.line()
@@ -37,12 +37,14 @@ def show_fits(printer: Printer, explanation: Document, *, is_limited: bool) -> N
         printer.rows(shown, columns)
     more = len(rows) - len(shown) + (explanation.get("left_out") or 0)
     if more:
-        printer.line(f"{count(more, 'cluster')} more; `-o wide` shows all, `--limit N` more.")
+        printer.line(f"{count(more, 'cluster')} more; `-o wide` shows all, `--limit N` as many.")
     show_untold(printer, explanation)
 
 
 def _summary(fleet: Document) -> str:
     """`Of 5 clusters 1 could run it now and 4 never could; of its 2 candidates 2 never could.`"""
+    if fleet["all"] == fleet["candidates"]:
+        return f"Of {_counts(fleet['all'], 'cluster')}; all are candidates."
     return f"Of {_counts(fleet['all'], 'cluster')}; of its {_counts(fleet['candidates'], 'candidate')}."
 
 

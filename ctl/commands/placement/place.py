@@ -32,7 +32,7 @@ The choice among equally good clusters depends on the name of the execution; giv
 now; later, where it is full, cordoned, silent, disabled, expected, ruled out or may not be used; never, where it is too
 small, its description has no place for it, or it lacks the plugin; or that it is not known how much it has. Beside that
 stands why not, and why it is no candidate. A job that no candidate could ever run is shown so too, not refused. Of
-many, 20 are shown, with -o wide all; --limit says how many that are no candidates. -o json has them all, with the rest.
+many, 20 are shown, with --limit as many, with -o wide all. -o json has them all, and --limit bounds its not_candidates.
 
 --whyNot CLUSTER says first why it would not go to that one: not a candidate, and whether it could run it; or a
 candidate that is not chosen, and why.
@@ -51,7 +51,7 @@ candidate that is not chosen, and why.
             ["--limit"],
             metavar="N",
             type=click.IntRange(min=1, max=_MOST),
-            help="How many clusters that are no candidates to show at most.",
+            help="With --fleet: how many clusters to show at most.",
         ),
     ],
     examples=[
@@ -65,6 +65,8 @@ candidate that is not chosen, and why.
 def place(
     session: Session, files: tuple[str, ...], fleet: bool, why_not: str | None, limit: int | None, **flags: Any
 ) -> None:
+    if limit is not None and not fleet:
+        raise InvalidInput("--limit goes with --fleet: add that, or leave it out.")
     request, *others = requests_from_flags(session, flags)
     if others:
         raise InvalidInput(
@@ -82,7 +84,7 @@ def place(
     explanation["warnings"] = [*(explanation.get("warnings") or []), *stale_documents(session, proposal)]
     opening = _opening(explanation, is_assumed=bool(files))
     if fleet and session.printer.is_table:
-        _show_fleet(session, explanation, opening, is_limited=limit is not None)
+        _show_fleet(session, explanation, opening, limit)
         return
     if session.printer.is_table:
         session.printer.sentence(opening)
@@ -90,13 +92,13 @@ def place(
     print_explanation(session, explanation)
 
 
-def _show_fleet(session: Session, explanation: Document, opening: str, *, is_limited: bool) -> None:
+def _show_fleet(session: Session, explanation: Document, opening: str, limit: int | None) -> None:
     from ctl.commands.placement.fleet_fits import show_fits
 
     printer = session.printer.folded()
     printer.sentence(opening)
     show_why_not(printer, explanation)
-    show_fits(printer, explanation, is_limited=is_limited)
+    show_fits(printer, explanation, limit)
     printer.warnings(explanation.get("warnings") or [])
 
 

@@ -65,7 +65,7 @@ def test_an_expected_cluster_says_that_it_is_expected() -> None:
     route = Route(kind=RouteKind.POOL, name="gpu", rungs=())
     unseen, seen = render_non_candidates(route, fleet, ["a"], {}, GroupHistory(), NOW)
     assert (unseen["cluster"], unseen["expected"]) == ("b", True)
-    assert unseen["why_not"] == "is expected: no agent of it has ever been seen; is not in pool 'gpu' as defined"
+    assert unseen["why_not"] == "is not in pool 'gpu' as defined; is expected: no agent of it has ever been seen"
     assert [reason["reason"] for reason in unseen["reasons"]] == unseen["why_not"].split("; ")
     assert "expected" not in seen
 
