@@ -74,6 +74,7 @@ _READ = {
     "one execution, and where it stands": f"{EXECUTIONS}/w0?with_status=true",
     "why an execution waits": f"{EXECUTIONS}/w0/explanation",
     "why an execution ended": f"{EXECUTIONS}/ended/explanation",
+    "why an execution is not at a cluster": f"{EXECUTIONS}/w0/explanation?why_not=cluster-1",
     "events of an execution": f"{EXECUTIONS}/w0/events",
     "an execution's settings against today's": f"{EXECUTIONS}/w0/comparison",
     "an execution against another": f"{EXECUTIONS}/w0/comparison?other_name=ended",
@@ -128,6 +129,10 @@ _READ = {
 #: What is tried, by its path and body.
 _TRIED: dict[str, tuple[str, dict[str, Any]]] = {
     "where a job would run": ("placements", {**PLACE, "name": "tried", "spec": {"job": stock.JOB}}),
+    "which clusters of the fleet could run a job": (
+        "placements",
+        {**PLACE, "name": "tried", "spec": {"job": stock.JOB}, "fleet": True},
+    ),
     "what a drain would do": ("clusters/cluster-1/drain?dry_run=true", {}),
     "what undoing an old revision would do": ("rollbacks?dry_run=true", {"revision": 1, "restorable": True}),
     "what taking a scope back would do": ("rollbacks?dry_run=true", {"to": 1000, **PLACE}),

@@ -176,7 +176,8 @@ def get_execution_output(query: Fields, **key: str) -> OutputPieceAnswer:
 )
 def explain_execution(query: Fields, **key: str) -> ExplanationAnswer:
     """Why an execution is where it is."""
-    explanation = explain(context(), execution_id(**key), query.get("decision"), asker=caller().identity)
+    number, why_not = query.get("decision"), query.get("why_not")
+    explanation = explain(context(), execution_id(**key), number, asker=caller().identity, why_not=why_not)
     return ExplanationAnswer.from_explanation(explanation)
 
 

@@ -16,6 +16,7 @@ from admin.messages.placements import (
     SimulationAnswer,
     SimulationBody,
 )
+from admin.messages.reading import or_none
 from admin.messages.requests import Fields
 from admin.messages.selectors import conditions_of, scope_of, time_of
 from admin.services import placements
@@ -36,9 +37,16 @@ operations = Operations("placements")
 def place(body: PlacementBody) -> ExplanationAnswer:
     """Where would this run? Perhaps after some changes; nothing is written."""
     proposed = None if isinstance(body.changes, UnsetType) else read_changes(context(), body.changes)
-    return ExplanationAnswer.from_explanation(
-        placements.where_would(context(), body.request(), proposed, asker=caller().identity)
+    explanation = placements.where_would(
+        context(),
+        body.request(),
+        proposed,
+        asker=caller().identity,
+        fleet=body.fleet,
+        limit=or_none(body.limit),
+        why_not=or_none(body.why_not),
     )
+    return ExplanationAnswer.from_explanation(explanation)
 
 
 @operations.add(

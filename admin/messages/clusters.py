@@ -14,6 +14,7 @@ from admin.core.fleet.summaries import off_because, taken_up
 from admin.core.resources import format_amounts
 from admin.messages.bids import BidRecordAnswer
 from admin.messages.definitions import DefinitionsPageQuery
+from admin.messages.effective import FieldEffectAnswer
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PayloadField, RequestSchema
@@ -238,6 +239,13 @@ class ClusterDetailsAnswer(ClusterAnswer):
     recent_wait: Annotated[
         RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions started there first.")
     ] = None
+    ignored_settings: Annotated[
+        dict[str, list[FieldEffectAnswer]] | None,
+        Meta(
+            description="By kind, the fields of settings that its engine does nothing with; absent before its agent "
+            "has reported its engine, and of an engine of your own."
+        ),
+    ] = None
 
     @classmethod
     def from_details(cls, details: ClusterDetails) -> ClusterDetailsAnswer:
@@ -252,6 +260,7 @@ class ClusterDetailsAnswer(ClusterAnswer):
             waiting_for_it=[ClusterExecutionAnswer.from_execution(execution) for execution in details.waiting_for],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
+            ignored_settings=FieldEffectAnswer.by_kind(details.ignored_settings or {}),
         )
 
 

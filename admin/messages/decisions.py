@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
+from marshmallow import fields
 from msgspec import Meta, field
 
 from admin.core.executions.causes import Cause
@@ -12,8 +13,9 @@ from admin.core.problems import shorten
 from admin.messages.bids import BidRoundAnswer
 from admin.messages.effective import FieldEffectAnswer
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
+from admin.messages.fits import ClusterQuestionAnswer, FleetFitsAnswer, NonCandidateAnswer
 from admin.messages.registrations import IdentifierAnswer
-from admin.messages.requests import Number, RequestSchema
+from admin.messages.requests import NAME, Number, RequestSchema
 from admin.messages.selectors import MOST_SHOWN
 from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, StartAnswer
@@ -28,6 +30,7 @@ from admin.store.execution_events import Event
 
 class ExplanationQuery(RequestSchema):
     decision = Number(least=1, metadata={"description": "An earlier decision, by its number."})
+    why_not = fields.String(validate=NAME, metadata={"description": "A cluster: also say why it is not chosen."})
 
 
 class DecisionAnswer(Answer):
@@ -151,18 +154,6 @@ class ForeseenWaitAnswer(Answer):
         return cls(obstacle=wait.obstacle, start=None if wait.start is None else StartAnswer.from_start(wait.start))
 
 
-class NonCandidateAnswer(Answer):
-    """A cluster of the fleet that was no candidate."""
-
-    cluster: str
-    why_not: str
-    provenance: Annotated[Json | None, described_as("ProvenanceAnswer")] = None
-    reasons: Annotated[
-        list[Json] | None,
-        Meta(description="What `why_not` says: each `reason`, and the `provenance` of those that have one."),
-    ] = None
-
-
 class ReceivedAnswer(Answer):
     """Something that a job gets."""
 
@@ -211,6 +202,13 @@ class ExplanationAnswer(Answer):
         ForeseenWaitAnswer | None,
         Meta(description="Of `placements`: where its cluster would not take it at once."),
     ] = None
+    refused: Annotated[
+        bool | None,
+        Meta(description="Of `placements` with `fleet`: true where no candidate could ever run it; else that is 400."),
+    ] = None
+    why_not: Annotated[ClusterQuestionAnswer | None, Meta(description="Of the cluster that `why_not` asks about.")] = (
+        None
+    )
     reason: ReasonAnswer
     pool: str | None = None
     label: str | None = None
@@ -229,6 +227,12 @@ class ExplanationAnswer(Answer):
     candidates: list[Json]
     not_candidates: Annotated[
         list[NonCandidateAnswer] | None, Meta(description="The other clusters of the fleet as it is now.")
+    ] = None
+    fleet: Annotated[
+        FleetFitsAnswer | None, Meta(description="Of `placements` with `fleet`: how many clusters could run it.")
+    ] = None
+    left_out: Annotated[
+        int | None, Meta(description="Of `placements` with `limit`: how many `not_candidates` are left out.")
     ] = None
     untold_clusters: Annotated[
         int | None, Meta(description="How many clusters you may not use, and are not told of here.")
@@ -272,6 +276,10 @@ class ExplanationAnswer(Answer):
             wait=wait and ForeseenWaitAnswer.from_wait(wait),
             rounds=[BidRoundAnswer.from_view(view) for view in explanation.rounds or ()] or None,
             not_candidates=others and [NonCandidateAnswer(**entry) for entry in others],
+            fleet=explanation.fleet and FleetFitsAnswer.from_fits(explanation.fleet),
+            left_out=explanation.left_out or None,
+            why_not=explanation.why_not and ClusterQuestionAnswer(**explanation.why_not._asdict()),
+            refused=explanation.refused or None,
             untold_clusters=explanation.untold_clusters or None,
             unseen_clusters=explanation.unseen_clusters or None,
             silence=silence and SilenceAnswer.from_attributes(silence),

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.reading import Name
 from admin.messages.requests import SCOPE_KEY, Fields, OneOf, RequestSchema, Whole, changes_field
 from admin.messages.selectors import TimeField
 from admin.messages.shared import Answer, Json, SeenAnswer, Time, one_of
@@ -61,6 +62,17 @@ class PlacementBody(RequestBody):
     changes: (
         Annotated[list[Any], Meta(min_length=1, extra_json_schema={"items": {"$ref": "#/components/schemas/Change"}})]
         | UnsetType
+    ) = UNSET
+    fleet: Annotated[
+        bool,
+        Meta(
+            description="Tell of every cluster, candidate or not, whether it could run this; also where no candidate "
+            "ever could, which is refused otherwise."
+        ),
+    ] = False
+    why_not: Annotated[Name, Meta(description="A cluster: also say why it is not chosen.")] | UnsetType = UNSET
+    limit: (
+        Annotated[int, Meta(ge=1, le=10_000, description="The most of `not_candidates` to answer with.")] | UnsetType
     ) = UNSET
 
 

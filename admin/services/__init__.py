@@ -3,8 +3,8 @@
 What is set         changes → changeable, change_commits, change_drafts; rollbacks, later_revisions; attributes,
                     projects, fleet → definitions; revisions, past_definitions; effective, comparisons, nearest
 What is registered  registrations → catalogs; registered_work
-What is run         creations → run_requests, launches, preparations, decision_views; placements → simulators;
-                    executions, terminations, logs
+What is run         creations → run_requests, launches, preparations, decision_views; placements → simulators,
+                    fits; executions, terminations, logs
 What agents do      agents (tokens); syncs → exchanges, exchange_batches → reports, leases, successions, reconciliations
 What loops do       redecisions → deciders, redecision_rounds; evictions (silent clusters), abandonments (executions
                     that are given up), queueing_budgets, retention

@@ -46,8 +46,13 @@ class NeedsTransaction(Exception):
     """A decision depends on what waits at clusters, which only a transaction can tell."""
 
 
-def prepare(context: Context, view: DecisionView, request: CreationRequest) -> Preparation:
-    """Resolve a request and evaluate the clusters, by what a view says; an error where that refuses it."""
+def prepare(
+    context: Context, view: DecisionView, request: CreationRequest, *, must_be_feasible: bool = True
+) -> Preparation:
+    """Resolve a request and evaluate the clusters, by what a view says; an error where that refuses it.
+
+    Unless it must be feasible, also where no cluster of its route could ever run it.
+    """
     resolved = find_launch(view.catalog, request.run)
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
@@ -64,7 +69,8 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
         workload = replace(run_plan.workload, usable=usable.by(run_plan.route))
         run_plan = replace(run_plan, workload=workload)
     evaluation = view.evaluate(run_plan)
-    check_feasible(evaluation, run_plan.route, context.access.sees_fleet)
+    if must_be_feasible:
+        check_feasible(evaluation, run_plan.route, context.access.sees_fleet)
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
 
 

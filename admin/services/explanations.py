@@ -17,16 +17,21 @@ from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
+from admin.core.placement.fits import Fit, FleetFits, add_fits, count_fits, describe_entry
 from admin.core.placement.routes import describe_rungs, route_of, winner_of
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates, with_declines
 from admin.core.provenance import ANYBODY, Provenance
+from admin.errors import ClusterNotFound
 from admin.services.attempts import AttemptList, list_attempts
 from admin.services.context import Context
-from admin.services.creator_rights import told_clusters
+from admin.services.creator_rights import current_rights, told_clusters
+from admin.services.decision_views import workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
 from admin.services.explained_rounds import RoundView, view_rounds, without_clusters_but
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
+from admin.services.fits import find_fleet_fits
+from admin.services.named_rows import row_not_found
 from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import EffectsByKind, effects_on_execution
 from admin.services.silences import SilenceView, view_silence
@@ -40,6 +45,15 @@ from admin.store.given_jobs import given_jobs
 
 #: Refused reports that an explanation has.
 _MOST_REFUSED = 5
+
+
+class ClusterQuestion(NamedTuple):
+    """Why something does not go to one cluster."""
+
+    cluster: str
+    candidate: bool
+    chosen: bool
+    message: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +97,10 @@ class Explanation:
     unseen_clusters: int = 0  #: the same of an asker who may use them, and may not read the fleet
     rounds: list[RoundView] | None = None  #: of bids, where its clusters were asked
     wait: ForeseenWait | None = None  #: of what was not created: why its cluster would not take it at once
+    refused: bool = False  #: of what was not created: whether no candidate could ever run it
+    fleet: FleetFits | None = None  #: how many clusters could run it, where that was asked
+    left_out: int = 0  #: clusters that were no candidates, beyond as many as were asked for
+    why_not: ClusterQuestion | None = None  #: about the one cluster that was asked about
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +175,32 @@ def without_untold(context: Context, explanation: Explanation, told: frozenset[s
     )
 
 
+def with_fits(explanation: Explanation, fits: Mapping[str, Fit]) -> Explanation:
+    """An explanation whose clusters, candidates or not, tell whether they could run the job."""
+    candidates, others = add_fits(explanation.candidates, explanation.not_candidates or (), fits)
+    return replace(explanation, candidates=candidates, not_candidates=others)
+
+
+def with_counts(explanation: Explanation) -> Explanation:
+    """An explanation that tells how many of the clusters in it could run the job."""
+    return replace(explanation, fleet=count_fits(explanation.candidates, explanation.not_candidates or ()))
+
+
+def with_why_not(context: Context, connection: Connection, explanation: Explanation, cluster: str) -> Explanation:
+    """An explanation that also answers why it is not at one cluster; ClusterNotFound where it does not tell of that."""
+    others = explanation.not_candidates or []
+    for is_candidate, entries in ((True, explanation.candidates), (False, others)):
+        for entry in entries:
+            if entry["cluster"] == cluster:
+                is_decided = explanation.decision is not None
+                message = describe_entry(entry, is_candidate=is_candidate, is_decided=is_decided)
+                question = ClusterQuestion(cluster, is_candidate, bool(entry.get("chosen")), message)
+                return replace(explanation, why_not=question)
+    names = [entry["cluster"] for entry in (*explanation.candidates, *others)]
+    is_all_told = not explanation.untold_clusters and not explanation.unseen_clusters
+    raise row_not_found(context, connection if is_all_told else None, ClusterNotFound, "CLUSTER", cluster, names)
+
+
 def _without_pool_rules(explanation: Explanation) -> Explanation:
     """An explanation without the rules of a pool and their values, which name properties of clusters."""
     if explanation.rules is None or explanation.strategy_source is not None:  # the request is told to its readers
@@ -177,8 +221,18 @@ class _Standing(NamedTuple):
     attempts: AttemptList | None = None
 
 
-def explain(context: Context, key: ExecutionId, number: int | None = None, *, asker: Identity = ANYBODY) -> Explanation:
-    """Why an execution is where it is; or was, by an earlier decision; as far as the asker may be told."""
+def explain(
+    context: Context,
+    key: ExecutionId,
+    number: int | None = None,
+    *,
+    asker: Identity = ANYBODY,
+    why_not: str | None = None,
+) -> Explanation:
+    """Why an execution is where it is; or was, by an earlier decision; as far as the asker may be told.
+
+    `why_not` is a cluster that it might have gone to.
+    """
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
         history = decisions.of(connection, execution.id)
@@ -227,7 +281,13 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
             **standing._asdict(),
             not_candidates=not_candidates(context, connection, fleet_now, route, trail),
         )
-        return without_untold(context, explanation, told_clusters(context, connection, asker, fleet_now))
+        told = told_clusters(context, connection, asker, fleet_now)
+        if why_not is None:
+            return without_untold(context, explanation, told)
+        workload = workload_of(execution, current_rights(context, connection))
+        fits = find_fleet_fits(context, connection, fleet_now, route, workload)
+        explanation = without_untold(context, with_fits(explanation, fits), told)
+        return with_why_not(context, connection, explanation, why_not)
 
 
 def _choose_decision(execution: Execution, history: list[StoredDecision], number: int | None) -> StoredDecision:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
+from admin.core.executions.ignored_fields import ignored_fields
 from admin.core.executions.lifecycle import Phase
 from admin.core.executions.switch_outcomes import of_running
 from admin.core.fleet.clusters import REPORTED, Cluster, read_report, why_unreachable
@@ -29,6 +30,7 @@ from admin.services.cluster_provenance import SWITCHED_STATES, cluster_provenanc
 from admin.services.context import Context
 from admin.services.definitions import current_fleet, find_unused, fleet_of
 from admin.services.named_rows import create_row, row_not_found
+from admin.services.own_settings import EffectsByKind
 from admin.services.silences import note_silences
 from admin.store import bids, cluster_events, execution_queue, executions, fleet
 from admin.store.bids import BidRecord
@@ -86,6 +88,7 @@ class ClusterDetails(ClusterView):
     waiting_for: Sequence[ListedExecution]  #: what waits without a cluster and names it, in the same order
     by_pool: Mapping[str, GroupCapacity]
     recent_wait: RecentWait | None  #: None where none of the newest executions has started there first
+    ignored_settings: EffectsByKind | None  #: the fields of settings that its engine ignores; None if that is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +240,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
             waiting_for=_seen(context, execution_queue.waiting_for(connection, name, MOST_EXECUTIONS)),
             by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
+            ignored_settings=ignored_fields(view.cluster.state.report.get("engine"), context.settings.kinds),
         )
 
 

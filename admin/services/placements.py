@@ -36,8 +36,9 @@ from admin.services.creator_rights import asks_for_rights, rights_at_creation, t
 from admin.services.decision_views import StoredView, loaded_clusters, prepare
 from admin.services.definitions import ChangedDefinitions, definitions_after
 from admin.services.executions import matching_in
-from admin.services.explanations import Explanation, without_untold
+from admin.services.explanations import Explanation, with_counts, with_fits, with_why_not, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
+from admin.services.fits import find_fleet_fits
 from admin.services.last_bids import foresee_bids
 from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import effects_on_job
@@ -65,28 +66,59 @@ def where_would(
     proposed: Sequence[RowWrite] | None = None,
     *,
     asker: Identity = ANYBODY,
+    fleet: bool = False,
+    limit: int | None = None,
+    why_not: str | None = None,
 ) -> Explanation:
-    """Where a request of a caller would run now, or after a proposed change. Nothing is written."""
+    """Where a request of a caller would run now, or after a proposed change. Nothing is written.
+
+    With `fleet` every cluster says whether it could run it, also if no candidate ever could. `limit` is the most of the
+    clusters that are no candidates; `why_not` is a cluster that it might go to.
+    """
     check_launch(context.access, request.run)
     name, creator = request.name or generated_name(request.run), Creator.of(asker)
     user, proof, use, groups = creator
     named = request._replace(name=name, created_by=user, created_proof=proof, created_use=use, groups=groups)
     with context.database.reading() as connection:
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
-        view, preparation = _prepare(context, connection, named, creator, changes)
+        view, preparation = _prepare(
+            context, connection, named, creator, changes, must_be_feasible=not fleet and why_not is None
+        )
         explanation = _explain(context, connection, view, preparation, named, changes)
-        return without_untold(context, explanation, told_clusters(context, connection, asker, view.fleet))
+        if fleet or why_not is not None:
+            run_plan = preparation.run_plan
+            fits = find_fleet_fits(context, connection, view.fleet, run_plan.route, run_plan.workload)
+            explanation = with_fits(explanation, fits)
+        explanation = without_untold(context, explanation, told_clusters(context, connection, asker, view.fleet))
+        if why_not is not None:
+            explanation = with_why_not(context, connection, explanation, why_not)
+    return _limited(with_counts(explanation) if fleet else explanation, limit)
+
+
+def _limited(explanation: Explanation, limit: int | None) -> Explanation:
+    """An explanation with the first clusters that are no candidates, the others counted; None for all."""
+    others = explanation.not_candidates or []
+    if limit is None or len(others) <= limit:
+        return explanation
+    return replace(explanation, not_candidates=others[:limit], left_out=len(others) - limit)
 
 
 def _prepare(
-    context: Context, connection: Connection, request: CreationRequest, creator: Creator, changes: Sequence[RowChange]
+    context: Context,
+    connection: Connection,
+    request: CreationRequest,
+    creator: Creator,
+    changes: Sequence[RowChange],
+    *,
+    must_be_feasible: bool,
 ) -> tuple[StoredView, Preparation]:
     """The state after changes, and the request prepared by it; a refusal says who is behind it."""
     try:
         known = rights_after(context, connection, changes) if asks_for_rights(context, creator) else None
         rights = partial(rights_at_creation, context, rights=known)
         view = StoredView(context, connection, proposed=changes, rights=rights)
-        return view, _with_last_bids(context, connection, view, prepare(context, view, request))
+        preparation = prepare(context, view, request, must_be_feasible=must_be_feasible)
+        return view, _with_last_bids(context, connection, view, preparation)
     except Invalid as refusal:
         [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
         raise explained from refusal
@@ -138,6 +170,7 @@ def _explain(
         provenance=provenance,
         not_candidates=not_candidates(context, connection, view.fleet, run_plan.route, candidates),
         wait=_foresee_wait(context, connection, view.fleet, run_plan, decision.cluster),
+        refused=not evaluation.is_feasible,
     )
 
 

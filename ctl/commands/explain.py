@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from ctl.cli.groups import command
-from ctl.cli.options import SCOPE_PARAMETERS, Argument, Option, assumed_files_option, at_option, kind_argument
+from ctl.cli.options import (
+    SCOPE_PARAMETERS,
+    Argument,
+    Option,
+    assumed_files_option,
+    at_option,
+    kind_argument,
+    text_option,
+)
 from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -17,6 +25,8 @@ from ctl.client.kinds import Kind
 from ctl.client.nouns import DEFINED, find_noun
 from ctl.client.scopes import Scope, check_level
 from ctl.commands.attributes.explain import kinds_of, opening, show_values
+
+_EXECUTION = ("execution", "executions")
 
 _HELP = """Show what applies at a scope, and where it comes from, level by level. One sentence sums it up.
 
@@ -42,7 +52,8 @@ ended and by what; the lease, and when its agent was last heard; the rule that d
 specific first, and the revision that set it; every candidate and why it was not chosen; the clusters that were no
 candidates and why; what its job gets, and the settings that reached it. -o wide adds the rungs that say nothing, the
 result of each filter, every cluster and attempt, each setting with its trail, and the times themselves; --decision
-shows an earlier decision.
+shows an earlier decision. --whyNot CLUSTER says first why it did not go to that one: not a candidate, and whether it
+could run it now; or a candidate that was not chosen, and why.
 
 explain access USER PERMISSION says whether a user may do something at the scope that -p, -d, -w and --launchplan give:
 by which grant, through which groups, or which roles would allow it and who could give them. `group:NAME` in place of
@@ -61,6 +72,9 @@ USER asks for all members of a group. `get role` lists the permissions.
         Option(["--reach"], is_flag=True, help="Show which scopes below follow what is set at this one."),
         Option(["--all", "everything"], is_flag=True, help="With --reach: every scope, not only the first 1000."),
         Option(["--decision"], metavar="N", type=click.IntRange(min=1), help="With execution: an earlier decision."),
+        text_option(
+            "whyNot", metavar="CLUSTER", help="With execution: say why it did not go to this cluster.", noun="cluster"
+        ),
     ],
     examples=[
         "rainbowctl explain execution-cluster-label -p flyteexamples -d development",
@@ -71,12 +85,16 @@ USER asks for all members of a group. `get role` lists the permissions.
         "rainbowctl explain all -p flyteexamples -d development --at 2026-03-01T12:00",
         "rainbowctl explain task-resource-attribute -d production --reach",
         "rainbowctl explain execution nightly -p flyteexamples -d development",
+        "rainbowctl explain execution nightly -p flyteexamples -d development --whyNot east",
         "rainbowctl explain access ada attributes.write -p flyteexamples -d development",
     ],
 )
 def explain(session: Session, kind: str | None, **flags: Any) -> None:
     if flags["everything"] and not flags["reach"]:
         raise InvalidInput("--all goes with --reach: leave it out.")
+    for key, flag in (("decision", "--decision"), ("why_not", "--whyNot")):
+        if flags[key] is not None and kind not in _EXECUTION:
+            raise InvalidInput(f"{flag} goes with `rainbowctl explain execution NAME`: leave it out.")
     if kind == "access":
         from ctl.commands.access.access import explain_access
 
@@ -85,7 +103,7 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
     if flags["permission"] is not None:
         word = flags["permission"]
         raise InvalidInput(f"{word} is one word too many: a permission goes with `rainbowctl explain access USER`.")
-    if kind in {"execution", "executions"}:
+    if kind in _EXECUTION:
         from ctl.commands.executions.explain import explain_execution
 
         explain_execution(session, flags)
@@ -96,8 +114,6 @@ def explain(session: Session, kind: str | None, **flags: Any) -> None:
             f"explain is of settings, executions and access: `rainbowctl get {noun} NAME` says how a {noun} stands and "
             "why, `rainbowctl explain execution NAME` why an execution is where it is."
         )
-    if flags["decision"] is not None:
-        raise InvalidInput("--decision goes with `rainbowctl explain execution NAME`: leave it out.")
     scope = resolve_scope(session, flags)
     chosen = None if kind is None or kind == "all" else session.client.kind(kind)
     if flags["reach"]:

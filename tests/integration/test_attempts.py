@@ -462,7 +462,8 @@ def test_other_clusters_say_why_they_were_no_candidates(agent: PlayedAgent) -> N
     why_not = entries[other]["why_not"]
     assert why_not.startswith("is disabled, event ")
     assert f"'new disks'; is not in pool '{name}' as defined, revision {number}, " in why_not
-    disabled, absent = entries[other]["reasons"]
+    disabled, absent, unseen = entries[other]["reasons"]
+    assert unseen == {"reason": "is expected: no agent of it has ever been seen"}
     assert (disabled["reason"], disabled["provenance"]) == ("is disabled", entries[other]["provenance"])
     assert (absent["reason"], absent["provenance"]["revision"]) == (f"is not in pool '{name}' as defined", number)
     named = {entry["cluster"]: entry for entry in explained(agent, "placed")["not_candidates"]}
@@ -479,7 +480,8 @@ def test_a_cluster_that_left_the_pool_says_by_which_revision(agent: PlayedAgent)
     created(agent.client, "placed", project=agent.project, **pool(name))
     entries = {entry["cluster"]: entry for entry in explained(agent, "placed")["not_candidates"]}
     by = f"revision {left}, anonymous (says ana), 0 s ago, 'oak is slow'"
-    assert entries[other]["why_not"] == f"left pool '{name}', {by}"
+    unseen = "is expected: no agent of it has ever been seen"
+    assert entries[other]["why_not"] == f"left pool '{name}', {by}; {unseen}"
     assert entries[other]["provenance"]["revision"] == left
 
 

@@ -438,6 +438,8 @@ def test_an_explanation_counts_the_clusters_that_its_asker_may_not_use(root: Per
     assert [entry["cluster"] for entry in every["candidates"]] == ["a", "b", "c"]
     assert "untold_clusters" not in every
     assert every["candidates"][0]["why_not"] == "may not be used by its creator"
+    fits = ada.do("POST", "placements", {**asked("x", **in_pool("gpu")), "fleet": True})
+    assert (fits["fleet"]["all"]["clusters"], fits["not_candidates"]) == (1, [])
     placed = ada.do("POST", "placements", asked("x", **in_pool("gpu")))
     assert ([entry["cluster"] for entry in placed["candidates"]], placed["untold_clusters"]) == (
         ["b"],

@@ -444,6 +444,23 @@ def test_an_explanation_counts_the_clusters_that_the_caller_may_not_see(admin: T
     assert "clusters you may not see" in told["reason"]["message"]
 
 
+def test_which_clusters_could_run_it_is_told_of_those_that_the_caller_may_see(admin: Told, caller: Told) -> None:
+    path = f"executions/{PROJECT}/{DOMAIN}/waits/explanation"
+    [name, *_] = [entry["cluster"] for entry in admin.get(path)["candidates"]]
+    body = {**asked("x"), "fleet": True}
+    every, told = (ok(person.call("POST", "placements", body)) for person in (admin, caller))
+    number = every["fleet"]["all"]["clusters"]
+    chosen = [entry["cluster"] for entry in told["candidates"]]
+    assert chosen == ([told["cluster"]] if "cluster" in told else [])
+    assert told["unseen_clusters"] == number - len(chosen)
+    assert told["fleet"]["all"]["clusters"] == len(chosen)
+    # One that may not be seen is answered as one that there is not.
+    unseen, unknown = (caller.call("GET", f"{path}?why_not={word}") for word in (name, "nobody"))
+    assert (unseen.status_code, unknown.status_code) == (404, 404)
+    messages = [(answer.json or {})["message"] for answer in (unseen, unknown)]
+    assert messages[0].replace(name, "nobody") == messages[1]
+
+
 def test_an_explanation_tells_the_rules_of_a_pool_to_who_may_read_the_fleet(
     admin: Told, caller: Told, viewer: Told
 ) -> None:

@@ -73,7 +73,7 @@ def field_effects(
     jobs = list(registered.jobs.values())
     covered = _take(left, job_paths(kind, left, jobs))
     effects += _of_jobs(kind, covered, registered.jobs, job_message(kind, scope.workflow, jobs, covered))
-    effects += _of_unread(kind, _take(left, kind.unread_among(left)))
+    effects += unread_fields(kind, _take(left, kind.unread_among(left)))
     for excess in excesses(resolved) if kind.name == kinds.TASK_RESOURCE.name else ():
         if ("defaults", excess.resource) in left:
             effects.append(
@@ -102,12 +102,12 @@ def unread_in_launch(settings: Iterable[Resolved], job: Mapping[str, Any]) -> li
     """The fields that no engine of Rainbow reads, of those that a request, its launch plan or its job says itself."""
     effects = [effect for resolved in settings if resolved.kind.unread for effect in _unread_in_layers(resolved)]
     annotations = [("annotations", key) for key in job.get("annotations", ())]
-    return [*effects, *_of_unread(kinds.WORKFLOW_EXECUTION_CONFIG, annotations)]
+    return [*effects, *unread_fields(kinds.WORKFLOW_EXECUTION_CONFIG, annotations)]
 
 
 def _unread_in_layers(resolved: Resolved) -> Iterator[FieldEffect]:
     of_layers = (path for path, origin in resolved.origins.items() if origin.layer)
-    return _of_unread(resolved.kind, resolved.kind.unread_among(of_layers))
+    return unread_fields(resolved.kind, resolved.kind.unread_among(of_layers))
 
 
 def without_overridden(resolved: Resolved, effects: Iterable[FieldEffect]) -> Resolved:
@@ -218,7 +218,8 @@ def _of_jobs(
         )
 
 
-def _of_unread(kind: Kind, paths: Sequence[Path]) -> Iterator[FieldEffect]:
+def unread_fields(kind: Kind, paths: Sequence[Path]) -> Iterator[FieldEffect]:
+    """What becomes of fields that no part of Rainbow reads."""
     is_passed_on = kind.name != kinds.TASK_RESOURCE.name
     effect = "passed to agents; no engine of Rainbow reads it" if is_passed_on else "nothing reads it"
     message = describe_unread(kind, paths) if paths else ""

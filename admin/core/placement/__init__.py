@@ -11,6 +11,7 @@ decisions          all of it, in order
 obstacles          why no cluster takes an execution, and what must happen until one does
 stored_candidates  the candidates of a stored decision, with the reason of every loser
 non_candidates     the clusters of the fleet that were not candidates, and why
+fits               whether each cluster of the fleet could run it, candidate or not
 capacity           what a cluster, a pool or a label has free
 shares             how the work of a pool was divided, beside its weights
 """

@@ -72,7 +72,8 @@ def with_asks(taken: Amounts, asks: str | None, cluster: Cluster) -> Amounts:
     return taken if asks is None or not cluster.tells_nodes else {**taken, asked_key(asks): 1}
 
 
-_EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
+#: In place of the definition of a pool or label, where a route names none.
+EVERY_CLUSTER = Definition(kind=FleetKind.LABEL, name="", payload={}, source=Source.CONFIGURATION)
 
 
 class Candidate(NamedTuple):
@@ -108,7 +109,7 @@ def group_of(route: Route, fleet: Fleet) -> Group | None:
             only = (Member(cluster=route.name, weight=1),)
             return Group(definition=fleet.clusters[route.name].definition, members=only)
     every = tuple(Member(cluster=name, weight=1) for name in fleet.clusters)
-    return Group(definition=_EVERY_CLUSTER, members=every)
+    return Group(definition=EVERY_CLUSTER, members=every)
 
 
 def candidates_of(group: Group, fleet: Fleet, waiting: Mapping[str, Amounts] | None) -> list[Candidate]:

@@ -10,7 +10,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import Candidate, Workload, group_of
-from admin.core.placement.filters import CORDONED, ENABLED, REACHABLE
+from admin.core.placement.filters import CORDONED, ENABLED, REACHABLE, describe_expected
 from admin.core.placement.obstacles import describe_drop
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
@@ -55,10 +55,13 @@ def render_non_candidates(
         if name not in candidates:
             switches = list(_switches(cluster, states.get(name, {})))
             absence, by = _absence(route, name, history, is_member=name in members, is_gone=group is None)
-            reasons = [*switches, (absence, by)]
+            is_expected = cluster.is_expected and cluster.state.admitted
+            unseen = [(describe_expected(cluster), None)] if is_expected else []
+            reasons = [*switches, (absence, by), *unseen]
             origin = next((provenance for _, provenance in reasons if provenance is not None), None)
             entry = {
                 "cluster": name,
+                **({"expected": True} if unseen else {}),
                 "why_not": "; ".join(describe_drop(*reason, now) for reason in reasons),
                 "reasons": [_render_reason(*reason) for reason in reasons],
             }

@@ -101,9 +101,23 @@ class ExecutionCalls(Calls):
         """As `create_execution`, from an earlier one: `how` is relaunch or recover, and `id` in the request which."""
         return self._create(f"executions/{how}", request, key, claimed_by, dry_run)
 
-    def place(self, request: Mapping[str, Any], changes: Sequence[Mapping[str, Any]] = ()) -> Document:
-        """Where an execution would run and why; `changes` are assumed to have been made. Nothing is written."""
-        body = {**request, **({"changes": list(changes)} if changes else {})}
+    def place(
+        self,
+        request: Mapping[str, Any],
+        changes: Sequence[Mapping[str, Any]] = (),
+        *,
+        fleet: bool = False,
+        limit: int | None = None,
+        why_not: str | None = None,
+    ) -> Document:
+        """Where an execution would run and why; `changes` are assumed to have been made. Nothing is written.
+
+        With `fleet` every cluster, candidate or not, says when it could run it, and a job that no candidate could ever
+        run is no error. `limit` is the most of the clusters that are no candidates; `why_not` a cluster that the answer
+        is to say of, in a sentence, why it is not chosen.
+        """
+        more = {"changes": list(changes) or None, "fleet": fleet or None, "limit": limit, "why_not": why_not}
+        body = {**request, **non_empty(more)}
         return self._transport.call("POST", "placements", body=body, is_safe=True)
 
     def execution(self, id: ExecutionId, *, with_status: bool = False) -> Document:
@@ -210,9 +224,14 @@ class ExecutionCalls(Calls):
             yield b64decode(piece["content_base64"])
             query["offset"] = piece["next_offset"]
 
-    def explain_execution(self, id: ExecutionId, decision: int | None = None) -> Document:
-        """The decision in force with its whole trail, or an earlier one by its number."""
-        return self._read(f"{id.path}/explanation", non_empty({"decision": decision}))
+    def explain_execution(
+        self, id: ExecutionId, decision: int | None = None, *, why_not: str | None = None
+    ) -> Document:
+        """The decision in force with its whole trail, or an earlier one by its number.
+
+        `why_not` is a cluster: the answer then says in a sentence why it is not there.
+        """
+        return self._read(f"{id.path}/explanation", non_empty({"decision": decision, "why_not": why_not}))
 
     def compare_execution(self, id: ExecutionId, other: ExecutionId | None = None) -> Document:
         """Where the settings that an execution was decided by differ from those that its request would get now.

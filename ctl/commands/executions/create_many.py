@@ -37,6 +37,8 @@ from ctl.commands.executions.batches import (
 )
 from ctl.files.execution_requests import Request
 
+#: Executions that a warning names before it only counts them.
+_MOST_NAMED = 3
 #: How long to try again after an admin that answered before stops answering.
 _BACKOFF_SECONDS = 60.0
 
@@ -191,10 +193,15 @@ def _check_failures(session: Session, outcomes: Sequence[Outcome], key: str) -> 
 
 
 def _tell_warnings(session: Session, outcomes: Sequence[Outcome]) -> None:
-    """Each warning once, with how many it is about."""
-    texts = Counter(warning_text(warning) for outcome in outcomes for warning in outcome.answer.get("warnings") or [])
-    for text, number in texts.items():
-        session.printer.warning(text if number == 1 else f"{text} ({number} executions)")
+    """Each warning once, with the executions that it is about."""
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        for warning in outcome.answer.get("warnings") or []:
+            names.setdefault(warning_text(warning), []).append(outcome.id["name"] or outcome.request.place)
+    for text, concerned in names.items():
+        first = concerned[:_MOST_NAMED]
+        more = [f"{len(concerned) - len(first)} more"] if len(concerned) > len(first) else []
+        session.printer.warning(f"{listed([*first, *more])}: {text}")
 
 
 def _show(session: Session, outcomes: Sequence[Outcome]) -> None:

@@ -63,7 +63,7 @@ def explain_execution(session: Session, flags: Mapping[str, Any]) -> None:
     if flags["workflow"] is None:
         raise InvalidInput("Which execution? Write `rainbowctl explain execution NAME`.")
     id = execution_id(session, flags["workflow"])
-    explanation = session.client.explain_execution(id, flags["decision"])
+    explanation = session.client.explain_execution(id, flags["decision"], why_not=flags["why_not"])
     print_explanation(session, explanation)
 
 
@@ -80,6 +80,7 @@ def show_explanation(session: Session, explanation: Document) -> None:
     """An explanation for people: where it stands first, then how that came about."""
     printer = session.printer.folded()
     show_standing(printer, explanation)
+    show_why_not(printer, explanation)
     decided = earlier_decision(printer, explanation) or decided_again(printer, explanation)
     if decided:
         printer.sentence(decided)
@@ -99,16 +100,19 @@ def show_explanation(session: Session, explanation: Document) -> None:
     show_rounds(printer, explanation.get("rounds") or [])
     is_of_now = bool(explanation.get("decided_at"))
     show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
-    for key, verb in UNTOLD.items():
-        if explanation.get(key):
-            printer.line()
-            printer.sentence(f"And {count(explanation[key], 'cluster')} you may not {verb}.")
+    show_untold(printer, explanation)
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
         printer.rows(history, _HISTORY_COLUMNS)
     _show_received(printer, explanation)
     _show_settings(session, printer, explanation)
+
+
+def show_why_not(printer: Printer, explanation: Document) -> None:
+    """Why it is not at the cluster that was asked about, in a sentence."""
+    if explanation.get("why_not"):
+        printer.sentence(printer.in_words(str(explanation["why_not"]["message"])))
 
 
 def earlier_decision(printer: Printer, explanation: Document) -> str:
@@ -223,13 +227,21 @@ def show_non_candidates(printer: Printer, clusters: Sequence[Document], *, is_of
     printer.line()
     if is_of_now:
         printer.sentence("As the fleet is now, which may have changed since the decision:")
-    rows = [{**entry, "why_not": printer.in_words(_why_no_candidate(printer, entry))} for entry in shown]
+    rows = [{**entry, "why_not": printer.in_words(why_no_candidate(printer, entry))} for entry in shown]
     printer.rows(rows, {"NOT A CANDIDATE": "cluster", "WHY NOT": "why_not"})
     if len(shown) < len(clusters):
         printer.line(f"{len(clusters) - len(shown)} more are no candidates; `-o wide` shows them.")
 
 
-def _why_no_candidate(printer: Printer, entry: Document) -> str:
+def show_untold(printer: Printer, explanation: Document) -> None:
+    """How many clusters the answer does not tell of."""
+    for key, verb in UNTOLD.items():
+        if explanation.get(key):
+            printer.line()
+            printer.sentence(f"And {count(explanation[key], 'cluster')} you may not {verb}.")
+
+
+def why_no_candidate(printer: Printer, entry: Document) -> str:
     """Why a cluster was no candidate; wide output has the times themselves, which an older admin does not tell."""
     reasons = entry.get("reasons")
     return _drops(printer, reasons) if printer.is_wide and reasons else str(entry["why_not"])

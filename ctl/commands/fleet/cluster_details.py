@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ctl.cli.output import Columns, Printer, Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.executions import ExecutionId
 from ctl.client.times import format_duration
+from ctl.client.words import count
 from ctl.commands.executions.tables import back_off_of
 from ctl.files.fleet import show_able, show_amounts
 
@@ -60,6 +61,19 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
                 "ENDS BY": Time("ends_by", is_ahead=True),
             },
         )
+    if printer.is_wide and cluster.get("ignored_settings"):
+        printer.line()
+        _show_ignored(session, cluster["ignored_settings"])
+
+
+def _show_ignored(session: Session, ignored: Mapping[str, Sequence[Document]]) -> None:
+    """The fields of settings that the cluster's engine does nothing with."""
+    rows = [
+        [session.client.kind(kind).noun, effect["field"], effect["effect"]]
+        for kind, effects in ignored.items()
+        for effect in effects
+    ]
+    session.printer.table(["ITS ENGINE IGNORES", "FIELD", "WHAT BECOMES OF IT"], rows)
 
 
 def _tells_outlook(cluster: Document) -> bool:
@@ -96,6 +110,7 @@ def _lines(
     engine = " ".join(str(cluster[key]) for key in ("engine", "engine_version") if cluster.get(key))
     plugins = f" (plugins {', '.join(cluster['plugins'])})" if cluster.get("plugins") else ""
     yield "engine", f"{engine}{plugins}"
+    yield "ignores", _ignored(cluster)
     unplaced = len(cluster.get("waiting_for_it") or [])
     if any(cluster.get(key) for key in ("running", "leases", "waiting")) or unplaced:
         yield "runs", f"{cluster.get('running')}, leases {cluster.get('leases')}"
@@ -122,6 +137,12 @@ def _unplaced(number: int) -> str:
     if not number:
         return ""
     return f", and {number}{' or more' if number >= _MOST_LISTED else ''} without a cluster, whose requests name it"
+
+
+def _ignored(cluster: Document) -> str:
+    """How many fields of settings its engine ignores, which wide output lists; an older admin does not say."""
+    number = sum(len(effects) for effects in (cluster.get("ignored_settings") or {}).values())
+    return f"{count(number, 'field')} of settings; `-o wide` lists them" if number else ""
 
 
 def _recent_wait(wait: Document | None) -> str:

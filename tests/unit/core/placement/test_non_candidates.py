@@ -22,6 +22,7 @@ FLEET = small_fleet(
     clusters={"a": {}, "b": {}, "c": {"enabled": False}, "d": {}},
     pools={"gpu": group(["a", "d"])},
     labels={"dusk": group(["b"])},
+    states={name: {"health": "ready"} for name in "abcd"},
 )
 
 
@@ -56,6 +57,17 @@ def test_a_silent_cluster_and_one_that_waits_to_be_admitted_say_so_too() -> None
     assert [reason["reason"] for reason in pending["reasons"]] == [
         *("waits to be admitted", "is not in pool 'gpu' as defined"),
     ]
+
+
+def test_an_expected_cluster_says_that_it_is_expected() -> None:
+    states = {"a": {"health": "ready"}, "c": {"health": "ready"}}
+    fleet = small_fleet(clusters={"a": {}, "b": {}, "c": {}}, pools={"gpu": group(["a"])}, states=states)
+    route = Route(kind=RouteKind.POOL, name="gpu", rungs=())
+    unseen, seen = render_non_candidates(route, fleet, ["a"], {}, GroupHistory(), NOW)
+    assert (unseen["cluster"], unseen["expected"]) == ("b", True)
+    assert unseen["why_not"] == "is not in pool 'gpu' as defined; is expected: no agent of it has ever been seen"
+    assert [reason["reason"] for reason in unseen["reasons"]] == unseen["why_not"].split("; ")
+    assert "expected" not in seen
 
 
 def test_those_that_operators_keep_from_work_are_found() -> None:

@@ -327,10 +327,16 @@ def test_a_workflow_that_is_no_launch_plan_is_looked_up_once(admin: Admin, creat
     assert "runs.yaml:5:1: There is neither a launch plan 'none' nor a workflow. No workflow 'none'" in out
 
 
-def test_a_warning_about_many_is_printed_once(admin: Admin, create: Rainbowctl) -> None:
-    _status, _out, err = create(documents("odd", "odd", "x"))
+def test_a_warning_about_many_is_printed_once_and_names_those_that_it_is_about(
+    admin: Admin, create: Rainbowctl
+) -> None:
+    _status, out, err = create(documents("odd", "x", "odd"))
     assert err.count("That is odd.") == 1
-    assert "warning: That is odd. (2 executions)" in err
+    first, _, third = (line.split()[0] for line in out.splitlines()[1:])
+    assert f"warning: {first} and {third}: That is odd." in err
+    _status, out, err = create(documents(*["odd"] * 5, "x"))
+    names = [line.split()[0] for line in out.splitlines()[1:4]]
+    assert f"warning: {', '.join(names)} and 2 more: That is odd." in err
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""When each cluster of the fleet could run a workload, candidates or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from admin.core.placement.candidates import JobParameters, Workload
+from admin.core.placement.fits import CouldRun, FitCounts, add_fits, count_fits, describe_entry, find_fits
+from admin.core.placement.routes import RouteKind
+from admin.core.use_grants import UsableClusters
+from tests.support.small_fleets import group, pool, reports, route, small_fleet
+
+BIG = {"capacity": {"cpu": "64", "memory": "256Gi"}}
+SMALL = {"capacity": {"cpu": "1", "memory": "256Gi"}}
+READY = {"health": "ready"}
+JOB = Workload(key="p/d/e", demand={"cpu": 8000, "memory": 2**30, "executions": 1})
+FLEET = small_fleet(
+    clusters={
+        "small": SMALL,
+        "large": BIG,
+        "cordoned": BIG,
+        "silent": BIG,
+        "full": BIG,
+        "unseen": BIG,
+        "bare": {},
+        "off": {**SMALL, "enabled": False},
+    },
+    pools={"gpu": group(["small"])},
+    states={
+        **dict.fromkeys(("small", "large", "off", "bare"), READY),
+        "cordoned": {**READY, "cordoned": True, "cordon_reason": "disks"},
+        "silent": {"health": "lost"},
+        "full": {**READY, **reports(capacity={"cpu": "64", "memory": "256Gi"}, free={"cpu": "2", "memory": "1Gi"})},
+    },
+)
+
+
+def entry(name: str, **more: Any) -> dict[str, Any]:
+    return {"cluster": name, "why_not": "is not in pool 'gpu' as defined", **more}
+
+
+def test_each_cluster_says_when_it_could_run_it_whether_or_not_it_is_a_candidate() -> None:
+    fits = find_fits(pool("gpu"), FLEET, JOB, {})
+    assert fits.keys() == FLEET.clusters.keys()
+    assert {name: fit.could_run.value for name, fit in fits.items()} == {
+        "small": "never",
+        "large": "now",
+        "cordoned": "later",
+        "silent": "later",
+        "full": "later",
+        "unseen": "later",
+        "bare": "unknown",
+        "off": "never",
+    }
+    reasons = {name: [verdict.reason for verdict in fit.obstacles] for name, fit in fits.items()}
+    assert reasons["large"] == reasons["bare"] == []
+    assert reasons["cordoned"] == ["is cordoned (disks)"]
+    assert reasons["full"] == ["is full (62 of 64 cpu taken, 8 wanted)"]
+    assert reasons["unseen"] == ["is expected: no agent of it has ever been seen"]
+    assert reasons["off"] == ["is disabled", "is too small: 1 cpu in all, 8 wanted"]
+    assert fits["bare"].unknown == ["cpu", "memory"]
+
+
+def test_what_waits_at_a_cluster_takes_its_room() -> None:
+    waiting = {"large": {"cpu": 60_000, "executions": 3}}
+    fit = find_fits(pool("gpu"), FLEET, JOB, waiting)["large"]
+    assert (fit.could_run, [verdict.filter for verdict in fit.obstacles]) == (CouldRun.LATER, ["room"])
+
+
+def test_the_rules_of_the_pool_count_for_clusters_outside_of_it() -> None:
+    rules = [{"filter": "cost < 5"}]
+    fleet = small_fleet(
+        clusters={"a": {"cost": 1}, "b": {"cost": 9}, "c": {"cost": 2}},
+        pools={"gpu": group(["a"], strategy="constraint", rules=rules)},
+        states=dict.fromkeys("abc", READY),
+    )
+    parameters = JobParameters(1, None, 0, "p", "d", "", "", {})
+    fits = find_fits(pool("gpu"), fleet, Workload(key="p/d/e", job=parameters), {})
+    assert {name: fit.could_run.value for name, fit in fits.items()} == {"a": "now", "b": "later", "c": "now"}
+    assert fits["b"].obstacles[0].reason == "rule 1: cost < 5 is false, where cost is 9"
+
+
+def test_what_the_creator_may_not_use_and_a_missing_plugin_count() -> None:
+    usable = UsableClusters(frozenset({"small"}))
+    fits = find_fits(pool("gpu"), FLEET, Workload(key="p/d/e", usable=usable, plugins=("ray",)), {})
+    assert [verdict.reason for verdict in fits["large"].obstacles] == ["may not be used by its creator"]
+    fleet = small_fleet(clusters={"a": {}, "b": {}}, states={"a": reports(plugins=["spark"]), "b": READY})
+    fits = find_fits(route(RouteKind.CLUSTER, "b"), fleet, Workload(key="p/d/e", plugins=("ray",)), {})
+    assert (fits["a"].could_run, fits["b"].could_run) == (CouldRun.NEVER, CouldRun.NOW)
+
+
+def test_where_the_pool_is_gone_every_cluster_still_answers() -> None:
+    fits = find_fits(pool("gone"), FLEET, JOB, {})
+    assert fits["large"].could_run is CouldRun.NOW
+
+
+def test_those_that_could_run_it_stand_first_and_are_counted() -> None:
+    fits = find_fits(pool("gpu"), FLEET, JOB, {})
+    others = [entry(name) for name in FLEET.clusters if name != "small"]
+    candidates, ordered = add_fits([entry("small"), entry("sold")], others, fits)
+    assert [cluster["cluster"] for cluster in ordered] == [
+        *("large", "cordoned", "full", "silent", "unseen", "bare", "off"),
+    ]
+    assert candidates[0]["could_run"] == "never"
+    assert "could_run" not in candidates[1]  # which the fleet no longer has
+    counts = count_fits(candidates[:1], ordered)
+    assert counts.all == FitCounts(clusters=8, now=1, later=4, unknown=1, never=2)
+    assert counts.candidates == FitCounts(clusters=1, now=0, later=0, unknown=0, never=1)
+
+
+def described(name: str) -> str:
+    _, [others] = add_fits([], [entry(name)], find_fits(pool("gpu"), FLEET, JOB, {}))
+    return describe_entry(others, is_candidate=False, is_decided=False)
+
+
+def test_one_cluster_is_told_in_a_sentence() -> None:
+    start = "is not a candidate: is not in pool 'gpu' as defined."
+    assert described("large") == f"Cluster 'large' {start} It could run it now."
+    assert described("cordoned") == f"Cluster 'cordoned' {start} It could run it, though not now."
+    assert described("full").endswith("It could run it, though not now: is full (62 of 64 cpu taken, 8 wanted).")
+    assert described("bare") == (
+        f"Cluster 'bare' {start} Whether it could run it is not known: nobody says how much cpu and memory it has."
+    )
+    never = "is too small: 1 cpu in all, 8 wanted"
+    assert described("off") == f"Cluster 'off' {start} It could never run it: {never}."
+    candidate = {"cluster": "a", "chosen": False, "why_not": "able; drew 0.3 against 0.5"}
+    assert describe_entry(candidate, is_candidate=True, is_decided=True) == (
+        "Cluster 'a' was a candidate, and was not chosen: able; drew 0.3 against 0.5."
+    )
+    chosen = describe_entry({"cluster": "a", "chosen": True}, is_candidate=True, is_decided=False)
+    assert chosen == "Cluster 'a' is chosen."
