@@ -166,7 +166,7 @@ JOBSPECS = {
     "next-valid-range.yaml": True,
 }
 #: As its documentation calculates the price of a job; the state of the example cluster has the names.
-BY_PRICE = {
+BY_PRICE: dict[str, Any] = {
     "strategy": "constraint",
     "rules": [
         {"filter": "nodes_free > 0"},

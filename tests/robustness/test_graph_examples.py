@@ -28,7 +28,7 @@ def test_examples_match_as_documented_a_thousand_times() -> None:
         assert call("PUT", "clusters/red/state", report) == 200
         assert call("PUT", "pools/red", {"pool": {"members": [{"id": "red"}]}}) == 200
         for name, is_fitting in JOBSPECS.items():
-            more = BY_PRICE if name == "next-constraint.yaml" else {}
+            more: dict[str, Any] = BY_PRICE if name == "next-constraint.yaml" else {}
             body = asked("x", **jobspec(name), **pool("red"), **more)
             statuses = [call("POST", "placements", body) for _ in range(TIMES)]
             assert statuses == [200 if is_fitting else 400] * TIMES, name

@@ -236,7 +236,7 @@ def small_graph_of(graph: ClusterGraph) -> SmallGraph:
     def add(shape: Shape, parent: int | None) -> None:
         number = len(vertices)
         size = shape.amount // unit_amount(shape.type)
-        vertices.append(SmallVertex(graph.ids[number], shape.type, parent, size, list(shape.features), []))
+        vertices.append(SmallVertex(str(number), shape.type, parent, size, list(shape.features), []))
         if parent is not None:
             vertices[parent].children.append(number)
         for child, times in shape.runs:
