@@ -39,11 +39,12 @@ from admin.api.front import Front, name_routes
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import OpenId, Settings
-from admin.core.graph.machines import BACKENDS, Machines
+from admin.configuration.graph_backends import find_backend
+from admin.core.graph.machines import Machines
 from admin.core.identities import Identity
 from admin.core.permissions import OPEN
 from admin.core.settings.effective_text.texts import EffectiveTexts
-from admin.gate import Gate, TokenFile
+from admin.gate import Gate
 from admin.messages.reading import prepare_bodies
 from admin.metrics import StateCollector
 from admin.services.agents import MOST_WRONG_SECRETS, cluster_of
@@ -71,6 +72,7 @@ from admin.store.execution_events import last_event
 from admin.store.group_commit import GroupCommit
 from admin.store.revisions import head
 from admin.store.write_probe import WriteProbe
+from admin.token_file import TokenFile
 
 _OPERATIONS = (
     agents.operations,
@@ -191,7 +193,7 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
         write_probe=WriteProbe(database),
         clock=database.clock,
         audit_queue=AuditQueue(AuditFile(settings.audit_file) if settings.audit_file else None),
-        machines=Machines(BACKENDS[settings.graph_backend]()),
+        machines=Machines(find_backend(settings.graph_backend)()),
     )
 
 

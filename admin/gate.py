@@ -10,18 +10,15 @@ many are looked up.
 from __future__ import annotations
 
 import hmac
-import logging
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from admin.core.changes import ANONYMOUS
 from admin.core.identities import SHARED_TOKEN_USER, Identity, Proof, agent_name
-from admin.core.problems import Invalid, invalid
+from admin.core.problems import invalid
 from admin.core.provenance import ANYBODY, Actor
 from admin.errors import Busy, Forbidden, RainbowError, Unauthenticated
 from admin.services import tokens
@@ -63,8 +60,6 @@ _NOT_THE_SHARED_TOKEN = "The bearer token is not the one that this admin accepts
 
 Owner = TypeVar("Owner", str, Identity)
 
-_log = logging.getLogger("rainbow.gate")
-_RECHECK_SECONDS = 1.0
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 #: In a JSON Web Token, which tells it from all other tokens.
 _DOTS = 2
@@ -358,72 +353,6 @@ class Gate:
 def accept_request_id(header: str | None) -> str:
     """The id that a request brings, or a new one where that is missing or unusable."""
     return header if header is not None and _ACCEPTABLE_ID.fullmatch(header) else secrets.token_hex(10)
-
-
-class TokenFile:
-    """The operators' tokens, one a line of a file that may be changed at any time.
-
-    To replace a token, put the new one beside the old one, hand it out, then take the old one away: both are good in
-    between, and the admin need not be restarted.
-    """
-
-    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Invalid for a file that holds no token, or one that is too short to be safe."""
-        self._path = path
-        self._clock = clock
-        self._stamp = _stamp(path)
-        self._tokens = _read_tokens(path)
-        self._problem = ""
-        self._checked_at = clock()
-
-    def __call__(self) -> tuple[bytes, ...]:
-        """The tokens that are good now; the last good ones while the file cannot be used."""
-        if self._clock() - self._checked_at >= _RECHECK_SECONDS:
-            self._checked_at = self._clock()
-            stamp = _stamp(self._path)
-            if stamp != self._stamp or self._problem:
-                self._stamp = stamp
-                self._read_again()
-        return self._tokens
-
-    def _read_again(self) -> None:
-        try:
-            self._tokens = _read_tokens(self._path)
-            self._problem = ""
-            _log.info("tokens read again", extra={"file": self._path, "tokens": len(self._tokens)})
-        except Invalid as error:
-            if str(error) != self._problem:
-                _log.warning("the former tokens stay good", extra={"problem": str(error)})
-            self._problem = str(error)
-
-
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    """What changes when a file does."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _read_tokens(path: str) -> tuple[bytes, ...]:
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise invalid(
-            "server.apiTokenFile",
-            f"{path} cannot be read: {reason}. Give a readable file of tokens; `openssl rand -hex 32` makes one.",
-        ) from error
-    tokens = [line.strip() for line in lines if line.strip()]
-    if not tokens or not all(_is_safe(token) for token in tokens):
-        rule = "must hold tokens of at least 16 plain characters, one a line"
-        raise invalid("server.apiTokenFile", f"{path} {rule}; `openssl rand -hex 32` makes one.")
-    return tuple(token.encode() for token in tokens)
-
-
-def _is_safe(token: str) -> bool:
-    return len(token) >= 16 and token.isascii() and not any(char.isspace() for char in token)
 
 
 def _bearer(authorization: str | None) -> str | None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import requests
 
-from admin.core.graph.backends import Fit, MemoryBackend
+from admin.core.graph.backends import Fit
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.graphs import ClusterGraph
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.matching import Matcher
+from admin.core.graph.memory import MemoryBackend
 from admin.core.graph.requests import ResourceRequest
 from admin.core.graph.summaries import Prune, summarize
 from bench import stock
@@ -139,7 +140,7 @@ def _clusters() -> Iterator[Figure]:
     for what in (EQUAL, DIFFERENT):
 
         def match(number: int, clusters: list[str] = names[what]) -> None:
-            fits = backend.match(_job(2, 2 + number % 20), clusters, now=True)
+            fits = backend.match(_job(2, 2 + number % 20), clusters)
             assert set(fits.values()) == {Fit.FITS}
 
         yield _median(what, match)

@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from admin.core.fleet.documents import member_problems, strategy_problems
+from admin.configuration.graph_backends import backend_problems
+from admin.configuration.pools import pool_problems
+from admin.core.fleet.documents import member_problems
 from admin.core.hosts import is_safe_url
-from admin.core.json_text import json_string
-from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
 from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
 from admin.core.quantities import parse_age
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
@@ -33,6 +33,7 @@ def check_document(document: Mapping[str, Any]) -> None:
             *_database_problems(document["database"].get("url", "")),
             *_tls_problems(document["server"].get("tls", {})),
             *_openid_problems(document["openid"]),
+            *backend_problems(document["placement"]["graphBackend"]),
         ]
     )
 
@@ -82,26 +83,13 @@ def _mentioned_domains(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def _fleet_problems(clusters: Mapping[str, Any]) -> Iterator[Problem]:
-    """Lists of members that no cluster could be chosen from, clusters declared twice, and strategies of no pool."""
+    """Lists of members that no cluster could be chosen from, clusters declared twice, and what is wrong with pools."""
     for key in ("poolNameClusterMap", "labelClusterMap"):
         for name, members in clusters.get(key, {}).items():
             yield from member_problems(members, ("clusters", key, name))
     for name in repeated(config["name"] for config in clusters.get("clusterConfigs", [])):
         yield Problem(field="clusters.clusterConfigs", reason=f"the cluster '{name}' is declared twice.")
-    pools = clusters.get("poolNameClusterMap", {})
-    strategies, rules = clusters.get("poolStrategies", {}), clusters.get("poolRules", {})
-    for key, by_pool in (("poolStrategies", strategies), ("poolRules", rules)):
-        for name in by_pool:
-            if name not in pools:
-                yield unknown_problem(f"clusters.{key}.{name}", "pool", name, pools)
-    configs = clusters.get("clusterConfigs", [])
-    properties = {name for config in configs for name in config.get("properties") or ()}
-    for name in pools:
-        path = ("clusters", "poolRules", name)
-        problems = list(strategy_problems({"strategy": strategies.get(name), "rules": rules.get(name)}, path))
-        if rules.get(name) and not problems:
-            problems += unknown_properties(prepared_rules(json_string(rules[name])), properties, path)
-        yield from problems
+    yield from pool_problems(clusters)
 
 
 def _agent_problems(agents: Mapping[str, Any]) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from admin.configuration.pools import POOL_SETTINGS
 from admin.core import names
 from admin.core.fields.branches import MapOf, Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
@@ -17,7 +18,6 @@ from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Age, Boolean, Choic
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
 from admin.core.graph.descriptions import MOST_VERTICES
-from admin.core.graph.machines import BACKENDS
 from admin.core.placement.constraints.rules import RULES
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
@@ -221,6 +221,7 @@ CONFIGURATION = _section(
                 "labelClusterMap": ListedMap(value=MEMBERS),
                 "poolStrategies": ListedMap(value=STRATEGY),
                 "poolRules": ListedMap(value=RULES),
+                "poolSettings": ListedMap(value=POOL_SETTINGS),
                 "clusterConfigs": ListOf(
                     min_items=0,
                     max_items=10_000,
@@ -237,7 +238,7 @@ CONFIGURATION = _section(
             fields={
                 "requestMayOverride": ByDomain(default=True),
                 "clusterUse": Choice(words=("open", "closed"), default="open"),
-                "graphBackend": Choice(words=tuple(BACKENDS), default="memory"),
+                "graphBackend": Text(max_length=64, default="memory"),
                 "askDeadline": Duration(default="3s"),
             }
         ),

@@ -13,6 +13,7 @@ from admin.configuration.empty_entries import empty_problems
 from admin.configuration.environment import read_environment
 from admin.configuration.keys import CONFIGURATION, key_values
 from admin.configuration.platform_values import platform_values
+from admin.configuration.pools import pool_payloads
 from admin.configuration.settings import Agents, Domain, Limits, OpenId, Rates, SeedProject, Server, Settings
 from admin.configuration.yaml_files import read_mapping
 from admin.core import names
@@ -186,14 +187,11 @@ def _rules(document: Mapping[str, Any], kinds: Kinds, platform: PlatformValues) 
 
 def _fleet(clusters: Mapping[str, Any]) -> Iterator[Definition]:
     """The clusters, pools and labels that configuration declares, as if they had been created through the API."""
-    strategies, rules = clusters.get("poolStrategies", {}), clusters.get("poolRules", {})
     for config in clusters.get("clusterConfigs", []):
         payload = {name: value for name, value in config.items() if name != "name"}
         yield _definition(FleetKind.CLUSTER, config["name"], payload)
-    for name, members in clusters.get("poolNameClusterMap", {}).items():
-        strategy = {"strategy": strategies[name]} if name in strategies else {}
-        given_rules = {"rules": rules[name]} if name in rules else {}
-        yield _definition(FleetKind.POOL, name, {"members": members, **strategy, **given_rules})
+    for name, payload in pool_payloads(clusters).items():
+        yield _definition(FleetKind.POOL, name, payload)
     for name, members in clusters.get("labelClusterMap", {}).items():
         yield _definition(FleetKind.LABEL, name, {"members": members})
 

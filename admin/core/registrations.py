@@ -11,6 +11,7 @@ from admin.core.executions.retries import RETRY, retry_problems
 from admin.core.executions.spec import AUTH_ROLE, IDENTIFIER, REFUSED, SETTINGS, with_auth_role
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
+from admin.core.fleet.asking import REQUEST_FIELDS
 from admin.core.jobs.inputs import Input, check_values, read_declarations
 from admin.core.jobs.job import JOB, read_job, without_nulls
 from admin.core.jobs.literals import plain_values
@@ -152,5 +153,5 @@ def expected_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a definition or a request that go over attributes, and what else it says of where and how."""
-    others = ("cluster", "strategy", "rules", "retry")
+    others = ("cluster", "strategy", "rules", *REQUEST_FIELDS, "retry")
     return {name: value for name, value in spec.items() if name in SETTINGS or name in others}

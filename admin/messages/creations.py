@@ -140,6 +140,10 @@ class RepeatBody(Body):
     )
     strategy: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/strategy")] | UnsetType = UNSET
     rules: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/rules")] | UnsetType = UNSET
+    ask_deadline: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/ask_deadline")] | UnsetType = UNSET
+    choose_by: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/choose_by")] | UnsetType = UNSET
+    seconds_weight: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/seconds_weight")] | UnsetType = UNSET
+    cost_weight: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/cost_weight")] | UnsetType = UNSET
     inputs: InputValues | UnsetType = UNSET
 
     def changes(self) -> Json:

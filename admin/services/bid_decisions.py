@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from admin.core.creators import CreatorRights
 from admin.core.executions.attempts import is_backing_off, time_limit_seconds
 from admin.core.executions.lifecycle import Phase
-from admin.core.fleet.fleet import Fleet, Group
+from admin.core.fleet.asking import Asking
+from admin.core.fleet.fleet import Fleet
 from admin.core.placement.bids import (
     NO_CLUSTER_CAN,
     Bid,
@@ -26,7 +27,8 @@ from admin.core.placement.bids import (
 from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import ASKING, Decision, choose, evaluate
 from admin.core.placement.rounds import RoundOutcome
-from admin.core.placement.scores import strategy_of
+from admin.core.placement.routes import Route
+from admin.core.placement.scores import asking_of, strategy_of
 from admin.core.resources import Amounts, add, subtract
 from admin.core.times import show_duration
 from admin.metrics import count_finished, count_redecided
@@ -128,13 +130,14 @@ class Bidding:
             run_seconds=time_limit_seconds(execution.content),
             round_seconds=round_.seconds,
         )
-        weighed = weigh(route, evaluation, given, group.asking, workload, load)
+        asking = asking_of(group, workload.requested)
+        weighed = weigh(route, evaluation, given, asking, workload, load)
         if round_.present is not None:
-            self._rebalance(round_, execution, workload, weighed, given, group)
+            self._rebalance(round_, execution, workload, weighed, given, asking)
         elif weighed.evaluation.best:
             answered, asked = count_answers(answers)
             because = f"by bids: {answered} of {asked} clusters answered"
-            self._assign(round_, execution, workload, weighed, because, group)
+            self._assign(round_, execution, workload, weighed, because, asking)
         elif weighed.evaluation.code == NO_CLUSTER_CAN:
             self._change(round_, execution, weighed, "by bids: each says never")
             self._end(round_, RoundOutcome.NEVER, decision=execution.decisions + 1)
@@ -163,10 +166,10 @@ class Bidding:
         workload: Workload,
         weighed: Weighed,
         given: dict[str, Bid],
-        group: Group,
+        asking: Asking,
     ) -> None:
         """Move an execution to a cluster that starts it so much sooner, or leave it where it waits."""
-        present, better_by = round_.present or "", group.asking.better_by_seconds
+        present, better_by = round_.present or "", asking.better_by_seconds
         better = None if better_by is None else find_better(weighed, present, given, better_by)
         if better is None:
             self._end(round_, RoundOutcome.STAYS, again=better_by)
@@ -174,10 +177,10 @@ class Bidding:
         there = min(start for name, start in weighed.starts.items() if name != present)
         sooner = describe_present(given[present], weighed.starts.get(present))
         because = f"from {present}, {sooner}, since another starts it in {show_duration(there)} by bids of one round"
-        self._assign(round_, execution, workload, better, because, group)
+        self._assign(round_, execution, workload, better, because, asking)
 
     def _assign(
-        self, round_: BidRound, execution: Execution, workload: Workload, weighed: Weighed, because: str, group: Group
+        self, round_: BidRound, execution: Execution, workload: Workload, weighed: Weighed, because: str, asking: Asking
     ) -> None:
         cluster = self._change(round_, execution, weighed, because)
         if cluster is None:
@@ -193,7 +196,7 @@ class Bidding:
             decision=execution.decisions + 1,
             cluster=cluster,
             promised_seconds=self._promised(execution, weighed.starts.get(cluster)),
-            again=group.asking.better_by_seconds,
+            again=asking.better_by_seconds,
         )
 
     def _promised(self, execution: Execution, start: float | None) -> float | None:
@@ -280,9 +283,9 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
         inquiries: list[Inquiry] = []
         changes: list[tuple[Execution, Decision]] = []
         for execution in held:
-            if execution.id not in due or not _may_ask(execution, fleet_now):
-                continue
             route, workload = route_of(execution), workload_of(execution, rights)
+            if execution.id not in due or not _may_ask(execution, route, workload, fleet_now):
+                continue
             evaluation = evaluate(route, fleet_now, workload, waiting)
             if evaluation.code == ASKING:
                 inquiries.append(Inquiry(execution.id, route, evaluation, execution.cluster))
@@ -292,14 +295,16 @@ def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
         store_again(context, connection, changes, ["when its clusters were to be asked again"] * len(changes))
 
 
-def _may_ask(execution: Execution, fleet_now: Fleet) -> bool:
+def _may_ask(execution: Execution, route: Route, workload: Workload, fleet_now: Fleet) -> bool:
     """Whether the clusters of an execution may be asked again."""
     if not execution.is_unleased:
         return False
     if execution.cluster is None:
         return execution.reason == ASKING
-    group = group_of(route_of(execution), fleet_now)
-    return group is not None and strategy_of(group).asks and group.asking.better_by_seconds is not None
+    group = group_of(route, fleet_now)
+    if group is None or not strategy_of(group, workload.requested).asks:
+        return False
+    return asking_of(group, workload.requested).better_by_seconds is not None
 
 
 def schedule_rebalancing(context: Context) -> int:

@@ -9,12 +9,13 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from admin.core.placement.bids import BidAnswer
-from admin.core.placement.candidates import group_of
+from admin.core.placement.candidates import RequestedStrategy, group_of
 from admin.core.placement.decisions import Evaluation
 from admin.core.placement.routes import Route
+from admin.core.placement.scores import asking_of
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
-from admin.store import bid_rounds, bids, fleet
+from admin.store import bid_rounds, bids, execution_queue, fleet
 
 
 class Inquiry(NamedTuple):
@@ -36,13 +37,18 @@ def open_rounds(context: Context, connection: Connection, inquiries: Sequence[In
         return
     ids = [inquiry.execution_id for inquiry in inquiries]
     bids.silence(connection, bid_rounds.withdraw(connection, ids, now), now)
+    requested = execution_queue.requested_strategies(connection, ids)
+    deadlines = {
+        inquiry.execution_id: _deadline_seconds(context, connection, inquiry.route, requested.get(inquiry.execution_id))
+        for inquiry in inquiries
+    }
     rounds = bid_rounds.open_rounds(
         connection,
         [
             {
                 "execution_id": inquiry.execution_id,
                 "asked_at": now,
-                "deadline": now + timedelta(seconds=_deadline_seconds(context, connection, inquiry.route)),
+                "deadline": now + timedelta(seconds=deadlines[inquiry.execution_id]),
                 "present": inquiry.present,
             }
             for inquiry in inquiries
@@ -74,8 +80,10 @@ def _asked(inquiry: Inquiry) -> list[str]:
     return [evaluation.candidates[position].cluster.name for position in evaluation.able]
 
 
-def _deadline_seconds(context: Context, connection: Connection, route: Route) -> float:
-    """How long clusters have for a bid: as the pool says, else as configured."""
+def _deadline_seconds(
+    context: Context, connection: Connection, route: Route, requested: RequestedStrategy | None
+) -> float:
+    """How long clusters have for a bid: as the request says, else as the pool says, else as configured."""
     group = group_of(route, current_fleet(context, connection))
-    seconds = None if group is None else group.asking.deadline_seconds
+    seconds = None if group is None else asking_of(group, requested).deadline_seconds
     return context.settings.ask_deadline_seconds if seconds is None else seconds

@@ -12,8 +12,8 @@ from typing import Any
 from admin.configuration import Settings
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.fleet.silence import Watch
-from admin.core.graph.backends import MemoryBackend
 from admin.core.graph.machines import Machines
+from admin.core.graph.memory import MemoryBackend
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames

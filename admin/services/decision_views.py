@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -11,7 +12,7 @@ from admin.core.changes import RowChange, rows_after
 from admin.core.creators import UNLIMITED, CreatorRights, Rights
 from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
-from admin.core.executions.placements import check_feasible, check_route
+from admin.core.executions.placements import able_elsewhere, check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan, parameters_of
 from admin.core.executions.spec import requested_strategy
 from admin.core.fleet.clusters import Cluster
@@ -70,7 +71,12 @@ def prepare(
         run_plan = replace(run_plan, workload=workload)
     evaluation = view.evaluate(run_plan)
     if must_be_feasible:
-        check_feasible(evaluation, run_plan.route, context.access.sees_fleet)
+        check_feasible(
+            evaluation,
+            run_plan.route,
+            context.access.sees_fleet,
+            partial(able_elsewhere, effective, view.fleet, run_plan.workload),
+        )
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
 
 

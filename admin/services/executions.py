@@ -17,6 +17,7 @@ from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.executions.run_times import RunTerms
 from admin.core.executions.selectors import Condition, equals, group_field
 from admin.core.executions.spec import EXECUTION_NAME
+from admin.core.fleet.asking import REQUEST_FIELDS
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import winner_of
 from admin.core.problems import Invalid, Problem, closest, did_you_mean, shorten
@@ -373,8 +374,10 @@ def repeat_request(
             inputs |= value
         else:
             spec[field] = value
-    if "strategy" in changes and "rules" not in changes:
-        spec.pop("rules", None)  # those of the strategy that is replaced
+    if "strategy" in changes:  # what belongs to the strategy that is replaced
+        for field in ("rules", *REQUEST_FIELDS):
+            if field not in changes:
+                spec.pop(field, None)
     if changes.keys() & {"cluster", "cluster_assignment", "execution_cluster_label"}:
         for field in ("cluster", "cluster_assignment", "execution_cluster_label"):
             if field not in changes:

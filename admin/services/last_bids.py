@@ -11,6 +11,7 @@ from admin.core.placement.bids import Bid, BidAnswer, Load, weigh
 from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.decisions import ASKING, ASSIGNED, Evaluation
 from admin.core.placement.routes import Route
+from admin.core.placement.scores import asking_of
 from admin.core.times import show_duration
 
 
@@ -29,7 +30,7 @@ def foresee_bids(
         name: known.get(name) or Bid(cluster=name, answer=BidAnswer.REPORTED, answered_at=load.now) for name in names
     }
     load = replace(load, run_seconds=None if workload.job is None else workload.job.duration)
-    weighed = weigh(route, evaluation, given, group.asking, workload, load).evaluation
+    weighed = weigh(route, evaluation, given, asking_of(group, workload.requested), workload, load).evaluation
     if weighed.code != ASSIGNED:
         return evaluation
     return replace(

@@ -7,7 +7,7 @@ from admin.core.executions.spec import request_warnings
 from admin.core.graph.jobspec_requests import layered_request
 from admin.core.jobs.inputs import bind
 from admin.core.jobs.job import check_job, read_job
-from admin.core.jobs.jobspecs import read_jobspec
+from admin.core.jobs.jobspecs import jobspec_warnings, read_jobspec
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, shorten
 from admin.core.registrations import Identifier, inputs_of, settings_of
@@ -34,6 +34,7 @@ def find_launch(catalog: Catalog, request: RunRequest, *, may_be_archived: bool 
             project_labels=project.labels,
             asked=layered_request(request.spec.get("jobspec", {}), ("spec", "jobspec")),
         )
+        warnings += jobspec_warnings(request.spec.get("jobspec", {}), ("spec", "jobspec"))
         return ResolvedLaunch(launch=launch, warnings=warnings)
     plan, workflow = _find_registered(catalog, request, warnings)
     spec = plan.spec if plan else {}

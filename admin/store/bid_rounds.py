@@ -97,9 +97,10 @@ def execution_ids(connection: Connection, ids: Iterable[int]) -> list[int]:
 def unscheduled(connection: Connection, pool: str, most: int) -> list[tuple[int, datetime]]:
     """The last rounds about what waits in a pool for an agent, after which none is due: their ids, and when they ended.
 
-    Those are rounds from before the pool had a policy by which it asks again.
+    Those are rounds from before the pool had a policy by which it asks again. What was since decided otherwise than by
+    a round is not asked about.
     """
-    later = bid_rounds.alias()
+    later, chosen = bid_rounds.alias(), bid_rounds.alias()
     query = (
         select(bid_rounds.c.id, bid_rounds.c.decided_at)
         .join(executions, executions.c.id == bid_rounds.c.execution_id)
@@ -109,6 +110,7 @@ def unscheduled(connection: Connection, pool: str, most: int) -> list[tuple[int,
             executions.c.cluster.is_not(None),
             bid_rounds.c.decided_at.is_not(None),
             bid_rounds.c.ask_again_at.is_(None),
+            exists().where(chosen.c.execution_id == executions.c.id, chosen.c.decision == executions.c.decisions),
             ~exists().where(later.c.execution_id == bid_rounds.c.execution_id, later.c.number > bid_rounds.c.number),
         )
         .limit(most)

@@ -23,9 +23,10 @@ from sqlalchemy import (
 
 from admin.core.executions.attempts import UNDECIDED
 from admin.core.executions.plans import parameters_of
+from admin.core.executions.spec import requested_strategy
+from admin.core.fleet.asking import REQUEST_FIELDS
 from admin.core.fleet.clusters import Cluster
 from admin.core.graph.rooms import asked_key
-from admin.core.json_text import json_string
 from admin.core.placement.candidates import JobParameters, RequestedStrategy
 from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
@@ -191,19 +192,17 @@ def unplaced(connection: Connection, reasons: Iterable[str], limit: int) -> list
 
 
 _SPEC = _columns.request["spec"]
-_REQUESTED = select(_columns.id, _SPEC["strategy"].as_string(), _SPEC["rules"]).where(
-    _columns.id.in_(bindparam("ids", expanding=True))
+_STRATEGY_FIELDS = ("strategy", "rules", *REQUEST_FIELDS)
+_REQUESTED = select(_columns.id, *(_SPEC[field] for field in _STRATEGY_FIELDS)).where(
+    _columns.id.in_(bindparam("ids", expanding=True)), _SPEC["strategy"].as_string().is_not(None)
 )
 
 
 def requested_strategies(connection: Connection, ids: Iterable[int]) -> dict[int, RequestedStrategy]:
     """The strategies that the requests of some executions ask for; of those alone that ask for one."""
     rows = connection.execute(_REQUESTED, {"ids": list(ids)})
-    return {
-        id: RequestedStrategy(name, None if rules is None else json_string(rules))
-        for id, name, rules in rows
-        if name is not None
-    }
+    requests = {id: requested_strategy(dict(zip(_STRATEGY_FIELDS, values, strict=True))) for id, *values in rows}
+    return {id: requested for id, requested in requests.items() if requested is not None}
 
 
 _PARAMETERS = select(

@@ -11,8 +11,36 @@ from ctl.client.kinds import Schema
 
 #: The strategy that has rules.
 CONSTRAINT = "constraint"
+#: The strategy that asks clusters for bids.
+ASK = "ask"
+#: The fields of a request for that strategy, and their flags.
+ASKING = {
+    "ask_deadline": "--askDeadline",
+    "choose_by": "--chooseBy",
+    "seconds_weight": "--secondsWeight",
+    "cost_weight": "--costWeight",
+}
 STRATEGIES: Sequence[str] = SCHEMAS["pool"]["properties"]["strategy"]["enum"]
 RULES_SCHEMA: Schema = SCHEMAS["pool"]["properties"]["rules"]
+#: The same fields in an execution file.
+ASKING_SCHEMAS: Schema = {flag.removeprefix("--"): SCHEMAS["pool"]["properties"][name] for name, flag in ASKING.items()}
+
+
+def typed_request_strategy(values: Mapping[str, Any], flags: Mapping[str, Any]) -> Document:
+    """A request with the strategy that flags give, and what belongs to it; fields for asking mean the strategy ask."""
+    strategy = flags["strategy"]
+    changed = typed_strategy(values, strategy, flags["rules"])
+    if strategy and strategy != ASK:
+        changed = {key: value for key, value in changed.items() if key not in ASKING}
+    given = {key: flags[key] for key in ASKING if flags[key]}
+    if given:
+        from ctl.files.fleet import parse_weight
+
+        changed |= {
+            key: parse_weight(value, ASKING[key]) if key.endswith("_weight") else value for key, value in given.items()
+        }
+        changed.setdefault("strategy", ASK)
+    return changed
 
 
 def typed_strategy(values: Mapping[str, Any], strategy: str | None, rules: Sequence[str]) -> Document:

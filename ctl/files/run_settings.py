@@ -9,6 +9,7 @@ from ctl.client.answers import Document
 from ctl.client.facts import REFUSED_FIELDS
 from ctl.client.kinds import Schema
 from ctl.client.words import fold
+from ctl.files.rules import ASKING
 
 #: Keys of Flyte's that have no meaning here, as `fold` writes them, each with the reason.
 REFUSED = {fold(key): reason for key, reason in REFUSED_FIELDS.items()}
@@ -19,6 +20,7 @@ _SAME = (
     "cluster",
     "strategy",
     "rules",
+    *ASKING,
     "max_parallelism",
     "interruptible",
     "overwrite_cache",

@@ -807,3 +807,92 @@ def test_a_pool_tells_how_it_asks_and_a_wrong_field_changes_nothing(asker: MakeA
     body = {"pool": {"members": [{"id": "a"}], "strategy": "ask", "rebalance": "sometimes"}}
     refused(test.api.put(f"{API}/pools/{test.pool}", json=body), 400, "invalid_request", "rebalance")
     assert get(test.api, f"pools/{test.pool}") == told
+
+
+# Requests that ask in pools that do not, and the other way round
+
+
+def test_a_request_that_asks_has_the_deadline_that_it_gives_or_the_configured_one(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    put_pool(test.api, test.pool, [test.full("a"), test.full("b")])
+    test.create("plain", strategy="ask")
+    test.create("slow", strategy="ask", ask_deadline="20s", choose_by="cheapest")
+    assert [question["seconds"] for question in test.questions("a")] == [3.0, 20.0]
+    [_, slow] = test.questions("a")
+    test.answer("a", slow, start_seconds=0, cost=5)
+    test.pass_time(3)
+    assert test.rounds("plain")[0]["outcome"] == "nobody"
+    assert test.place("slow") == (None, "QUEUED", "ASKING")
+    test.bid("b", start_seconds=600, cost=1)
+    assert test.place("slow") == ("b", "QUEUED", "ASSIGNED")
+    assert test.explain("slow")["strategy_source"] == "request"
+
+
+def test_a_request_gives_single_fields_over_those_of_its_pool(asker: MakeAsker) -> None:
+    test = asker("a", "b", ask_deadline="20s", choose_by="cheapest")
+    test.create("as-the-pool", strategy="ask")
+    test.create("own", strategy="ask", ask_deadline="5s")
+    assert [question["seconds"] for question in test.questions("a")] == [20.0, 5.0]
+    test.bid("a", start_seconds=0, cost=5)
+    test.bid("b", start_seconds=600, cost=1)
+    assert (test.place("as-the-pool")[0], test.place("own")[0]) == ("b", "b")
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "reason"),
+    [
+        ({"ask_deadline": "5s"}, "spec.ask_deadline", "is for the strategy ask alone"),
+        ({"strategy": "spill", "choose_by": "mix"}, "spec.choose_by", "is for the strategy ask alone"),
+        ({"strategy": "ask", "ask_deadline": "601s"}, "spec.ask_deadline", "is longer than 600 s"),
+        ({"strategy": "ask", "ask_deadline": "soon"}, "spec.ask_deadline", "is not a duration"),
+        ({"strategy": "ask", "cost_weight": 2}, "spec.cost_weight", "counts in a mix alone"),
+        ({"strategy": "ask", "rebalance": "better-by 5m"}, "spec.rebalance", "unknown field"),
+    ],
+)
+def test_what_a_request_says_of_asking_is_checked(asker: MakeAsker, spec: Document, field: str, reason: str) -> None:
+    test = asker("a")
+    answer = refused(create(test.api, "e", project=test.project, **pool(test.pool), **spec), 400, "invalid_request")
+    assert any(detail["field"] == field and reason in detail["reason"] for detail in answer["details"]), answer
+
+
+def test_what_is_placed_by_another_strategy_is_not_asked_about_where_the_pool_rebalances(asker: MakeAsker) -> None:
+    test = asker("a", "b", rebalance="better-by 1m")
+    test.create("e", strategy="weighted")
+    assert test.place("e")[2] == "ASSIGNED"
+    schedule_rebalancing(test.context)
+    test.pass_time(120)
+    assert test.rounds("e") == []
+    assert test.questions("a") + test.questions("b") == []
+
+
+def test_what_was_since_placed_by_another_strategy_is_not_asked_about(asker: MakeAsker) -> None:
+    """A decision by bids came first; the pool did not ask when it was decided again."""
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a")
+    test.bid("b", start_seconds=600)
+    assert test.place("e")[0] == "a"
+    members = [test.full("a"), test.full("b")]
+    put_pool(test.api, test.pool, members)
+    switch(test.api, test.full("a"), "cordon")
+    ok(test.api.post(f"{API}/executions/redecide", json={"selector": {"project": test.project, "phase": "QUEUED"}}))
+    assert test.place("e")[0] == "b"
+    switch(test.api, test.full("a"), "uncordon")
+    put_pool(test.api, test.pool, members, strategy="ask", rebalance="better-by 1m")
+    assert schedule_rebalancing(test.context) == 0
+    test.pass_time(120)
+    assert len(test.rounds("e")) == 1
+
+
+def test_a_relaunch_by_another_strategy_leaves_out_what_was_said_of_asking(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e", strategy="ask", ask_deadline="5s")
+    id_ = {"project": test.project, "domain": DOMAIN, "name": "e"}
+    again = ok(
+        test.api.post(
+            f"{API}/executions/relaunch", json={"id": id_, "name": "f", "ask_deadline": "7s", "strategy": "ask"}
+        )
+    )
+    assert again["execution"]["spec"]["ask_deadline"] == "7s"
+    again = ok(test.api.post(f"{API}/executions/relaunch", json={"id": id_, "name": "g", "strategy": "spill"}))
+    assert "ask_deadline" not in again["execution"]["spec"]

@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from admin.services.context import Context
 from admin.services.redecisions import decide_waiting
-from tests.support.descriptions import DATA, describe, pooled
+from tests.support.descriptions import DATA, describe, example, pooled
 from tests.support.placing import (
     API,
     asked,
@@ -157,12 +157,46 @@ def test_what_waits_is_decided_again_by_a_new_description(red: FlaskClient, cont
     assert (waiting.get("cluster"), waiting["closure"]["reason"]["code"]) == (None, "CLUSTERS_DO_NOT_FIT")
 
 
-def test_examples_match_as_documented_a_thousand_times(red: FlaskClient, context: Context) -> None:
-    expected = {"next-io.yaml": True, "next-valid-range.yaml": True, "next-constraint.yaml": True}
-    for name, is_fitting in {**expected, "next-invalid-range.yaml": False}.items():
-        body = asked("x", **jobspec(name), **pool("red"))
-        statuses = {red.post(f"{API}/placements", json=body).status_code for _ in range(25)}
-        assert statuses == {200 if is_fitting else 400}
+#: What becomes of each jobspec on the example cluster.
+JOBSPECS = {
+    "flux-v1.json": True,
+    "next-constraint.yaml": True,
+    "next-invalid-range.yaml": False,
+    "next-io.yaml": True,
+    "next-valid-range.yaml": True,
+}
+#: As its documentation calculates the price of a job; the state of the example cluster has the names.
+BY_PRICE: dict[str, Any] = {
+    "strategy": "constraint",
+    "rules": [
+        {"filter": "nodes_free > 0"},
+        {"calculate": {"price": "cost_per_node_hour * memory_per_node * 0.4 / 3600"}},
+        {"sort": "price"},
+        {"pick": "random"},
+    ],
+}
+
+
+def test_every_example_is_tried() -> None:
+    assert {path.name for path in (DATA / "jobspecs").iterdir()} == JOBSPECS.keys()
+    graphs = {"cluster-nodes.json", "cluster-io-subsystem.json", "spack-subsystem.json", "cluster-state.json"}
+    assert {path.name for path in (DATA / "graphs").iterdir()} == graphs
+
+
+def report_example_state(api: FlaskClient) -> None:
+    state = example("cluster-state.json")
+    free = {"nodes": state.pop("nodes_free")}
+    report(api, "red", free=free, properties=state)
+
+
+@pytest.mark.parametrize("name", JOBSPECS)
+def test_examples_match_as_documented_every_time(red: FlaskClient, name: str) -> None:
+    """A thousand times over HTTP in tests/robustness."""
+    report_example_state(red)
+    for more in ({}, BY_PRICE):
+        body = asked("x", **jobspec(name), **pool("red"), **more)
+        statuses = {red.post(f"{API}/placements", json=body).status_code for _ in range(20)}
+        assert statuses == {200 if JOBSPECS[name] else 400}
 
 
 def nested(*levels: tuple[str, int], **innermost: Any) -> dict[str, Any]:
@@ -194,3 +228,29 @@ def test_levels_of_a_jobspec_are_asked_of_the_graph(red: FlaskClient, case: str)
         assert ok(answer)["execution"]["cluster"] == "red"
     else:
         assert "has no place for it" in refused(answer, 400, "no_cluster_large_enough")["message"]
+
+
+def test_the_number_that_was_taken_of_a_range_is_said(red: FlaskClient) -> None:
+    spec = group(type="node", count={"min": 2, "max": 8}, **{"with": cores(12)})
+    warning = {
+        "code": "count_range",
+        "message": "spec.jobspec.resources.g.count asks for 2 to 8: 2 is taken.",
+    }
+    assert warning in ok(red.post(f"{API}/placements", json=asked("x", **spec, **pool("red"))))["warnings"]
+    answer = ok(create(red, "x", **spec, **pool("red")))
+    assert warning in answer["warnings"]
+    job_of = answer["execution"]["spec"]["job"] if "job" in answer["execution"]["spec"] else answer["execution"]["job"]
+    assert job_of["resources"]["nodes"] == 2
+    refused(create(red, "y", **group(type="node", count="4+"), **pool("red")), 400, "no_cluster_large_enough")
+
+
+def test_a_refusal_says_where_the_job_fits(red: FlaskClient) -> None:
+    message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
+    assert message.endswith("largest node has 12. Ask for less.")
+    describe(red, "wide", pooled(1, 16))
+    message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
+    assert message.endswith("Ask for less, or for cluster 'wide', which is able.")
+    put_pool(red, "large", ["wide"])
+    message = refused(create(red, "x", **job("13"), **pool("red")), 400, "no_cluster_large_enough")["message"]
+    assert message.endswith("Ask for less, or for pool 'large', which is able.")
+    assert created(red, "x", **job("13"), **pool("large"))["cluster"] == "wide"

@@ -372,6 +372,22 @@ def test_a_refused_rule_suggests_properties_only_to_who_may_read_the_fleet(calle
     assert told["closest"] == [PROPERTY]
 
 
+def test_a_rule_does_not_tell_who_may_not_read_the_fleet_whether_a_property_exists(caller: Told, viewer: Told) -> None:
+    def answer(user: Told, name: str) -> TestResponse:
+        return user.call("POST", "executions?dry_run=true", asked("n", **by_rules({"sort": name})))
+
+    existing, missing = (answer(caller, name) for name in (PROPERTY, "absent"))
+    for response in (existing, missing):
+        [detail] = refused(response, 400, "invalid_request")["details"]
+        assert detail["field"] == "spec.rules.0.sort"
+        assert "for a property of clusters" in detail["reason"]
+        assert "closest" not in detail
+    assert text_of(existing, PROPERTY) == text_of(missing, "absent")
+    assert answer(viewer, PROPERTY).status_code == 200
+    for name in (PROPERTY, "absent"):
+        assert answer(caller, f"properties.{name}").status_code == 200
+
+
 def test_where_unknown_names_are_refused_the_refusal_suggests_none(make_app: MakeApp) -> None:
     app = make_app(**SECTIONS, attributes={"unknownNames": "refuse"})
     put_pool(app.test_client(), POOLS[0], CLUSTERS)

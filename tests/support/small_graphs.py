@@ -11,6 +11,7 @@ from typing import Any
 from admin.core.graph.graphs import ClusterGraph, Use
 from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex, types_in
 from admin.core.graph.requirements import CONTAINMENT, Feature, Requirement
+from admin.core.graph.shapes import Shape
 from admin.core.graph.units import unit_amount
 
 _INNER = ("rack", "node", "node", "socket")
@@ -226,6 +227,24 @@ def _random_requires(random: Random) -> tuple[Requirement, ...]:
     if random.random() < 0.7:
         return ()
     return tuple(random.sample(_REQUIREMENTS, random.randint(1, 2)))
+
+
+def small_graph_of(graph: ClusterGraph) -> SmallGraph:
+    """A graph with every vertex at hand."""
+    vertices: list[SmallVertex] = []
+
+    def add(shape: Shape, parent: int | None) -> None:
+        number = len(vertices)
+        size = shape.amount // unit_amount(shape.type)
+        vertices.append(SmallVertex(str(number), shape.type, parent, size, list(shape.features), []))
+        if parent is not None:
+            vertices[parent].children.append(number)
+        for child, times in shape.runs:
+            for _ in range(times):
+                add(child, number)
+
+    add(graph.root, None)
+    return SmallGraph(vertices, [vertex.size * unit_amount(vertex.type) for vertex in vertices])
 
 
 def fits_by_trying(graph: SmallGraph, request: ResourceRequest) -> bool:

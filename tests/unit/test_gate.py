@@ -10,8 +10,9 @@ import pytest
 from admin.core.identities import Identity, Proof
 from admin.core.problems import Invalid
 from admin.errors import Forbidden, RainbowError, TooManyAttempts, Unauthenticated
-from admin.gate import Caller, Gate, Operation, Owner, TokenFile, accept_request_id
+from admin.gate import Caller, Gate, Operation, Owner, accept_request_id
 from admin.services.wrong_attempts import WrongTokens
+from admin.token_file import TokenFile
 
 TOKEN, OTHER, AGENT = "0123456789abcdef", "fedcba9876543210", "rbc-0a0a0a0a-of-beta"
 USER = "rbu-0b0b0b0b-of-ada"

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from admin.core.executions.effective_settings import EffectiveSettings
-from admin.core.fleet.fleet import Fleet
-from admin.core.placement.candidates import RequestedStrategy, group_of
+from admin.core.fleet.fleet import Fleet, Group
+from admin.core.placement.candidates import RequestedStrategy, Workload, group_of
 from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
 from admin.core.placement.decisions import Evaluation
+from admin.core.placement.filters import able_clusters
 from admin.core.placement.obstacles import without_clusters
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
+from admin.core.placement.scores import asking_of
 from admin.core.problems import Problem, Refused, closest, did_you_mean, raise_problems, shorten
 
 
@@ -60,14 +62,41 @@ def check_known(route: Route, fleet: Fleet, sees_fleet: Callable[[], bool] = _by
         raise _unknown(route, fleet, sees_fleet=sees_fleet())
 
 
-def check_feasible(evaluation: Evaluation, route: Route, sees_fleet: Callable[[], bool] = _by_anybody) -> None:
-    """Refuse a job that no cluster of its route could ever run, without the names that who asks may not know."""
+def check_feasible(
+    evaluation: Evaluation,
+    route: Route,
+    sees_fleet: Callable[[], bool] = _by_anybody,
+    able_elsewhere: Callable[[], str] = str,
+) -> None:
+    """Refuse a job that no cluster of its route could ever run, without the names that who asks may not know.
+
+    `able_elsewhere` names a place that is able, if there is one; only who sees the fleet is told.
+    """
     if not evaluation.is_feasible:
-        message = evaluation.message
-        if not sees_fleet():
+        message, place = evaluation.message, ""
+        if sees_fleet():
+            place = able_elsewhere()
+        else:
             names = {candidate.cluster.name for candidate in evaluation.candidates}
             message = without_clusters(message, names - {route.name}, "see")
-        raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=message))
+        remedy = f"Ask for less, or for {place}, which is able." if place else "Ask for less."
+        raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=f"{message} {remedy}"))
+
+
+def able_elsewhere(effective: EffectiveSettings, fleet: Fleet, workload: Workload) -> str:
+    """A pool or cluster beside the route of a request that could take its job now: `pool 'large'`; "" without one.
+
+    Nothing where requests may not leave the settings.
+    """
+    if effective.fence is not None:
+        return ""
+    able = able_clusters(fleet, workload)
+    pools = (
+        f"pool '{name}'"
+        for name, group in sorted(fleet.pools.items())
+        if any(member.weight > 0 and member.cluster in able for member in group.members)
+    )
+    return next(pools, next((f"cluster '{name}'" for name in able), ""))
 
 
 def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
@@ -93,7 +122,7 @@ def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
 def _check_fenced_strategy(requested: RequestedStrategy, fence: Route, fleet: Fleet) -> None:
     """A request may repeat the strategy and the rules of the pool that the settings name."""
     group = group_of(fence, fleet)
-    if fence.kind is RouteKind.ANY or group is None or tuple(requested) == (group.strategy, group.rules):
+    if fence.kind is RouteKind.ANY or group is None or _is_same(requested, group):
         return
     raise Refused(
         "request_fenced",
@@ -107,11 +136,19 @@ def _check_fenced_strategy(requested: RequestedStrategy, fence: Route, fleet: Fl
     )
 
 
+def _is_same(requested: RequestedStrategy, group: Group) -> bool:
+    has_strategy = (requested.name, requested.rules) == (group.strategy, group.rules)
+    return has_strategy and asking_of(group, requested) == group.asking
+
+
 def _check_properties(rules: str, fleet: Fleet, sees_fleet: Callable[[], bool]) -> None:
-    """Refuse rules that name a property which no cluster has, with the closest names that who asks may know."""
-    unknown = partial(unknown_properties, prepared_rules(rules), fleet.properties, ("spec", "rules"))
-    if any(unknown()):
-        raise_problems(list(unknown(suggests_properties=sees_fleet())))
+    """Refuse rules that name a property which no cluster has, with the closest names.
+
+    Who may not see the fleet is not told which properties there are: each is refused without its prefix.
+    """
+    unknown = partial(unknown_properties, prepared_rules(rules), path=("spec", "rules"))
+    if any(unknown(())):
+        raise_problems(list(unknown(fleet.properties) if sees_fleet() else unknown((), is_told=False)))
 
 
 def _unknown(route: Route, fleet: Fleet, *, sees_fleet: bool) -> Refused:

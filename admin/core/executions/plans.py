@@ -10,7 +10,7 @@ from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS, find_queues, resolve_quality
 from admin.core.executions.spec import requested_strategy
-from admin.core.graph.job_requests import request_of
+from admin.core.graph.job_requests import request_of, with_settings
 from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
 from admin.core.jobs.templates import fill_job
@@ -94,7 +94,7 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
             key=f"{launch.scope.project}/{launch.scope.domain}/{name}",
             demand=demand(job),
             exclusive=bool(job["resources"].get("exclusive")),
-            asks=_asks(job, filled, launch.job_path) if launch.asked is None else write_request(launch.asked),
+            asks=_asks(job, filled, launch),
             plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else (),
             requested=requested_strategy(launch.request),
             job=parameters_of(job, launch.scope, _priority(effective.lease_attributes)),
@@ -102,12 +102,14 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
     )
 
 
-def _asks(job: Mapping[str, Any], given: Mapping[str, Any], path: str) -> str:
+def _asks(job: Mapping[str, Any], given: Mapping[str, Any], launch: Launch) -> str:
     """What a job asks of a cluster's graph; a number of nodes only where it was given."""
+    if launch.asked is not None:
+        return write_request(with_settings(launch.asked, job, given))
     resources = {**job["resources"]}
     if "nodes" not in given.get("resources", {}):
         resources.pop("nodes", None)
-    return write_request(request_of({**job, "resources": resources}, tuple(path.split("."))))
+    return write_request(request_of({**job, "resources": resources}, tuple(launch.job_path.split("."))))
 
 
 def parameters_of(job: Mapping[str, Any], scope: Scope, priority: int) -> JobParameters:

@@ -10,6 +10,7 @@ from admin.core.executions.retries import RETRY, retry_problems
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, not_null, numbered_choice
+from admin.core.fleet import asking
 from admin.core.fleet.documents import STRATEGY, strategy_problems
 from admin.core.jobs.job import JOB, without_nulls
 from admin.core.json_text import json_string
@@ -77,6 +78,7 @@ EXECUTION_SPEC = Section(
         "cluster": ENTITY_NAME,
         "strategy": replace(STRATEGY, description="How a cluster is chosen, in place of the pool's strategy."),
         "rules": RULES,
+        **asking.REQUEST_FIELDS,
         "auth_role": AUTH_ROLE,
         "metadata": Record(
             fields={
@@ -94,7 +96,11 @@ EXECUTION_SPEC = Section(
 def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
     normal: dict[str, Any] = read(EXECUTION_SPEC, spec, path)
-    raise_problems([*retry_problems(normal, path), *strategy_problems(normal, (*path, "rules"))])
+    asking_problems = [
+        Problem(field=dotted((*path, name)), reason=reason)
+        for name, reason in asking.asking_problems(normal, asking.REQUEST_FIELDS).items()
+    ]
+    raise_problems([*retry_problems(normal, path), *strategy_problems(normal, (*path, "rules")), *asking_problems])
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
@@ -141,7 +147,10 @@ def target_of(settings: Mapping[str, Any]) -> Target:
 def requested_strategy(request: Mapping[str, Any]) -> RequestedStrategy | None:
     """The strategy that a request asks for; None for that of its pool."""
     name, rules = request.get("strategy"), request.get("rules")
-    return None if name is None else RequestedStrategy(name, None if rules is None else json_string(rules))
+    if name is None:
+        return None
+    given = tuple((field, request[field]) for field in asking.REQUEST_FIELDS if request.get(field) is not None)
+    return RequestedStrategy(name, None if rules is None else json_string(rules), given)
 
 
 def request_warnings(request: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from admin.core.fields.leaves import Choice, Duration, Number, Text
@@ -45,6 +45,10 @@ FIELDS = {
 }
 
 
+#: Those that a request may give too; whether what waits may move is the pool's to say.
+REQUEST_FIELDS = {name: field for name, field in FIELDS.items() if name != "rebalance"}
+
+
 def read_asking(definition: Mapping[str, Any]) -> Asking:
     """What a valid definition of a pool says of asking."""
     rebalance, deadline = definition.get("rebalance", _NEVER), definition.get("ask_deadline")
@@ -59,10 +63,10 @@ def read_asking(definition: Mapping[str, Any]) -> Asking:
     )
 
 
-def asking_problems(definition: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with the fields of a definition that are valid by themselves, by field."""
-    definition = {name: value for name, value in definition.items() if value is not None}
-    given = FIELDS.keys() & definition.keys()
+def asking_problems(definition: Mapping[str, Any], fields: Collection[str] = tuple(FIELDS)) -> dict[str, str]:
+    """What is wrong with the fields of a definition or a request that are valid by themselves, by field."""
+    definition = {name: definition[name] for name in (*fields, "strategy") if definition.get(name) is not None}
+    given = definition.keys() - {"strategy"}
     if given and definition.get("strategy") != ASK:
         return dict.fromkeys(sorted(given), "is for the strategy ask alone: set strategy to ask, or leave it out.")
     problems = {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from admin.core.graph.compatibility import compatibility_entries
-from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, vertex_need
+from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex, vertex_need
 from admin.core.graph.requirements import read_requirement, read_requirements
 from admin.core.graph.units import CORE, MEMORY, NODE, STORAGE
 from admin.core.problems import Path, Problem, raise_problems
@@ -44,3 +45,42 @@ def request_of(job: Mapping[str, Any], path: Path = ("job",)) -> ResourceRequest
     if not contents:
         return ResourceRequest((vertex_need(NODE, nodes, (), requires, is_exclusive=is_exclusive),))
     return ResourceRequest(spread=SpreadTasks(nodes, tasks, contents, requires, is_exclusive))
+
+
+def with_settings(request: ResourceRequest, job: Mapping[str, Any], given: Mapping[str, Any]) -> ResourceRequest:
+    """What a jobspec asks for, and in each of its slots what settings gave the job that it did not ask for."""
+    asked = (given.get("resources") or {}).get("requests") or {}
+    amounts = {
+        GRAPH_TYPES[name]: parse_demand(name, quantity)
+        for name, quantity in (job["resources"].get("requests") or {}).items()
+        if name not in asked
+    }
+    slots = _slots_in(request.needs)
+    per_slot = -(-job["resources"].get("tasks", 1) // slots) if slots else 1
+    added = tuple(Need(Unit(type_), amount * per_slot) for type_, amount in amounts.items() if amount > 0)
+    return replace(request, needs=_with_added(request.needs, added)) if added else request
+
+
+def _slots_in(needs: Iterable[Need]) -> int:
+    return sum(
+        count if isinstance(resource, Slot) else count * _slots_in(resource.contents)
+        for resource, count in needs
+        if not isinstance(resource, Unit)
+    )
+
+
+def _with_added(needs: tuple[Need, ...], added: tuple[Need, ...]) -> tuple[Need, ...]:
+    """Needs whose slots, and nodes without slots, hold some more."""
+    changed = []
+    for need in needs:
+        resource, count = need
+        if isinstance(resource, Slot):
+            need = Need(replace(resource, contents=(*resource.contents, *added)), count)
+        elif isinstance(resource, Vertex):
+            is_slot = resource.type == NODE and not _slots_in(resource.contents)
+            contents = (*resource.contents, *added) if is_slot else _with_added(resource.contents, added)
+            need = Need(replace(resource, contents=contents), count)
+        elif resource.type == NODE:
+            need = vertex_need(NODE, count, added, resource.requires)
+        changed.append(need)
+    return tuple(changed)

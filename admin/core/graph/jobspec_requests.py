@@ -10,20 +10,21 @@ from admin.core.graph.requests import Need, ResourceRequest, Slot, Unit, vertex_
 from admin.core.graph.requirements import read_requirements
 from admin.core.graph.units import BYTE_UNITS, MEASURED, NODE, TYPE, amount_of
 from admin.core.jobs.jobspecs import flux, next_generation, read_jobspec
+from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
     only_task,
-    read_count,
     read_fields,
     read_mapping,
     without_unsupported,
 )
+from admin.core.jobs.jobspecs.groups import group_of, resource_of
 from admin.core.jobs.jobspecs.slots import INNER_LEVELS, OUTER_LEVELS
 from admin.core.problems import Path, Problem, add_problem, dotted, quoted, raise_problems, shorten, unknown_problem
 
 _SLOT = "slot"
 _AMOUNTS = tuple(GRAPH_TYPES.values())
 _FIELDS = ("type", "count", "replicas", "unit", "with", "label", "exclusive", "requires")
-_REMEDIES = {"attributes": "say it with 'requires'", "schedule": "every resource counts"}
+_REMEDIES = dict.fromkeys(("attributes", "schedule"), "it belongs to a group as a whole")
 MOST_LEVELS = 16
 
 
@@ -37,11 +38,12 @@ def request_in(jobspec: Mapping[str, Any], path: Path = ("jobspec",)) -> Resourc
         problems = []
         groups = read_mapping(jobspec.get("resources", {}), (*path, "resources"), problems)
         task, where = only_task(jobspec, path, problems)
-        group = next_generation.group_of(task, groups, (*where, "resources"), problems)
+        group = group_of(task, groups, (*where, "resources"), (*path, "resources"), problems)
         if group is None:
             needs = [] if groups else [vertex_need(NODE, 1)]
         else:
-            needs = [_read_need(groups[group], (*path, "resources", shorten(group)), problems)]
+            resource = resource_of(groups[group])
+            needs = [_read_need(resource, (*path, "resources", shorten(group)), problems)]
     else:
         return request_of(read_jobspec(jobspec, path), path)
     raise_problems(problems)
@@ -49,12 +51,16 @@ def request_in(jobspec: Mapping[str, Any], path: Path = ("jobspec",)) -> Resourc
 
 
 def layered_request(jobspec: Mapping[str, Any], path: Path) -> ResourceRequest | None:
-    """What a jobspec asks for that a job cannot say: levels beside nodes, and requirements on what nodes hold.
+    """What a jobspec asks for that a job cannot say; None where the job that is read of it says the same.
 
-    None where the job that is read of it says the same.
+    That is levels beside nodes, requirements on what nodes hold, several slots in each node, and slots that tasks share
+    or leave empty.
     """
-    groups = jobspec.get("resources") if next_generation.matches(jobspec) else None
-    is_layered = isinstance(groups, Mapping) and any(map(_is_layered, groups.values()))
+    if flux.matches(jobspec):
+        is_layered = any(map(_is_layered, jobspec["resources"])) or flux.has_uneven_slots(jobspec)
+    else:
+        groups = jobspec.get("resources") if next_generation.matches(jobspec) else None
+        is_layered = isinstance(groups, Mapping) and any(map(_is_layered, groups.values()))
     return request_in(jobspec, path) if is_layered else None
 
 
@@ -64,7 +70,17 @@ def _is_layered(resource: Any) -> bool:
     type_, inner = resource.get("type"), resource.get("with")
     if type_ in (*OUTER_LEVELS, *INNER_LEVELS) or (type_ in _AMOUNTS and resource.get("requires")):
         return True
-    return isinstance(inner, list) and any(map(_is_layered, inner))
+    if not isinstance(inner, list):
+        return False
+    return any(map(_is_layered, inner)) or (type_ == NODE and any(map(_is_several, inner)))
+
+
+def _is_several(resource: Any) -> bool:
+    """Whether a resource inside a node is more than one slot."""
+    if not isinstance(resource, Mapping):
+        return False
+    numbers = (*((resource.get("count", 1),) if resource.get("type") == _SLOT else ()), resource.get("replicas", 1))
+    return any(number != 1 for number in numbers)
 
 
 def _read_need(resource: Any, path: Path, problems: list[Problem], level: int = 0) -> Need | None:
@@ -89,8 +105,6 @@ def _read_need(resource: Any, path: Path, problems: list[Problem], level: int = 
         add_problem(problems, (*path, "exclusive"), "is not supported: remove it; only nodes can be exclusive.")
     is_amount = type_ in _AMOUNTS and not contents
     unit = _read_unit(fields, type_, (*path, "unit"), problems)
-    if count > 1 and replicas > 1 and not is_amount:
-        add_problem(problems, (*path, "replicas"), "stands beside a count above one: give one of the two.")
     if type_ == _SLOT and not contents and len(problems) == before:
         add_problem(problems, (*path, "with"), "is missing: say what is inside a slot.")
     if len(problems) > before:

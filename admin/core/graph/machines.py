@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from admin.core.graph.backends import Fit, GraphBackend, MemoryBackend
-from admin.core.graph.graphs import ClusterGraph
+from admin.core.graph.backends import Fit, FreeGraph, GraphBackend
+from admin.core.graph.graphs import Amounts, ClusterGraph
 from admin.core.graph.job_requests import GRAPH_TYPES
 from admin.core.graph.request_texts import read_request
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import Summary
 from admin.core.graph.units import MEASURED
 
-#: The backends that configuration may name.
-BACKENDS = {"memory": MemoryBackend}
 #: Requests whose answers are kept.
 _MOST_REQUESTS = 4096
 #: Shortages that a reason names.
@@ -89,18 +87,24 @@ class Machines:
         return answers
 
     def _find_misfits(self, asks: str, machines: Iterable[Machine]) -> dict[str, str]:
-        request = read_request(asks)
-        by_digest = {machine.digest: machine for machine in machines}
-        for digest, machine in by_digest.items():
-            if digest not in self._machines:  # forgotten, while a decision by an older fleet goes on
-                self._machines[digest] = machine
-                self._backend.put(digest, machine.graph)
+        digests = list(map(self._kept, machines))
         return {
             digest: "" if fit is Fit.FITS else self._missing(asks, digest)
-            for digest, fit in self._backend.match(request, by_digest, now=False).items()
+            for digest, fit in self._backend.match(read_request(asks), digests).items()
         }
 
+    def free(self, machine: Machine, amounts: Mapping[str, Amounts], closed: Collection[str]) -> FreeGraph:
+        """What is free of a machine, by vertex; vertices and types that are not named are free, unless closed."""
+        return self._backend.free(self._kept(machine), amounts, closed)
+
+    def _kept(self, machine: Machine) -> str:
+        """The digest of a machine, which the backend has."""
+        if machine.digest not in self._machines:  # forgotten, while a decision by an older fleet goes on
+            self._machines[machine.digest] = machine
+            self._backend.put(machine.digest, machine.graph)
+        return machine.digest
+
     def _missing(self, asks: str, digest: str) -> str:
-        shortages = self._backend.explain(read_request(asks), digest, now=False)
+        shortages = self._backend.explain(read_request(asks), digest)
         missing = ", and ".join(dict.fromkeys(map(str, shortages[:_MOST_NAMED])))
         return missing.replace("; ", ", ")  # which stands between the clusters of a message

@@ -129,15 +129,16 @@ def _is_equal(value: Value, wanted: Value) -> bool:
 
 
 def _is_between(value: Value, lowest: Value | None, highest: Value | None) -> bool:
-    """Whether a value lies between bounds: a number among numbers, a text as a version."""
+    """Whether a value lies between bounds: a number among numbers, a text, or a number among versions, as a version."""
     if isinstance(value, bool):
         return False
     if not isinstance(value, str):
         number, low, high = _number(value), _bound(lowest), _bound(highest)
-        if number is None or low is False or high is False:
+        if number is None:
             return False
-        return (low is None or low <= number) and (high is None or number <= high)
-    version = parse_version(value)
+        if low is not False and high is not False:
+            return (low is None or low <= number) and (high is None or number <= high)
+    version = parse_version(str(value))
     low_version, high_version = (None if bound is None else parse_version(str(bound)) for bound in (lowest, highest))
     if version is None or (low_version is None) != (lowest is None) or (high_version is None) != (highest is None):
         return False

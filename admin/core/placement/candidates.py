@@ -34,6 +34,7 @@ class RequestedStrategy(NamedTuple):
 
     name: str
     rules: str | None = None  #: as JSON, for the strategy that has rules
+    asking: tuple[tuple[str, object], ...] = ()  #: fields for the strategy that asks, by name
 
 
 @dataclass(frozen=True, kw_only=True)

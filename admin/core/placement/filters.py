@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from admin.core.fleet.clusters import Cluster, Health
+from admin.core.fleet.fleet import Fleet
 from admin.core.fleet.silence import silent_since
 from admin.core.placement.candidates import Candidate, Workload
 from admin.core.resources import Amounts, format_amount, shortages
@@ -273,3 +274,13 @@ class Chain:
 
 CHAIN = Chain(FILTERS)
 CHAIN_WITH_ROOM = Chain(FILTERS_WITH_ROOM)
+
+
+def able_clusters(fleet: Fleet, workload: Workload) -> list[str]:
+    """The clusters of the fleet whose size is known and that pass every filter, by name."""
+    known = [cluster for cluster in fleet.clusters.values() if cluster.machine is not None or cluster.capacity]
+    candidates = [Candidate(cluster, 1, at, None) for at, cluster in enumerate(known)]
+    verdicts = CHAIN.verdicts(candidates, workload)
+    return sorted(
+        candidate.cluster.name for candidate, passed in zip(candidates, verdicts, strict=True) if passed is CHAIN.passed
+    )

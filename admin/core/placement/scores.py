@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from admin.core.fleet.asking import ASK
+from admin.core.fleet.asking import ASK, NOTHING_SAID, Asking, read_asking
 from admin.core.fleet.clusters import eta_of
 from admin.core.fleet.fleet import CONSTRAINT, DEFAULT_STRATEGY, SPILL, Fleet, Group
 from admin.core.placement.candidates import Candidate, RequestedStrategy, Workload
@@ -97,8 +97,20 @@ STRATEGIES: Mapping[str, Strategy] = {strategy.name: strategy for strategy in _A
 
 def strategy_of(group: Group, requested: RequestedStrategy | None = None) -> Strategy:
     """The strategy that a request asks for, else that of its pool; a label's is weighted."""
-    name, rules = (group.strategy, group.rules) if requested is None else requested
+    name, rules = (group.strategy, group.rules) if requested is None else requested[:2]
     return STRATEGIES[name] if rules is None else _with_rules(name, rules)
+
+
+def asking_of(group: Group, requested: RequestedStrategy | None = None) -> Asking:
+    """How bids are chosen among: as the pool says, with what a request says that asks for the strategy itself.
+
+    What a request has placed by another strategy is never asked about.
+    """
+    if requested is None or (requested.name == ASK and not requested.asking):
+        return group.asking
+    if requested.name != ASK:
+        return NOTHING_SAID
+    return read_asking({**group.definition.payload, **dict(requested.asking)})
 
 
 @lru_cache(maxsize=1024)

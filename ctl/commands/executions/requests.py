@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ctl.cli.asking import asking_options
 from ctl.cli.groups import REST, Command
 from ctl.cli.options import (
     LAUNCH_PLAN_WORDS,
@@ -144,6 +145,7 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
         multiple=True,
         help="A rule of the strategy constraint, such as 'sort: cost'. Repeatable.",
     ),
+    *asking_options(),
     text_option("targetProject", metavar="PROJECT", help="Project to run in, if not -p."),
     text_option("targetDomain", metavar="DOMAIN", help="Domain to run in, if not -d."),
     text_option(

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from ctl.cli.asking import asking_options
 from ctl.cli.lists import refuse_choice
 from ctl.cli.options import Option, option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
-from ctl.client.facts import SCHEMAS
 from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members, with_text
 from ctl.files.rules import STRATEGIES, show_rule, typed_strategy
 
@@ -30,12 +30,8 @@ _RULES = Option(
 )
 
 
-_CHOICES = SCHEMAS["pool"]["properties"]["choose_by"]["enum"]
 _ASKING = [
-    option("askDeadline", metavar="DURATION", help="With ask: how long clusters have for a bid; as configured."),
-    option("chooseBy", metavar="|".join(_CHOICES), help="With ask: which bid is the best; soonest by default."),
-    option("secondsWeight", metavar="NUMBER", help="In a mix: what a second of waiting counts; 1 by default."),
-    option("costWeight", metavar="NUMBER", help="In a mix: what a unit of cost counts; 1 by default."),
+    *asking_options(),
     option(
         "rebalance",
         metavar="never|'better-by DURATION'",

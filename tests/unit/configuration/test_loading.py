@@ -16,6 +16,7 @@ from admin.configuration.keys import CONFIGURATION, ByDomain, ListedMap, Templat
 from admin.core.fields.branches import Branch, KeyedList, MapOf, Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import Field
+from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet, build_fleet
 from admin.core.problems import Invalid, Problem
 from admin.core.retention import Retention
@@ -247,6 +248,7 @@ def test_a_file_with_clusters_of_its_own_does_not_keep_the_label_of_the_sample(
         ("clusters: {labelClusterMap: {a: [{id: x, weight: .nan}]}}", "clusters.labelClusterMap.a.0.weight"),
         ("clusters: {poolNameClusterMap: {a: [{id: x}]}, poolStrategies: {b: spill}}", "clusters.poolStrategies.b"),
         ("clusters: {poolNameClusterMap: {a: [{id: x}]}, poolStrategies: {a: best}}", "clusters.poolStrategies.a"),
+        ("placement: {graphBackend: memroy}", "placement.graphBackend"),
         ("clusters: {clusterConfigs: [{name: x}, {name: x}]}", "clusters.clusterConfigs"),
         ("clusters: {clusterConfigs: [{name: x, capacity: {cpu: 1x}}]}", "clusters.clusterConfigs.0.capacity.cpu"),
         ("placement: {requestMayOverride: {prod: false}}", "placement.requestMayOverride.prod"),
@@ -271,6 +273,25 @@ def test_a_file_with_clusters_of_its_own_does_not_keep_the_label_of_the_sample(
 )
 def test_a_wrong_key_is_named(tmp_path: Path, text: str, field: str) -> None:
     assert field in fields(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("keys", "field"),
+    [
+        ("poolSettings: {b: {strategy: ask}}", "poolSettings.b"),
+        ("poolSettings: {a: {strategy: ask, askDeadlin: 5s}}", "poolSettings.a.askDeadlin"),
+        ("poolSettings: {a: {strategy: spill, askDeadline: 5s}}", "poolSettings.a.askDeadline"),
+        ("poolSettings: {a: {strategy: ask, askDeadline: 601s}}", "poolSettings.a.askDeadline"),
+        ("poolSettings: {a: {strategy: ask, rebalance: often}}", "poolSettings.a.rebalance"),
+        ("poolSettings: {a: {strategy: ask, costWeight: 2}}", "poolSettings.a.costWeight"),
+        ("poolStrategies: {a: ask}, poolSettings: {a: {strategy: ask}}", "poolSettings.a.strategy"),
+        ("poolSettings: {a: {strategy: constraint}}", "poolSettings.a.rules"),
+        ("poolSettings: {a: {strategy: constraint, rules: [{sort: prise}]}}", "poolSettings.a.rules.0.sort"),
+    ],
+)
+def test_a_wrong_field_of_a_pool_is_named(tmp_path: Path, keys: str, field: str) -> None:
+    text = f"clusters: {{poolNameClusterMap: {{a: [{{id: x}}]}}, {keys}}}"
+    assert fields(tmp_path, text) == [f"clusters.{field}"]
 
 
 @pytest.mark.parametrize(
@@ -461,3 +482,21 @@ def test_roles_of_ones_own_stand_beside_the_built_in_ones(tmp_path: Path) -> Non
 )
 def test_bad_roles_are_refused_by_name(tmp_path: Path, text: str, field: str) -> None:
     assert fields(tmp_path, text) == [field]
+
+
+def test_pools_take_every_field_that_stored_ones_have(tmp_path: Path) -> None:
+    members = "poolNameClusterMap: {a: [{id: x}], b: [{id: x}]}"
+    asks = "{strategy: ask, askDeadline: 5s, chooseBy: mix, secondsWeight: 2, costWeight: 3, rebalance: better-by 5m}"
+    rules = "{strategy: constraint, description: by price, rules: [{sort: cost}]}"
+    text = f"clusters: {{{members}, poolSettings: {{a: {asks}, b: {rules}}}}}"
+    pools = {pool.name: pool.payload for pool in load(tmp_path, text).fleet if pool.kind is FleetKind.POOL}
+    assert pools["a"] == {
+        "members": [{"id": "x", "weight": 1}],
+        "strategy": "ask",
+        "ask_deadline": "5s",
+        "choose_by": "mix",
+        "seconds_weight": 2,
+        "cost_weight": 3,
+        "rebalance": "better-by 5m",
+    }
+    assert (pools["b"]["rules"], pools["b"]["description"]) == ([{"sort": "cost"}], "by price")

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from admin.core.jobs.jobspecs import flux, next_generation, simple
+from admin.core.jobs.jobspecs.counts import ranges_in
 from admin.core.jobs.jobspecs.documents import read_mapping
-from admin.core.problems import Path, Problem, raise_problems
+from admin.core.problems import Path, Problem, dotted, raise_problems
 
 #: The first form that matches a document reads it.
 FORMS = (flux, next_generation, simple)
@@ -28,3 +29,14 @@ def read_jobspec(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
         job = form.read(jobspec, path, problems)
     raise_problems(problems)
     return {name: value for name, value in job.items() if value not in ({}, [], None)}
+
+
+def jobspec_warnings(jobspec: Mapping[str, Any], path: Path) -> list[dict[str, str]]:
+    """What was chosen in a jobspec that leaves a choice."""
+    return [
+        {
+            "code": "count_range",
+            "message": f"{dotted((*path, *where))} asks for {counts.text}: {counts.least} is taken.",
+        }
+        for where, counts in ranges_in(jobspec)
+    ]

@@ -1,4 +1,4 @@
-"""What the forms of a jobspec have in common: their fields, commands, counts, durations and annotations."""
+"""What the forms of a jobspec have in common: their fields, commands, durations and annotations."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from admin.core.fields.compounds import DictOf, ListOf
-from admin.core.fields.leaves import Duration, Integer, Text, known_keys
+from admin.core.fields.leaves import Duration, Text, known_keys
 from admin.core.problems import Path, Problem, add_problem, quoted
 from admin.core.quantities import DURATION_RULE
 
-_COUNT = Integer(minimum=1, maximum=10**9)
 #: Any text: what a job may hold is checked when it is read as a job.
 _TEXT = Text(pattern=r"(?s).*", min_length=0, max_length=2**31)
 _TEXTS = ListOf(item=_TEXT, max_items=2**31, unique=False)
@@ -135,14 +134,6 @@ def read_duration(value: Any, path: Path, problems: list[Problem]) -> str | None
         return None
     text: str | None = Duration().read(value, path, problems)
     return text
-
-
-def read_count(value: Any, path: Path, problems: list[Problem]) -> int:
-    """A whole number from 1; 1 where the value is none."""
-    if isinstance(value, Mapping):
-        add_problem(problems, path, "ranges of counts are not supported: give one whole number.")
-        return 1
-    return _COUNT.read(value, path, problems) or 1
 
 
 def optional_text(document: Mapping[str, Any], key: str, path: Path, problems: list[Problem]) -> str | None:

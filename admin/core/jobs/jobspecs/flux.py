@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from admin.core.jobs.jobspecs.counts import read_number
 from admin.core.jobs.jobspecs.documents import (
     check_version,
     only_task,
     read_attributes,
     read_command,
-    read_count,
     read_fields,
     read_mapping,
     to_annotations,
@@ -23,6 +23,8 @@ _REMEDIES = {
     "constraints": "say what a cluster must have with 'requires' in a job",
     "dependencies": "create the execution when what it waits for has finished",
 }
+#: Where Flux writes that a node or a core runs several tasks.
+_PER_RESOURCE = ("system", "shell", "options", "per-resource")
 _SYSTEM_FIELDS = ("duration", "environment", "cwd", "shell", "job")
 
 
@@ -47,6 +49,7 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
         add_problem(problems, (*where, "slot"), reason)
     tasks = _read_task_count(task, slots.count, where, problems)
     attributes = _read_attributes(fields.get("attributes", {}), (*path, "attributes"), problems)
+    tasks = _read_per_resource(fields.get("attributes", {}), slots, tasks, (*path, "attributes"), problems)
     duration = attributes.pop("duration", None)
     return {"command": command, **attributes, "resources": slots.resources(tasks, duration)}
 
@@ -59,8 +62,14 @@ def _read_task_count(task: Mapping[str, Any], slots: int, path: Path, problems: 
         add_problem(problems, where, "give either per_slot or total, such as {per_slot: 1}.")
         return slots
     [(key, value)] = count.items()
-    number = read_count(value, (*where, key), problems)
+    number = read_number(value, (*where, key), problems)
     return number * slots if key == "per_slot" else number
+
+
+def has_uneven_slots(jobspec: Mapping[str, Any]) -> bool:
+    """Whether tasks of a jobspec that was read share slots, or leave some of them empty."""
+    task, _ = only_task(jobspec, (), [])
+    return task.get("count", {"per_slot": 1}) != {"per_slot": 1} or _per_resource(jobspec.get("attributes")) is not None
 
 
 def _read_attributes(attributes: Any, path: Path, problems: list[Problem]) -> dict[str, Any]:
@@ -74,3 +83,29 @@ def _read_attributes(attributes: Any, path: Path, problems: list[Problem]) -> di
             add_problem(problems, (*where, shorten(key)), reason, closest(key, _SYSTEM_FIELDS))
     carried = {"flux/shell": system.get("shell"), "flux/job": system.get("job"), "flux/user": fields.get("user")}
     return {**read_attributes(system, where, problems), "annotations": to_annotations(carried)}
+
+
+def _read_per_resource(attributes: Any, slots: FluxSlots, tasks: int, path: Path, problems: list[Problem]) -> int:
+    """How many copies of the command there are where the shell is told so many per node or core, else as before."""
+    per_resource = _per_resource(attributes)
+    if per_resource is None:
+        return tasks
+    path = (*path, *_PER_RESOURCE)
+    fields = read_fields(per_resource, ("type", "count"), path, problems)
+    number = read_number(fields.get("count", 1), (*path, "count"), problems)
+    type_ = fields.get("type")
+    if type_ == "node" and slots.nodes is not None:
+        return number * slots.nodes
+    if type_ == "core" and "cpu" in slots.amounts:
+        return number * slots.count * slots.amounts["cpu"].number
+    reason = (
+        f"so many tasks per {shorten(type_)} are not known from the resources: give a number of nodes, or remove it."
+    )
+    add_problem(problems, (*path, "type"), reason)
+    return tasks
+
+
+def _per_resource(attributes: Any) -> Any:
+    for key in _PER_RESOURCE:
+        attributes = attributes.get(key) if isinstance(attributes, Mapping) else None
+    return attributes

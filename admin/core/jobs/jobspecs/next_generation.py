@@ -16,12 +16,14 @@ from admin.core.jobs.jobspecs.documents import (
     to_annotations,
     without_unsupported,
 )
+from admin.core.jobs.jobspecs.groups import attributes_of, check_groups, group_of, resource_of
 from admin.core.jobs.jobspecs.slots import GroupSlots
-from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shorten, unknown_problem
+from admin.core.problems import Path, Problem, shorten
 
 _REMEDIES = {
     "groups": "create one execution for each task",
     "requires": "put it on a resource",
+    "schedule": "put it on a group of resources",
 }
 _TASK_REMEDIES = {
     "group": "give one command",
@@ -40,7 +42,7 @@ def matches(jobspec: Mapping[str, Any]) -> bool:
 
 
 def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dict[str, Any]:
-    jobspec = without_unsupported(jobspec, _REMEDIES, path, problems)
+    jobspec = without_unsupported(jobspec, _REMEDIES, path, problems, harmless={"schedule": True})
     fields = read_fields(jobspec, ("version", "name", "resources", "tasks", "task", "attributes"), path, problems)
     check_version(fields, path, problems)
     task, where = only_task(fields, path, problems)
@@ -48,22 +50,22 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     task = read_fields(task, ("name", "command", "resources"), where, problems)
     command = read_command(task, where, problems)
     groups = read_mapping(fields.get("resources", {}), (*path, "resources"), problems)
-    group = group_of(task, groups, (*where, "resources"), problems)
+    group = group_of(task, groups, (*where, "resources"), (*path, "resources"), problems)
     slots = GroupSlots(problems)
+    surroundings, parameter = _read_attributes(fields.get("attributes", {}), (*path, "attributes"), problems)
     if group is not None:
-        slots.read(groups[group], (*path, "resources", shorten(group)))
-        for name in groups:
-            if name != group:
-                add_problem(problems, (*path, "resources", shorten(name)), "is used by no task: remove it.")
-    where_attributes = (*path, "attributes")
-    names = ("duration", "environment", "cwd", "parameter")
-    attributes = read_fields(fields.get("attributes", {}), names, where_attributes, problems)
-    surroundings = read_attributes(attributes, where_attributes, problems)
+        where_group = (*path, "resources", shorten(group))
+        slots.read(resource_of(groups[group]), where_group)
+        check_groups(groups, group, (*path, "resources"), problems)
+        own, own_parameter = _read_attributes(attributes_of(groups[group]), (*where_group, "attributes"), problems)
+        environment = {**surroundings.get("environment", {}), **own.get("environment", {})}
+        surroundings = {**surroundings, **own, **({"environment": environment} if environment else {})}
+        parameter = own_parameter or parameter
     duration = surroundings.pop("duration", None)
     carried = {
         "jobspec/name": optional_text(fields, "name", path, problems),
         "jobspec/task": optional_text(task, "name", where, problems),
-        "jobspec/parameter": attributes.get("parameter"),
+        "jobspec/parameter": parameter,
     }
     return {
         "command": command,
@@ -74,18 +76,7 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     }
 
 
-def group_of(task: Mapping[str, Any], groups: Mapping[str, Any], path: Path, problems: list[Problem]) -> str | None:
-    """The name of the resource group that the task uses; a single group need not be named."""
-    if "resources" not in task:
-        if len(groups) > 1:
-            listed = ", ".join(shorten(name) for name in sorted(groups)[:12])
-            add_problem(problems, path, f"is missing: name one of {listed}.")
-        return next(iter(groups)) if len(groups) == 1 else None
-    name = task["resources"]
-    if not isinstance(name, str):
-        add_problem(problems, path, f"{quoted(name)} is not the name of a resource group.")
-    elif name not in groups:
-        problems.append(unknown_problem(dotted(path), "resource group", name, groups))
-    else:
-        return name
-    return None
+def _read_attributes(attributes: Any, path: Path, problems: list[Problem]) -> tuple[dict[str, Any], Any]:
+    """Environment, working directory and duration of attributes, and the parameter that goes with the job."""
+    fields = read_fields(attributes, ("duration", "environment", "cwd", "parameter"), path, problems)
+    return read_attributes(fields, path, problems), fields.get("parameter")

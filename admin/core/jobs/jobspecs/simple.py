@@ -7,11 +7,11 @@ from typing import Any
 
 from admin.core.fields.leaves import Boolean, Quantity
 from admin.core.jobs.job import JOB
+from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
     check_version,
     optional_text,
     read_command,
-    read_count,
     read_duration,
     read_fields,
     read_mapping,

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from admin.core.graph.requirements import read_requirement
 from admin.core.graph.units import BYTE_UNITS
+from admin.core.jobs.jobspecs.counts import read_count
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
-    read_count,
     read_fields,
     read_mapping,
     without_unsupported,
@@ -53,7 +53,7 @@ class Slots(ABC):
         """Read the outermost resource."""
 
     def resources(self, tasks: int, duration: str | None) -> dict[str, Any]:
-        """The resources of the job when so many tasks share the slots."""
+        """The resources of the job when so many tasks run in the slots; those that outnumber them share them."""
         resources: dict[str, Any] = {} if self.nodes is None else {"nodes": self.nodes}
         resources["tasks"] = tasks
         if self.exclusive:
@@ -65,7 +65,7 @@ class Slots(ABC):
 
     def _per_task(self, resource: str, tasks: int) -> str:
         number, suffix, path = self.amounts[resource]
-        share = Fraction(number * self.count, max(tasks, 1))
+        share = Fraction(number * self.count, max(tasks, self.count))
         if share.denominator == 1:
             return f"{share}{suffix}"
         small = share * 1000 if resource == "cpu" else share * parse_quantity(f"1{suffix}")
@@ -89,14 +89,14 @@ class Slots(ABC):
         return read_fields(fields, (*_FIELDS, *more), path, self.problems)
 
     def _read_number(self, fields: Mapping[str, Any], path: Path) -> int:
-        """How many nodes or slots there are, by count or by replicas."""
+        """How many nodes or slots there are: so many times the count as there are replicas."""
         if "unit" in fields:
             add_problem(self.problems, (*path, "unit"), f"a {fields['type']} has no unit: remove it.")
         count = read_count(fields.get("count", 1), (*path, "count"), self.problems)
-        replicas = read_count(fields.get("replicas", 1), (*path, "replicas"), self.problems)
-        if count > 1 and replicas > 1:
-            add_problem(self.problems, (*path, "replicas"), "stands beside a count above one: give one of the two.")
-        return count * replicas
+        return count * self._read_replicas(fields, path)
+
+    def _read_replicas(self, fields: Mapping[str, Any], path: Path) -> int:
+        return read_count(fields.get("replicas", 1), (*path, "replicas"), self.problems)
 
     def _read_with(self, fields: Mapping[str, Any], path: Path) -> list[Any]:
         """The resources inside a node or slot."""
@@ -114,9 +114,7 @@ class Slots(ABC):
                 number = self._read_number(fields, where)
                 self._read_amounts(self._read_with(fields, where), where, times * number)
                 continue
-            if "replicas" in fields:
-                add_problem(self.problems, (*where, "replicas"), "belongs to a node or a slot: give a count.")
-            self._read_amount(fields, where, times)
+            self._read_amount(fields, where, times * self._read_replicas(fields, where))
 
     def _read_amount(self, fields: Mapping[str, Any], path: Path, times: int = 1) -> None:
         """Read the cores, GPUs, memory or storage of each slot, which has so many vertices that hold them."""
@@ -206,7 +204,7 @@ class GroupSlots(Slots):
             fields = self._read_fields(inner[0], path)
         type_ = fields.get("type")
         if isinstance(type_, str) and type_ in _AMOUNTS:
-            self.count = around * read_count(fields.pop("replicas", 1), (*path, "replicas"), self.problems)
+            self.count = around * self._read_replicas(fields, path)
             self._read_amount(fields, path)
             return
         if type_ not in ("node", "slot"):
@@ -216,7 +214,7 @@ class GroupSlots(Slots):
         inner = self._read_with(fields, path)
         if type_ == "node":
             self.nodes = self.count
-            has_slot = any(isinstance(resource, Mapping) and resource.get("type") == "slot" for resource in inner)
+            has_slot = any(map(_is_slot, inner))
             if has_slot and len(inner) > 1:
                 reason = "a slot stands beside other resources: put them into the slot."
                 add_problem(self.problems, (*path, "with"), reason)
@@ -224,6 +222,10 @@ class GroupSlots(Slots):
             if has_slot:
                 path = (*path, "with", "0")
                 fields = self._read_fields(inner[0], path)
+                if fields.get("type") in _AMOUNTS:
+                    self.count *= self._read_replicas(fields, path)
+                    self._read_amount(fields, path)
+                    return
                 self.count *= self._read_number(fields, path)
                 inner = self._read_with(fields, path)
         self._read_amounts(inner, path)
@@ -231,7 +233,7 @@ class GroupSlots(Slots):
     def _read_fields(self, resource: Any, path: Path, more: tuple[str, ...] = ()) -> dict[str, Any]:
         resource = without_unsupported(
             read_mapping(resource, path, self.problems),
-            {"attributes": "say it with 'requires'", "schedule": "every resource counts"},
+            {"attributes": "it belongs to a group as a whole", "schedule": "it belongs to a group as a whole"},
             path,
             self.problems,
             harmless={"schedule": True},
@@ -247,3 +249,11 @@ class GroupSlots(Slots):
         for index, entry in enumerate(requires):
             if read_requirement(entry, (*path, str(index)), self.problems) is not None and entry not in self.requires:
                 self.requires.append(dict(entry))
+
+
+def _is_slot(resource: Any) -> bool:
+    """Whether a resource inside a node is a slot; replicas of an amount are slots of that amount."""
+    if not isinstance(resource, Mapping):
+        return False
+    type_ = resource.get("type")
+    return type_ == "slot" or (type_ in _AMOUNTS and "replicas" in resource)

@@ -217,20 +217,22 @@ def _sample_type(step: Step, values: Mapping[str, Value | None], evaluator: Eval
 
 
 def unknown_properties(
-    rules: Rules, properties: Collection[str], path: Path, *, suggests_properties: bool = True
+    rules: Rules, properties: Collection[str], path: Path, *, is_told: bool = True
 ) -> Iterator[Problem]:
     """The names in rules that are neither built in nor a property of any cluster, with the closest names.
 
-    With its prefix a property may be named before a cluster has it.
+    With its prefix a property may be named before a cluster has it; and by who is not told which properties there are.
     """
     calculated: list[str] = []
     for step in rules.steps:
         for name in step.expression.names:
             if "." in name or name in calculated or property_of(name) is None or name in properties:
                 continue
-            known = [*TYPES, *calculated, *(properties if suggests_properties else ())]
+            known = [*TYPES, *calculated, *properties]
             problem = unknown_problem(dotted((*path, *step.field)), "name", name, known, most=0)
             reason = problem.reason.removesuffix(" Known: , ….")
             remedy = f"Give a cluster the property, or write `{PROPERTIES}{name}` where one will have it."
+            if not is_told:
+                remedy = f"Write `{PROPERTIES}{name}` for a property of clusters."
             yield Problem(field=problem.field, reason=f"rule {step.number}: {reason} {remedy}", closest=problem.closest)
         calculated += [step.name] if step.name else []

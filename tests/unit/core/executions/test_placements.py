@@ -154,6 +154,7 @@ def test_a_job_that_no_cluster_could_ever_run_is_refused_with_what_is_missing() 
     error, field, reason = refused(plan, fleet)
     assert (error, field) == ("no_cluster_large_enough", "spec.job.resources")
     assert "0 gpu in all, 1 wanted" in reason
+    assert reason.endswith(". Ask for less.")
 
 
 # What is told to who may not read the fleet
@@ -173,6 +174,6 @@ def test_a_job_that_no_cluster_could_ever_run_is_refused_without_the_names_of_cl
     fleet = small_fleet(clusters={name: {"capacity": {"cpu": "4", "gpu": "0"}} for name in "ab"})
     job = {"command": ["x"], "resources": {"requests": {"gpu": "1"}}}
     _, _, reason = refused(run_plan(job=job), fleet, sees_fleet=False)
-    assert reason == "No cluster of the fleet is able: 2 clusters you may not see."
+    assert reason == "No cluster of the fleet is able: 2 clusters you may not see. Ask for less."
     _, _, reason = refused(run_plan(job=job, request={"cluster": "a"}), fleet, sees_fleet=False)
     assert reason.startswith("Cluster 'a' ")

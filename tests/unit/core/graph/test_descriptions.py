@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.core.graph.descriptions import MOST_LEVELS, MOST_PROBLEMS, read_description
+from admin.core.graph.description_problems import MOST_PROBLEMS
+from admin.core.graph.descriptions import read_description
 from admin.core.graph.matching import Matcher
 from admin.core.graph.requests import Need, ResourceRequest, Unit, Vertex
 from admin.core.graph.requirements import Requirement
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import summarize
+from admin.core.graph.tree_builder import MOST_LEVELS
 from admin.core.problems import Invalid
 
 DATA = Path(__file__).parents[3] / "data" / "graphs"

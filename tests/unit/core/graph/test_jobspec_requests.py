@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from admin.core.graph.descriptions import read_description
-from admin.core.graph.job_requests import request_of
-from admin.core.graph.jobspec_requests import MOST_LEVELS, request_in
+from admin.core.graph.job_requests import request_of, with_settings
+from admin.core.graph.jobspec_requests import MOST_LEVELS, layered_request, request_in
 from admin.core.graph.matching import Matcher
 from admin.core.graph.requests import Need, ResourceRequest, Slot, SpreadTasks, Unit, Vertex
 from admin.core.graph.requirements import Requirement
@@ -41,6 +41,18 @@ def cores(count: int) -> dict[str, Any]:
         (group(type="slot", replicas=3, **{"with": [cores(4)]}), [Need(Slot((FOUR_CORES,)), 3)]),
         (group(type="core", count=4, replicas=3), [Need(Slot((FOUR_CORES,)), 3)]),
         (group(type="core", count=4), [Need(Slot((FOUR_CORES,)), 1)]),
+        (
+            group(type="node", count=2, replicas=3, **{"with": [cores(4)]}),
+            [Need(Vertex("node", (FOUR_CORES,)), 6)],
+        ),
+        (
+            group(type="node", count={"min": 2, "max": 8}, schedule=True, attributes={}, **{"with": [cores(4)]}),
+            [Need(Vertex("node", (FOUR_CORES,)), 2)],
+        ),
+        (
+            group(type="node", **{"with": [cores(4) | {"replicas": 3}]}),
+            [Need(Vertex("node", (Need(Slot((FOUR_CORES,)), 3),)), 1)],
+        ),
         (group(type="node", count=2), [Need(Unit("node"), 2)]),
         (
             group(type="rack", **{"with": [{"type": "node", "count": 2, "exclusive": True, "with": [cores(4)]}]}),
@@ -104,11 +116,11 @@ def test_the_simple_form_is_read_as_its_job() -> None:
         ({"type": "a b"}, "type", "'a b' is not a type"),
         ({"type": "node", "count": 0}, "count", "0"),
         ({"type": "node", "count": 1.5}, "count", "1.5"),
-        ({"type": "node", "count": {"min": 1}}, "count", "ranges of counts are not supported"),
-        ({"type": "node", "count": 2, "replicas": 2}, "replicas", "stands beside a count above one"),
+        ({"type": "node", "count": {"max": 1}}, "count.min", "is missing"),
         ({"type": "node", "colour": "red"}, "colour", "unknown field 'colour'"),
-        ({"type": "node", "attributes": {}}, "attributes", "is not supported"),
-        ({"type": "node", "schedule": False}, "schedule", "is not supported"),
+        ({"type": "node", "with": [{"type": "core", "attributes": {}}]}, "with.0.attributes", "is not supported"),
+        ({"type": "node", "with": [{"type": "core", "schedule": False}]}, "with.0.schedule", "is not supported"),
+        ({"type": "node", "schedule": False}, "schedule", "the task uses this group"),
         ({"type": "rack", "exclusive": True}, "exclusive", "only nodes can be exclusive"),
         ({"type": "node", "exclusive": "yes"}, "exclusive", "'yes' is neither true nor false"),
         ({"type": "node", "with": 5}, "with", "5 is not a list"),
@@ -142,3 +154,62 @@ def test_a_jobspec_and_its_job_ask_for_the_same(name: str) -> None:
     graphs = [example(), *(read_description(cluster_document(nodes, cores, 2)) for nodes in (1, 2) for cores in (1, 4))]
     for graph in graphs:
         assert Matcher(request_in(jobspec)).fits(graph) == Matcher(of_job).fits(graph)
+
+
+def slots_in_nodes(nodes: int, slots: int, count: Any = None, held: int = 4) -> dict[str, Any]:
+    inner = {"type": "slot", "count": slots, "label": "task", "with": [cores(held)]}
+    jobspec = flux({"type": "node", "count": nodes, "with": [inner]})
+    return {**jobspec, "tasks": [{**jobspec["tasks"][0], "count": count or {"per_slot": 1}}]}
+
+
+def asked_of(jobspec: Any) -> ResourceRequest:
+    return layered_request(jobspec, ("jobspec",)) or request_of(read_jobspec(jobspec, ("jobspec",)))
+
+
+def uneven() -> Any:
+    """A node of 16 cores and two of 4."""
+    document = cluster_document(3, 4)
+    document["graph"]["nodes"]["extra"] = {"metadata": {"type": "core", "size": 12}}
+    document["graph"]["edges"].append({"source": "1", "target": "extra", "relation": "contains"})
+    return read_description(document)
+
+
+@pytest.mark.parametrize(
+    ("jobspec", "is_fitting"),
+    [
+        (slots_in_nodes(3, 1), True),
+        (slots_in_nodes(1, 4), True),
+        # Six slots of 4 cores there are, but not two in each of three nodes.
+        (slots_in_nodes(3, 2), False),
+        (group(type="node", count=3, **{"with": [{"type": "slot", "count": 2, "with": [cores(4)]}]}), False),
+        (group(type="node", count=3, **{"with": [cores(4) | {"replicas": 2}]}), False),
+        # Four tasks in three slots of 4 cores share them; each by itself would need 3.
+        (slots_in_nodes(3, 1, {"total": 4}), True),
+        # Four tasks in six slots leave two of them empty, which are asked for all the same.
+        (slots_in_nodes(3, 2, {"total": 4}, held=2), True),
+        (slots_in_nodes(3, 2, {"total": 4}), False),
+    ],
+)
+def test_slots_are_in_every_node(jobspec: Any, is_fitting: bool) -> None:
+    assert Matcher(asked_of(jobspec)).fits(uneven()) == is_fitting
+
+
+def test_what_settings_give_a_job_is_asked_for_in_each_slot() -> None:
+    memory = Need(Unit("memory"), 2**30)
+    job = {"resources": {"tasks": 6, "requests": {"cpu": "4", "memory": "1Gi"}}}
+    given = {"resources": {"requests": {"cpu": "4"}}}
+
+    def asked(*needs: Need) -> tuple[Need, ...]:
+        return with_settings(ResourceRequest(needs), job, given).needs
+
+    slot = Slot((FOUR_CORES, memory))
+    assert asked(Need(Slot((FOUR_CORES,)), 6)) == (Need(slot, 6),)
+    assert asked(Need(Vertex("node", (Need(Slot((FOUR_CORES,)), 3),)), 2)) == (
+        Need(Vertex("node", (Need(slot, 3),)), 2),
+    )
+    assert asked(Need(Vertex("rack", (Need(Unit("node"), 3),)), 2)) == (
+        Need(Vertex("rack", (Need(Vertex("node", (memory,)), 3),)), 2),
+    )
+    # Two tasks in each slot.
+    assert asked(Need(Slot((FOUR_CORES,)), 3)) == (Need(Slot((FOUR_CORES, Need(Unit("memory"), 2**31))), 3),)
+    assert with_settings(ResourceRequest((Need(slot, 6),)), job, job).needs == (Need(slot, 6),)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admin.core.graph.backends import MemoryBackend
 from admin.core.graph.compiled import compile_description, read_document, read_folded
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.folding import fold, unfold
@@ -18,6 +17,7 @@ from admin.core.graph.inventories import differences
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.machines import Machines
 from admin.core.graph.matching import Matcher
+from admin.core.graph.memory import MemoryBackend
 from admin.core.graph.request_texts import read_request, write_request
 from admin.core.graph.shapes import Shapes
 from admin.core.graph.summaries import summarize

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from admin.core.graph import rooms
-from admin.core.graph.backends import MemoryBackend
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.machines import Machines
+from admin.core.graph.memory import MemoryBackend
 from admin.core.graph.request_texts import write_request
 from admin.core.graph.rooms import Room, asked_in, asked_key
 from tests.support.descriptions import pooled
@@ -40,14 +37,6 @@ def test_jobs_are_packed_anew_where_their_order_was_unlucky() -> None:
     # One by one, 2 and 2 may come to lie on two nodes; 4 needs them on one.
     assert two.lacks({asks("2"): 2}, asks("4")) == ""
     assert two.lacks({asks("2"): 2, asks("4"): 1}, asks("1")) != ""
-
-
-def test_few_sets_of_jobs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "_MOST_KEPT", 2)
-    free = room(2, 8)
-    for number in range(15):
-        assert free.lacks({asks("1"): number} if number else {}, asks("1")) == ""
-    assert free.lacks({asks("1"): 16}, asks("1")) != ""
 
 
 def test_what_jobs_ask_for_is_counted_beside_amounts() -> None:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from admin.core.jobs.job import read_job
-from admin.core.jobs.jobspecs import read_jobspec
+from admin.core.jobs.jobspecs import jobspec_warnings, read_jobspec
 from admin.core.problems import Invalid
 
 FILES = Path(__file__).parents[3] / "data" / "jobspecs"
@@ -37,6 +37,7 @@ def file(name: str) -> Any:
 
 
 RANGE = {"name": "spack", "field": "version", "min": "0.5.1", "max": "0.5.5"}
+NODE = {"type": "node", "count": 1}
 TWO_NODES = {"nodes": 2, "tasks": 2, "requests": {"cpu": "2"}}
 
 
@@ -121,7 +122,8 @@ def flux(
         ),
         (slot(), {"per_slot": 2}, {"tasks": 8, "requests": {"cpu": "1"}}),
         (slot(), {"per_slot": 4}, {"tasks": 16, "requests": {"cpu": "500m"}}),
-        (slot(), {"total": 2}, {"tasks": 2, "requests": {"cpu": "4"}}),
+        (slot(), {"total": 2}, {"tasks": 2, "requests": {"cpu": "2"}}),
+        (slot(), {"total": 8}, {"tasks": 8, "requests": {"cpu": "1"}}),
         (
             slot(core(), {"type": "memory", "count": 3, "unit": "GiB"}, {"type": "storage", "count": 1, "unit": "KB"}),
             {"per_slot": 2},
@@ -162,8 +164,13 @@ def test_seconds_become_a_duration(duration: Any, text: str | None) -> None:
         (flux(slot(unit="GB")), "resources.0.unit", "a slot has no unit"),
         (flux(slot(count=0)), "resources.0.count", "out of range"),
         (flux(slot(count=True)), "resources.0.count", "is not a whole number"),
-        (flux(slot(count="2-4")), "resources.0.count", "'2-4' is not a whole number"),
-        (flux(slot(count={"min": 1})), "resources.0.count", "ranges of counts are not supported"),
+        (flux(slot(count="two")), "resources.0.count", "'two' is neither a whole number nor a range"),
+        (flux(slot(count={"max": 4})), "resources.0.count.min", "is missing"),
+        (
+            flux(slot(), system={"shell": {"options": {"per-resource": {"type": "node", "count": 2}}}}),
+            "attributes.system.shell.options.per-resource.type",
+            "so many tasks per node are not known",
+        ),
         (flux(slot(label=None)), "resources.0.label", "is left empty"),
         (flux(slot(core(), core())), "resources.0.with.1", "'core' is listed twice"),
         (flux(slot({"type": "core", "with": [core()]})), "resources.0.with.0.with", "holds no other resource"),
@@ -235,6 +242,13 @@ def group(**resource: Any) -> dict[str, Any]:
         ),
         ({"type": "node", "count": 2, "with": [{"type": "socket", "count": 2, "with": [core(1)]}]}, TWO_NODES),
         ({"type": "core", "count": 4, "replicas": 2}, {"tasks": 2, "requests": {"cpu": "4"}}),
+        ({"type": "node", "count": 2, "replicas": 3}, {"nodes": 6, "tasks": 6}),
+        ({"type": "slot", "count": 2, "replicas": 3, "with": [core()]}, {"tasks": 6, "requests": {"cpu": "2"}}),
+        (
+            {"type": "node", "count": 2, "with": [core() | {"replicas": 3}]},
+            {"nodes": 2, "tasks": 6, "requests": {"cpu": "2"}},
+        ),
+        ({"type": "slot", "with": [core() | {"replicas": 3}]}, {"tasks": 1, "requests": {"cpu": "6"}}),
         (
             {"type": "slot", "replicas": 1, "with": [{"type": "memory", "count": 512, "unit": "MiB"}]},
             {"tasks": 1, "requests": {"memory": "512Mi"}},
@@ -271,11 +285,161 @@ def test_every_field_of_a_next_generation_jobspec_is_kept() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("count", "taken", "text"),
+    [
+        ({"min": 3}, 3, "at least 3"),
+        ({"min": 3, "max": 30}, 3, "3 to 30"),
+        ({"min": 3, "max": 30, "operator": "+", "operand": 1}, 3, "3 to 30"),
+        ({"min": 2, "max": 64, "operator": "*", "operand": 2}, 2, "2 to 64 in steps of *2"),
+        ({"min": 2, "max": 256, "operator": "^", "operand": 2}, 2, "2 to 256 in steps of ^2"),
+        ("3-30", 3, "3 to 30"),
+        ("[4+]", 4, "at least 4"),
+        ("2-64:2:*", 2, "2 to 64 in steps of *2"),
+        ("1-9:2", 1, "1 to 9 in steps of +2"),
+        ("4,9,16,25", 4, "one of 4,9,16,25"),
+        ("9,2-3", 2, "one of 9,2-3"),
+        ("4", 4, None),
+        ({"min": 4, "max": 4}, 4, None),
+    ],
+)
+def test_of_a_range_the_least_is_taken_and_said(count: Any, taken: int, text: str | None) -> None:
+    documents = {
+        "resources.0.count": flux(slot(count=count)),
+        "resources.g.count": group(type="slot", count=count, **{"with": [core()]}),
+        "resources.g.replicas": group(type="slot", replicas=count, **{"with": [core()]}),
+        "tasks": {"command": ["a"], "tasks": count, "cpus": 2},
+    }
+    for field, document in documents.items():
+        job = read(document)
+        assert job["resources"] == {"tasks": taken, "requests": {"cpu": "2"}}
+        warnings = jobspec_warnings(document, PATH)
+        if text is None:
+            assert warnings == []
+        else:
+            message = f"spec.jobspec.{field} asks for {text}: {taken} is taken."
+            assert warnings == [{"code": "count_range", "message": message}]
+
+
+@pytest.mark.parametrize(
+    ("count", "field", "reason"),
+    [
+        ({}, "min", "is missing"),
+        ({"min": 0}, "min", "out of range"),
+        ({"min": 2, "max": 1}, "max", "1 is below min, 2"),
+        ({"min": 2, "operator": "+"}, "operand", "is missing"),
+        ({"min": 2, "operand": 2}, "operator", "is missing"),
+        ({"min": 2, "operator": "-", "operand": 2}, "operator", "'-' is no operator"),
+        ({"min": 2, "operator": "*", "operand": 1}, "operand", "leads to no other number"),
+        ({"min": 1, "operator": "^", "operand": 2}, "min", "leads to no other number"),
+        ({"min": 2, "step": 2}, "step", "unknown field 'step'"),
+        ("0-3", "", "below 1"),
+        ("5-3", "", "ends before it begins"),
+        ("2-8:0", "operand", "out of range"),
+        ("2-8:2:-", "operator", "'-' is no operator"),
+        ("some", "", "neither a whole number nor a range"),
+        (True, "", "is not a whole number"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(count: Any, field: str, reason: str) -> None:
+    where = ".".join(filter(None, ("resources.g.count", field)))
+    assert reason in refusals(group(type="slot", count=count, **{"with": [core()]}))[where]
+
+
+def test_only_scheduled_groups_are_asked_for() -> None:
+    inner = {"type": "node", "with": [core(1)]}
+    outer = {"type": "node", "count": 2, "with": [core()]}
+    for resources in (
+        {"outer": outer | {"schedule": True}, "inner": inner},
+        {"outer": outer, "inner": inner | {"schedule": False}},
+    ):
+        for task in ({"command": ["a"]}, {"command": ["a"], "resources": "outer"}):
+            document = {"version": 1, "resources": resources, "tasks": [task]}
+            assert read(document) == {"command": ["a"], "resources": TWO_NODES}
+
+
+def test_attributes_of_a_group_win_over_those_of_the_jobspec() -> None:
+    document = group(
+        **NODE, attributes={"duration": "300s", "cwd": "/data", "environment": {"A": "2"}, "parameter": {"x": 2}}
+    )
+    document["attributes"] = {"duration": 60, "environment": {"A": "1", "B": "1"}, "parameter": {"x": 1}}
+    assert read(document) == {
+        "command": ["a"],
+        "environment": {"A": "2", "B": "1"},
+        "working_directory": "/data",
+        "resources": {"nodes": 1, "tasks": 1, "duration": "300s"},
+        "annotations": {"jobspec/parameter": '{"x":2}'},
+    }
+
+
+def submitted(resource: Any, count: Any = None, **options: Any) -> dict[str, Any]:
+    """A jobspec as `flux submit --dry-run` prints it."""
+    return {
+        "resources": [resource],
+        "tasks": [{"command": ["app"], "slot": "task", "count": count or {"per_slot": 1}}],
+        "attributes": {
+            "system": {
+                "duration": 0,
+                "environment": {"LANG": "C"},
+                "cwd": "/home/flux",
+                "shell": {"options": {"rlimit": {"cpu": -1}, **options}},
+            }
+        },
+        "version": 1,
+    }
+
+
+def nodes(count: int, slots: int, *holds: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "node", "count": count, **more, "with": [slot(*holds, count=slots)]}
+
+
+GPU = {"type": "gpu", "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("document", "resources"),
+    [
+        # -n10 -c2
+        (submitted(slot(core(2), count=10)), {"tasks": 10, "requests": {"cpu": "2"}}),
+        # -n10 -c2 -g1
+        (submitted(slot(core(2), GPU, count=10)), {"tasks": 10, "requests": {"cpu": "2", "gpu": "1"}}),
+        # -N4 -n4
+        (submitted(nodes(4, 1, core(1))), {"nodes": 4, "tasks": 4, "requests": {"cpu": "1"}}),
+        # -N4 -n16 -g1
+        (submitted(nodes(4, 4, core(1), GPU)), {"nodes": 4, "tasks": 16, "requests": {"cpu": "1", "gpu": "1"}}),
+        # -N4 -n5 -g1: some slots are left empty
+        (
+            submitted(nodes(4, 2, core(1), GPU), {"total": 5}),
+            {"nodes": 4, "tasks": 5, "requests": {"cpu": "1", "gpu": "1"}},
+        ),
+        # 5 tasks in 4 slots: they share them
+        (submitted(nodes(4, 1, core(1)), {"total": 5}), {"nodes": 4, "tasks": 5, "requests": {"cpu": "800m"}}),
+        # -N2 --exclusive
+        (
+            submitted(nodes(2, 1, core(1), exclusive=True)),
+            {"nodes": 2, "tasks": 2, "exclusive": True, "requests": {"cpu": "1"}},
+        ),
+        # -N2 --cores=8 --tasks-per-node=4
+        (
+            submitted(nodes(2, 1, core(4)), **{"per-resource": {"type": "node", "count": 4}}),
+            {"nodes": 2, "tasks": 8, "requests": {"cpu": "1"}},
+        ),
+        # --cores=8 --tasks-per-core=2
+        (
+            submitted(slot(core(1), count=8), **{"per-resource": {"type": "core", "count": 2}}),
+            {"tasks": 16, "requests": {"cpu": "500m"}},
+        ),
+    ],
+)
+def test_what_flux_submit_prints_is_read(document: Any, resources: dict[str, Any]) -> None:
+    job = read(document)
+    assert job["resources"] == resources
+    assert (job["command"], job["environment"], job["working_directory"]) == (["app"], {"LANG": "C"}, "/home/flux")
+    assert '"rlimit":{"cpu":-1}' in job["annotations"]["flux/shell"]
+
+
 def test_a_jobspec_without_resources_asks_for_none() -> None:
     assert read({"version": 1, "task": {"command": ["a"]}}) == {"command": ["a"]}
-
-
-NODE = {"type": "node", "count": 1}
 
 
 @pytest.mark.parametrize(
@@ -321,14 +485,31 @@ NODE = {"type": "node", "count": 1}
         (group(type="rack"), "resources.g.with", "a rack holds exactly one resource here"),
         (group(type="shelf"), "resources.g.type", "unknown resource type 'shelf'"),
         (group(count=1), "resources.g.type", "is missing"),
-        (group(type="node", count=2, replicas=2), "resources.g.replicas", "give one of the two"),
         (group(type="slot", exclusive=True), "resources.g.exclusive", "is not supported"),
-        (group(type="node", schedule=False), "resources.g.schedule", "is not supported"),
-        (group(type="node", attributes={"x": 1}), "resources.g.attributes", "is not supported"),
+        (group(type="node", schedule=False), "resources.g.schedule", "the task uses this group: give true"),
+        (group(type="node", schedule="yes"), "resources.g.schedule", "'yes' is neither true nor false"),
+        (group(type="node", attributes={"x": 1}), "resources.g.attributes.x", "unknown field 'x'"),
+        (group(type="node", **{"with": [core() | {"schedule": False}]}), "resources.g.with.0.schedule", "a group"),
+        (group(type="node", **{"with": [core() | {"attributes": {}}]}), "resources.g.with.0.attributes", "a group"),
+        (group(**NODE) | {"schedule": False}, "schedule", "put it on a group"),
+        (
+            group(**NODE) | {"resources": {"g": NODE, "h": NODE | {"schedule": True}}},
+            "resources.g.schedule",
+            "is not true, but the task uses this group",
+        ),
+        (
+            {"version": 1, "resources": {"g": NODE | {"schedule": False}}, "task": {"command": ["a"]}},
+            "resources",
+            "has no group to schedule",
+        ),
+        (
+            group(**NODE) | {"resources": {"g": NODE, "h": {"type": "shelf", "schedule": False}}},
+            "resources.h.type",
+            "unknown resource type 'shelf'",
+        ),
         (group(type="node", **{"with": core()}), "resources.g.with", "is not a list of resources"),
         (group(type="node", **{"with": [{"type": "shelf"}]}), "resources.g.with.0.type", "unknown resource type"),
         (group(type="node", **{"with": [slot(), core()]}), "resources.g.with", "put them into the slot"),
-        (group(type="node", **{"with": [core() | {"replicas": 2}]}), "resources.g.with.0.replicas", "give a count"),
         (group(type="node", requires={}), "resources.g.requires", "is not a list"),
         (group(type="node", requires=["x"]), "resources.g.requires.0", "is not a mapping"),
         (group(type="node", requires=[{"name": "io", "match": "shm"}]), "resources.g.requires.0.field", "is missing"),
@@ -426,7 +607,7 @@ def test_the_simple_form_is_read(document: Any, job: dict[str, Any]) -> None:
         ({"command": 5}, "command", "5 is not a list: give the program"),
         ({"command": ["a", 5]}, "command.1", "put it in quotes"),
         ({"command": "a", "version": 2}, "version", "give version 1"),
-        ({"command": "a", "nodes": "two"}, "nodes", "is not a whole number"),
+        ({"command": "a", "nodes": "two"}, "nodes", "is neither a whole number nor a range"),
         ({"command": "a", "exclusive": "yes"}, "exclusive", "is not a boolean"),
         ({"command": "a", "tasks": [1]}, "tasks", "is not a whole number"),
         ({"command": "a", "cores": "x"}, "cores", "is not a quantity"),

@@ -12,10 +12,10 @@ import pytest
 
 from admin.core.fleet.asking import Asking, read_asking
 from admin.core.fleet.definitions import FleetKind
-from admin.core.graph.backends import MemoryBackend
 from admin.core.graph.descriptions import read_description
 from admin.core.graph.job_requests import request_of
 from admin.core.graph.machines import Machines
+from admin.core.graph.memory import MemoryBackend
 from admin.core.graph.request_texts import write_request
 from admin.core.placement.bid_reports import read_bid
 from admin.core.placement.bids import (

@@ -25,6 +25,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(
         ),
         *("cluster", "target_project", "target_domain", "service_account", "iam_role", "image", "cpu", "memory", "gpu"),
         *("nodes", "tasks", "exclusive", "duration", "retries", "backoff", "on_lost", "strategy"),
+        *("ask_deadline", "choose_by", "seconds_weight", "cost_weight"),
     ]
 ) | {"overwrite_cache": False, "inputs": {}, "labels": {}, "annotations": {}, "envs": {}, "command": (), "rules": ()}
 
@@ -314,3 +315,18 @@ def test_a_strategy_and_its_rules_go_together(tmp_path: Path) -> None:
 def test_a_relaunch_refuses_by_name_what_it_has_no_place_for(flags: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="--recover runs again what old ran: leave out "):
         build_repeat({**NOTHING, **flags}, "recover", ID, RUN_FLAGS)
+
+
+def test_fields_for_asking_mean_that_strategy(tmp_path: Path) -> None:
+    given = spec(command=("x",), ask_deadline="5s", choose_by="mix", cost_weight="2")
+    assert {key: given[key] for key in ("strategy", "ask_deadline", "choose_by", "cost_weight")} == {
+        "strategy": "ask",
+        "ask_deadline": "5s",
+        "choose_by": "mix",
+        "cost_weight": 2,
+    }
+    file = in_file(tmp_path, "job: {command: [x]}\nstrategy: ask\naskDeadline: 5s\nchooseBy: cheapest\n")
+    assert spec(exec_file=file)["ask_deadline"] == "5s"
+    assert spec(exec_file=file, ask_deadline="7s")["ask_deadline"] == "7s"
+    other = spec(exec_file=file, strategy="spill")
+    assert (other["strategy"], other.keys() & {"ask_deadline", "choose_by"}) == ("spill", set())

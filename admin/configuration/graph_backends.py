@@ -1,0 +1,45 @@
+"""Graph backends: what may keep the graphs of described clusters, that of Rainbow and those of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Protocol
+
+from admin.core.graph.backends import GraphBackend
+from admin.core.problems import Problem, unknown_problem
+
+#: The group of entry points by which packages offer backends.
+GROUP = "rainbow.graph_backends"
+_FIELD = "placement.graphBackend"
+_BUILT_IN = {"memory": "admin.core.graph.memory:MemoryBackend"}
+
+
+class Factory(Protocol):
+    """The callable that the entry point of a backend names."""
+
+    def __call__(self) -> GraphBackend:
+        """Build the backend; one for each worker."""
+
+
+def backend_problems(name: str) -> Iterator[Problem]:
+    """What is wrong with the name of a backend: nothing has it, or what has it cannot be loaded."""
+    points = _points()
+    if name not in points:
+        yield unknown_problem(_FIELD, "graph backend", name, points)
+        return
+    try:
+        points[name].load()
+    except Exception as error:
+        yield Problem(field=_FIELD, reason=f"'{name}' cannot be loaded: {error}.")
+
+
+def find_backend(name: str) -> Factory:
+    """The factory of the backend of that name."""
+    factory: Factory = _points()[name].load()
+    return factory
+
+
+def _points() -> dict[str, EntryPoint]:
+    built_in = {name: EntryPoint(name, target, GROUP) for name, target in _BUILT_IN.items()}
+    return {**{point.name: point for point in entry_points(group=GROUP)}, **built_in}

@@ -1,0 +1,88 @@
+"""Subsystems of descriptions: their vertices, linked to those of the main graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admin.core.graph.described_edges import Edge, EdgeReader, dangling
+from admin.core.graph.described_vertices import DescribedVertex, VertexReader
+from admin.core.graph.description_problems import DescriptionProblems
+from admin.core.graph.requirements import MAIN_NAMES, Feature
+from admin.core.graph.shapes import Shapes
+from admin.core.graph.units import TYPE
+from admin.core.problems import Path, list_first, quoted, shorten
+
+#: What the subsystem vertices that are linked to each vertex of the main graph say, by its id.
+Links = dict[str, set[Feature]]
+
+
+class SubsystemReader:
+    """Links the vertices of subsystems, which stand in graphs of their own or among those of the main graph."""
+
+    def __init__(
+        self, shapes: Shapes, problems: DescriptionProblems, vertices: VertexReader, edges: EdgeReader
+    ) -> None:
+        self._shapes = shapes
+        self._problems = problems
+        self._vertices = vertices
+        self._edges = edges
+
+    def link_inline(
+        self,
+        vertices: dict[str, DescribedVertex],
+        edges: list[Edge],
+        parents: Mapping[str, str],
+        links: Links,
+    ) -> None:
+        """Take the vertices of subsystems out of the main graph that brought them along, and link them."""
+        holders = set(parents.values())
+        moved = {
+            id_: edge.subsystem
+            for edge in edges
+            for id_ in (edge.source, edge.target)
+            if id_ not in parents and id_ not in holders
+        }
+        features = {}
+        for id_, subsystem in moved.items():
+            fields = vertices.pop(id_).fields
+            features[id_] = self._shapes.feature(subsystem, fields.fields if fields else {})
+        for edge in edges:
+            for main, other in ((edge.source, edge.target), (edge.target, edge.source)):
+                if main in vertices and other in features:
+                    links.setdefault(main, set()).add(features[other])
+
+    def link(self, name: Any, document: Any, main: Mapping[str, DescribedVertex], links: Links) -> None:
+        """Link the vertices of a subsystem to the vertices of the main graph that its edges name."""
+        where: Path = ("subsystems", str(name))
+        if not isinstance(name, str) or not TYPE.fullmatch(name) or name in MAIN_NAMES:
+            is_main = name in MAIN_NAMES
+            reason = "is the main graph" if is_main else f"{quoted(name)} is not a name"
+            self._problems.add(where, f"{reason}: name the subsystem with a word of its own, such as io.")
+            return
+        vertices, _, _, edges = self._vertices.read(document, where, name)
+        for id_ in vertices:
+            if id_ in main:
+                reason = "is an id of the main graph too: every vertex has an id of its own."
+                self._problems.add((*where, "graph", "nodes", id_), reason)
+        linked = set()
+        for number, edge in enumerate(edges):
+            for source, target, _, _ in self._edges.relations(edge, number, (*where, "graph", "edges"), name):
+                missing = next((id_ for id_ in (source, target) if id_ not in vertices and id_ not in main), None)
+                if missing is not None:
+                    self._problems.add((*where, "graph", "edges", str(number)), dangling(source, target, missing))
+                    continue
+                if source in main and target in main:
+                    reason = (
+                        f"edge {shorten(source)} → {shorten(target)} joins two vertices of the main graph: remove it."
+                    )
+                    self._problems.add((*where, "graph", "edges", str(number)), reason)
+                    continue
+                linked |= {source, target}
+                for inner, other in ((source, target), (target, source)):
+                    if inner in main and (feature := vertices[other].fields) is not None:
+                        links.setdefault(inner, set()).add(feature)
+        alone = [id_ for id_ in vertices if id_ not in linked]
+        if len(alone) > 1:  # one may be the subsystem's root, which need not be linked to anything
+            reason = f"vertices {list_first([shorten(id_) for id_ in alone], 5)} have no edge: link each, or remove it."
+            self._problems.add((*where, "graph", "nodes"), reason)

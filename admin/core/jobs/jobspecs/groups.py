@@ -1,0 +1,71 @@
+"""Groups: the named resources of a next-generation jobspec, and which of them is asked for.
+
+With `schedule: true` on some groups, only those are asked for; one with `schedule: false` is not. The others are meant
+for tasks inside what is asked for, which jobs of ours do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admin.core.jobs.jobspecs.slots import GroupSlots
+from admin.core.problems import Path, Problem, add_problem, dotted, quoted, shorten, unknown_problem
+
+#: What a group says as a whole, beside what it consists of.
+_OF_A_GROUP = ("schedule", "attributes")
+
+
+def resource_of(group: Any) -> Any:
+    """The outermost resource of a group."""
+    if not isinstance(group, Mapping):
+        return group
+    return {key: value for key, value in group.items() if key not in _OF_A_GROUP}
+
+
+def attributes_of(group: Any) -> Any:
+    """The attributes of a group, which win over those of its jobspec."""
+    return group.get("attributes", {}) if isinstance(group, Mapping) else {}
+
+
+def group_of(
+    task: Mapping[str, Any], groups: Mapping[str, Any], path: Path, groups_path: Path, problems: list[Problem]
+) -> str | None:
+    """The name of the resource group that the task uses; one that alone is asked for need not be named."""
+    if "resources" not in task:
+        asked = [name for name in groups if _is_asked_for(name, groups)]
+        if len(asked) > 1:
+            listed = ", ".join(shorten(name) for name in sorted(asked)[:12])
+            add_problem(problems, path, f"is missing: name one of {listed}.")
+        elif groups and not asked:
+            add_problem(problems, groups_path, "has no group to schedule: give one of them schedule true.")
+        return asked[0] if len(asked) == 1 else None
+    name = task["resources"]
+    if not isinstance(name, str):
+        add_problem(problems, path, f"{quoted(name)} is not the name of a resource group.")
+    elif name not in groups:
+        problems.append(unknown_problem(dotted(path), "resource group", name, groups))
+    elif not _is_asked_for(name, groups):
+        reason = "is not true, but the task uses this group: give true, or let the task use a group that is scheduled."
+        add_problem(problems, (*groups_path, shorten(name), "schedule"), reason)
+    else:
+        return name
+    return None
+
+
+def check_groups(groups: Mapping[str, Any], used: str, path: Path, problems: list[Problem]) -> None:
+    """Report what is wrong with the groups beside the one that is used: each must be right, and not asked for."""
+    for name, group in groups.items():
+        where = (*path, shorten(name))
+        if isinstance(group, Mapping) and not isinstance(group.get("schedule", True), bool):
+            reason = f"{quoted(group['schedule'])} is neither true nor false."
+            add_problem(problems, (*where, "schedule"), reason)
+        elif name != used and _is_asked_for(name, groups):
+            add_problem(problems, where, "is used by no task: remove it, or give it schedule false.")
+        elif name != used:
+            GroupSlots(problems).read(resource_of(group), where)
+
+
+def _is_asked_for(name: str, groups: Mapping[str, Any]) -> bool:
+    says = {key: group.get("schedule") for key, group in groups.items() if isinstance(group, Mapping)}
+    return says.get(name) is True if True in says.values() else says.get(name) is not False

@@ -1,0 +1,34 @@
+"""The example files of Rainbow's first scheduler register and match as documented, a thousand times over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+
+from admin.testing import running_admin
+from tests.integration.test_graph_placements import BY_PRICE, JOBSPECS, jobspec
+from tests.support.descriptions import example, example_description
+from tests.support.placing import API, asked, pool
+
+TIMES = 1000
+
+
+def test_examples_match_as_documented_a_thousand_times() -> None:
+    with running_admin() as url, requests.Session() as session:
+        session.trust_env = False
+
+        def call(method: str, path: str, body: Any) -> int:
+            return session.request(method, f"{url}{API}/{path}", json=body).status_code
+
+        assert call("PUT", "clusters/red", {"cluster": {}}) == 200
+        assert call("PUT", "clusters/red/description", example_description()) == 200
+        state = example("cluster-state.json")
+        report = {"free": {"nodes": state.pop("nodes_free")}, "properties": state}
+        assert call("PUT", "clusters/red/state", report) == 200
+        assert call("PUT", "pools/red", {"pool": {"members": [{"id": "red"}]}}) == 200
+        for name, is_fitting in JOBSPECS.items():
+            more: dict[str, Any] = BY_PRICE if name == "next-constraint.yaml" else {}
+            body = asked("x", **jobspec(name), **pool("red"), **more)
+            statuses = [call("POST", "placements", body) for _ in range(TIMES)]
+            assert statuses == [200 if is_fitting else 400] * TIMES, name
