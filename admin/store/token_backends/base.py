@@ -1,0 +1,45 @@
+"""What every backend of token pools does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from admin.core.token_pools.answers import Allocation, NotHeld, Released, Renewed
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.lines import Waiter
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolUsage:
+    """Who holds tokens of a pool, the oldest first, and who waits for some, the next to be served first."""
+
+    grants: tuple[Grant, ...]
+    waiters: tuple[Waiter, ...]
+
+    @property
+    def used(self) -> int:
+        """How many tokens are held."""
+        return sum(grant.amount for grant in self.grants)
+
+
+class TokensUnavailable(Exception):
+    """The backend cannot be asked now; nothing is granted until it can."""
+
+
+class TokenBackend(Protocol):
+    """Grants tokens, and keeps who has them. Every operation may be repeated after a failure."""
+
+    def allocate(self, claim: Claim) -> Allocation:
+        """Grant a claim, or say what is full."""
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        """Hold tokens for another lease."""
+
+    def release(self, release: Release) -> Released | NotHeld:
+        """Give tokens back, or leave the line."""
+
+    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+        """Who holds and who waits."""

@@ -1,0 +1,324 @@
+"""Tokens in Redis or Valkey: one atomic script for each operation, with the rules of the core.
+
+All keys have one hash tag, so that a cluster keeps them together. Deadlines go by the server's clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from admin.core.json_text import json_string, json_value
+from admin.core.settings.scopes import Scope
+from admin.core.token_pools.answers import (
+    MOST_HOLDERS,
+    Allocation,
+    Conflict,
+    Exhausted,
+    Full,
+    Granted,
+    Holder,
+    NeverFits,
+    NotHeld,
+    Released,
+    Renewed,
+    UnknownPools,
+)
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import token_pool_of
+from admin.core.token_pools.grants import Grant, Release, Renewal
+from admin.core.token_pools.ledger import RETRY_SECONDS, SOONEST_RETRY_SECONDS, Book
+from admin.core.token_pools.limits import Terms, all_limits, buckets_of, never_fits, share_bucket, tightest
+from admin.core.token_pools.lines import Room, Standing, Status, Waiter, in_order
+from admin.store import token_pools
+from admin.store.database import Database
+from admin.store.token_backends.base import PoolUsage, TokensUnavailable
+from admin.store.token_tables import TOKEN_POOLS
+
+if TYPE_CHECKING:
+    from redis import Redis
+    from redis.cluster import RedisCluster
+
+    Client = Redis | RedisCluster
+
+#: The hash tag of all keys.
+TAG = "rainbow-tokens"
+_SCRIPTS = Path(__file__).parent / "scripts"
+#: What JSON of the scripts has; its numbers and texts are checked where values are built of them.
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedisSettings:
+    """Where Redis is, as Flyte's configuration says it."""
+
+    host_paths: tuple[str, ...]  #: host:port; several are nodes of a cluster
+    host_key: str = ""  #: the password
+    max_retries: int = 0
+    timeout_seconds: float = 5.0
+
+
+def connect(settings: RedisSettings) -> Client:
+    """A client of one server, or of a cluster; ImportError where its library is not installed."""
+    from redis import Redis
+    from redis.backoff import ExponentialBackoff
+    from redis.cluster import ClusterNode, RedisCluster
+    from redis.retry import Retry
+
+    nodes = [path.rpartition(":") for path in settings.host_paths]
+    options: Document = {
+        "password": settings.host_key or None,
+        "socket_timeout": settings.timeout_seconds,
+        "socket_connect_timeout": settings.timeout_seconds,
+        "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), settings.max_retries),
+    }
+    if len(nodes) > 1:
+        return RedisCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in nodes], **options)
+    [(host, _, port)] = nodes
+    return Redis(host=host, port=int(port), **options)
+
+
+@cache
+def _script(name: str) -> str:
+    return "".join((_SCRIPTS / f"{part}.lua").read_text() for part in ("common", name))
+
+
+class RedisTokens:
+    """The backend `redis`. Definitions and quotas are read from the database, as everywhere."""
+
+    def __init__(
+        self,
+        client: Client,
+        database: Database,
+        *,
+        longest_lease_seconds: float = 60.0,
+        tag: str = TAG,
+        monotonic: Callable[[], float] = time.monotonic,
+        reclaimed: Callable[[list[Grant]], None] = lambda grants: None,
+    ) -> None:
+        self._database = database
+        self._longest_lease_seconds = longest_lease_seconds  #: for which nothing is granted after a restart
+        self._tag = tag
+        self._monotonic = monotonic
+        self._reclaimed = reclaimed
+        self._offset: float | None = None  #: the server's time less the monotonic clock, in milliseconds
+        names = ("allocate", "renew", "release", "usage")
+        self._scripts = {name: client.register_script(_script(name)) for name in names}
+
+    def allocate(self, claim: Claim) -> Allocation:
+        with self._database.reading() as connection:
+            [terms] = token_pools.terms(connection, [claim])
+        if unknown := tuple(sorted(claim.amounts.keys() - terms.keys())):
+            return UnknownPools(pools=unknown)
+        too_small = _never_fits(claim, terms)
+        request = {**_claim_document(claim, terms), "lease": self._milliseconds(claim.lease_seconds)}
+        document = self._call("allocate", claim.amounts, request | ({"never": True} if too_small else {}))
+        match document["status"]:
+            case "granted" | "held":
+                return Granted(grants=_grants(document["grants"]), is_new=document["status"] == "granted")
+            case "conflict":
+                return Conflict(held=_grants(document["grants"]))
+            case "never":
+                assert too_small is not None
+                return too_small
+            case "closed":
+                reason = "Redis was restarted or flushed: nothing is granted until all holders could renew."
+                return Exhausted(full=(), retry_seconds=_retry_seconds(document["retry"]), reason=reason)
+        return _exhausted(claim, terms, document)
+
+    def renew(self, renewal: Renewal) -> Renewed | NotHeld:
+        lease = {"lease": self._milliseconds(renewal.lease_seconds)}
+        request = {**_renewal_document(renewal), **lease}
+        document = self._call("renew", renewal.amounts, request)
+        if document["status"] == "capacities":  # asked for only where a grant was lost
+            capacities = self._capacities(renewal.amounts)
+            if unknown := tuple(sorted(renewal.amounts.keys() - capacities.keys())):
+                return NotHeld(pools=unknown)
+            document = self._call("renew", renewal.amounts, {**request, "capacities": capacities})
+        if document["status"] == "missing":
+            return _not_held(document)
+        return Renewed(grants=_grants(document["grants"]))
+
+    def release(self, release: Release) -> Released | NotHeld:
+        number = {} if release.number is None else {"number": str(release.number)}
+        document = self._call("release", release.pools, {"token": release.token, **number})
+        if document["status"] == "missing":
+            return _not_held(document)
+        return Released(amounts={pool: grant.amount for pool, grant in _grants(document["grants"]).items()})
+
+    def usage(self, pools: Iterable[str]) -> Mapping[str, PoolUsage]:
+        names = sorted(pools)
+        if not names:
+            return {}
+        found, capacities = self._call("usage", names, {})["usage"], self._capacities(names)
+        books = {
+            name: Book(
+                grants=(_grant(name, grant) for grant in found[name]["grants"]),
+                waiters=map(_waiter, found[name]["waiters"]),
+            )
+            for name in names
+        }
+        rooms = {name: Room.of(capacities.get(name, 0), book.used) for name, book in books.items()}
+        return {
+            name: PoolUsage(
+                grants=tuple(sorted(book.grants.values(), key=lambda grant: grant.number)),
+                waiters=tuple(in_order(book.waiters.values(), rooms)),
+            )
+            for name, book in books.items()
+        }
+
+    def _capacities(self, pools: Iterable[str]) -> dict[str, int]:
+        with self._database.reading() as connection:
+            stored = TOKEN_POOLS.some(connection, pools)
+        return {name: token_pool_of(name, pool.payload).capacity for name, pool in stored.items()}
+
+    def _milliseconds(self, lease_seconds: float) -> int:
+        """A lease, no longer than what a restarted server waits for."""
+        return int(min(lease_seconds, self._longest_lease_seconds) * 1000)
+
+    def _call(self, script: str, pools: Iterable[str], request: Document) -> Document:
+        from redis import RedisError
+
+        names = sorted(pools)
+        keys = [f"{{{self._tag}}}:state"]
+        for name in names:
+            keys += [f"{{{self._tag}}}:grants:{name}", f"{{{self._tag}}}:waiters:{name}"]
+        begun_at = self._monotonic() * 1000
+        expected = {} if self._offset is None else {"expected": int(begun_at + self._offset)}
+        grace = int(self._longest_lease_seconds * 1000)
+        arguments = json_string({**request, "pools": names, "grace": grace, **expected})
+        try:
+            document: Document = json_value(self._scripts[script](keys=keys, args=[arguments]))
+        except (RedisError, OSError) as error:
+            raise TokensUnavailable(f"Redis does not answer: {error}") from error
+        self._offset = document["now"] - (begun_at + self._monotonic() * 1000) / 2
+        if document["reclaimed"]:
+            self._reclaimed([_grant(pool, grant) for pool, grant in document["reclaimed"]])
+        return document
+
+
+def _never_fits(claim: Claim, terms: Mapping[str, Terms]) -> NeverFits | None:
+    for pool, amount in sorted(claim.amounts.items()):
+        if limit := never_fits(pool, amount, terms[pool]):
+            return NeverFits(pool=pool, amount=amount, limit=limit)
+    return None
+
+
+def _place_document(place: Scope, execution: str, holder: str) -> Document:
+    return {
+        "place": list(place),
+        "execution": execution,
+        "holder": holder,
+        "buckets": buckets_of(place, execution),
+    }
+
+
+def _claim_document(claim: Claim, terms: Mapping[str, Terms]) -> Document:
+    return {
+        "token": claim.token,
+        "amounts": dict(claim.amounts),
+        "terms": {
+            pool: {"capacity": own.capacity, "limits": [limit[:2] for limit in own.limits]}
+            for pool, own in terms.items()
+        },
+        "caps": {pool: tightest(own.limits) for pool, own in terms.items()},
+        **_place_document(claim.place, claim.execution, claim.holder),
+        "share_bucket": share_bucket(claim.place),
+        "priority": claim.priority,
+        "weight": claim.weight,
+        "wait": int(claim.wait_seconds * 1000),
+        "most_holders": MOST_HOLDERS,
+    }
+
+
+def _renewal_document(renewal: Renewal) -> Document:
+    expires = {} if renewal.expires_at is None else {"expires": int(renewal.expires_at.timestamp() * 1000)}
+    return {
+        "token": renewal.token,
+        "number": str(renewal.number),
+        "amounts": dict(renewal.amounts),
+        **_place_document(renewal.place, renewal.execution, renewal.holder),
+        **expires,
+    }
+
+
+def _exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document) -> Exhausted:
+    full = [
+        Full(
+            pool=entry["pool"],
+            limit=all_limits(entry["pool"], terms[entry["pool"]])[entry["limit"]],
+            amount=claim.amounts[entry["pool"]],
+            used=entry["used"],
+            promised=entry["promised"],
+            holders=tuple(map(_holder, entry["holders"])),
+            holder_count=entry["holder_count"],
+        )
+        for entry in document["full"]
+    ]
+    waits = claim.wait_seconds > 0
+    return Exhausted(
+        full=tuple(full),
+        retry_seconds=_retry_seconds(document["retry"]),
+        place=document["place"] if waits else None,
+        waiting=document["waiting"] + waits,
+    )
+
+
+def _retry_seconds(milliseconds: float) -> float:
+    return min(RETRY_SECONDS, max(SOONEST_RETRY_SECONDS, milliseconds / 1000))
+
+
+def _not_held(document: Document) -> NotHeld:
+    current = document.get("current")
+    return NotHeld(pools=tuple(document["pools"]), current=None if current is None else int(current))
+
+
+def _time(milliseconds: float) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _grants(documents: Mapping[str, Document]) -> dict[str, Grant]:
+    return {pool: _grant(pool, documents[pool]) for pool in sorted(documents)}
+
+
+def _grant(pool: str, document: Document) -> Grant:
+    return Grant(
+        pool=pool,
+        token=document["token"],
+        number=int(document["number"]),
+        amount=document["amount"],
+        place=Scope(*document["place"]),
+        execution=document["execution"],
+        holder=document["holder"],
+        lease_seconds=document["lease"] / 1000,
+        granted_at=_time(document["granted"]),
+        expires_at=_time(document["expires"]),
+    )
+
+
+def _holder(document: Document) -> Holder:
+    grant = _grant("", document)
+    return Holder(grant.token, grant.holder, grant.execution, grant.amount, grant.granted_at, grant.expires_at)
+
+
+def _waiter(document: Document) -> Waiter:
+    return Waiter(
+        token=document["token"],
+        number=int(document["number"]),
+        amounts=document["amounts"],
+        caps=document["caps"],
+        standings={pool: Standing(Status(status), share) for pool, (status, share) in document["standings"].items()},
+        place=Scope(*document["place"]),
+        execution=document["execution"],
+        holder=document["holder"],
+        priority=document["priority"],
+        weight=document["weight"],
+        since=_time(document["since"]),
+        wait_seconds=document["wait"] / 1000,
+        expires_at=_time(document["expires"]),
+    )

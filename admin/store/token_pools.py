@@ -1,0 +1,48 @@
+"""Token pools: their definitions, and what bounds claims on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection, select
+
+from admin.core.changes import RowChange
+from admin.core.settings.scopes import PLATFORM
+from admin.core.token_pools.claims import Claim
+from admin.core.token_pools.definitions import token_pool_of
+from admin.core.token_pools.limits import TOKEN_POOL_QUOTA, Terms, terms_of
+from admin.store import attributes
+from admin.store.database import insert_new
+from admin.store.token_tables import TOKEN_POOLS, token_pool_heads
+
+
+def lock(connection: Connection, pools: Iterable[str]) -> dict[str, int]:
+    """Lock pools by name until the transaction ends; returns the last number of each that ever was one."""
+    heads = token_pool_heads.c
+    query = select(heads.name, heads.number).where(heads.name.in_(sorted(pools))).order_by(heads.name)
+    return {row.name: row.number for row in connection.execute(query.with_for_update())}
+
+
+def write(connection: Connection, changes: Sequence[RowChange], version: int) -> None:
+    """Store changed pools, and delete removed ones, whose numbers stay."""
+    names = sorted(change.name for change in changes)
+    insert_new(connection, token_pool_heads, [{"name": name, "number": 0} for name in names])
+    lock(connection, names)
+    TOKEN_POOLS.write(connection, changes, version)
+
+
+def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
+    """What bounds each claim now, in those of its pools that are defined."""
+    names = {pool for claim in claims for pool in claim.amounts}
+    pools = {name: token_pool_of(name, stored.payload) for name, stored in TOKEN_POOLS.some(connection, names).items()}
+    places = {claim.place for claim in claims} - {PLATFORM}
+    rows = attributes.applying_to(connection, [TOKEN_POOL_QUOTA], places) if places else []
+    by_scope = {row.scope: row for row in rows}
+    return [
+        {
+            pool: terms_of(pools[pool], claim.place, claim.execution, by_scope, claim.constraints)
+            for pool in claim.amounts
+            if pool in pools
+        }
+        for claim in claims
+    ]
