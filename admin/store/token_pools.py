@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from admin.core.changes import RowChange
 from admin.core.settings.scopes import PLATFORM
@@ -15,12 +15,19 @@ from admin.store import attributes
 from admin.store.database import insert_new
 from admin.store.token_tables import TOKEN_POOLS, token_pool_heads
 
+_heads = token_pool_heads.c
+_LOCK = (
+    select(_heads.name, _heads.number)
+    .where(_heads.name.in_(bindparam("names", expanding=True)))
+    .order_by(_heads.name)
+    .with_for_update()
+)
+
 
 def lock(connection: Connection, pools: Iterable[str]) -> dict[str, int]:
     """Lock pools by name until the transaction ends; returns the last number of each that ever was one."""
-    heads = token_pool_heads.c
-    query = select(heads.name, heads.number).where(heads.name.in_(sorted(pools))).order_by(heads.name)
-    return {row.name: row.number for row in connection.execute(query.with_for_update())}
+    rows = connection.execute(_LOCK, {"names": sorted(pools)})
+    return {row.name: row.number for row in rows}
 
 
 def write(connection: Connection, changes: Sequence[RowChange], version: int) -> None:
@@ -33,6 +40,8 @@ def write(connection: Connection, changes: Sequence[RowChange], version: int) ->
 
 def terms(connection: Connection, claims: Sequence[Claim]) -> list[Mapping[str, Terms]]:
     """What bounds each claim now, in those of its pools that are defined."""
+    if not claims:
+        return []
     names = {pool for claim in claims for pool in claim.amounts}
     pools = {name: token_pool_of(name, stored.payload) for name, stored in TOKEN_POOLS.some(connection, names).items()}
     places = {claim.place for claim in claims} - {PLATFORM}

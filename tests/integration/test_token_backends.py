@@ -135,6 +135,21 @@ def test_capacity_may_be_lowered_and_a_pool_deleted_under_use(backend: TokenBack
     assert second.grants["hive"].number > first.grants["hive"].number
 
 
+def test_only_the_project_and_domain_of_a_grant_renew_and_release_it(backend: TokenBackend) -> None:
+    own, foreign = Scope("prod", "ads"), Scope("prod", "maps")
+    renewal = Renewal.of(granted(backend, claim("a", {"hive": 2})).grants)
+    refused(backend, waiting("w"))
+    not_held = NotHeld(pools=("hive",))
+    assert backend.renew(replace(renewal, place=foreign)) == not_held
+    for token in "aw":
+        assert backend.release(Release(token=token, pools=("hive",), place=foreign)) == not_held
+    assert isinstance(backend.allocate(claim("a", {"hive": 2}, project="maps")), Conflict)
+    usage = backend.usage(["hive"])["hive"]
+    assert (usage.used, len(usage.waiters)) == (2, 1)
+    assert backend.release(Release(token="w", pools=("hive",), place=own)) == Released(amounts={})
+    assert backend.release(Release(token="a", pools=("hive",), place=own)) == Released(amounts={"hive": 2})
+
+
 def test_several_pools_are_granted_all_or_none(backend: TokenBackend) -> None:
     both = granted(backend, claim("a", {"spark": 1, "hive": 2}))
     assert len({grant.number for grant in both.grants.values()}) == 1

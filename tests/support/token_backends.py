@@ -19,6 +19,7 @@ from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend
 from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.redis import RedisSettings, RedisTokens, connect
+from admin.store.token_tables import TOKEN_POOLS
 
 
 @contextmanager
@@ -34,7 +35,7 @@ def opened_database(url: str, connections: int = 40) -> Iterator[Database]:
 def define(database: Database, pools: Mapping[str, Mapping[str, Any] | None]) -> None:
     """Define pools, or remove them."""
     with database.writing() as connection:
-        stored = token_pools.TOKEN_POOLS.some(connection, pools)
+        stored = TOKEN_POOLS.some(connection, pools)
         changes = [
             RowChange(
                 kind=TOKEN_POOL,
@@ -60,7 +61,8 @@ def opened_backend(database: Database, redis_address: str | None, **options: Any
         if options.pop("is_open", True):
             run_id = client.info("server")["run_id"]
             opened = {"epoch": 1, "run_id": run_id, "grants_from": 0, "steady_since": 0}
-            client.hset(f"{{{tag}}}:state", mapping=opened)
+            for field, value in opened.items():
+                client.hset(f"{{{tag}}}:state", field, value)
         yield RedisTokens(client, database, tag=tag, **options)
     finally:
         client.close()

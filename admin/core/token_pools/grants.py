@@ -33,6 +33,10 @@ class Grant:
         """The buckets that it counts in."""
         return buckets_of(self.place, self.execution)
 
+    def is_of(self, place: Scope) -> bool:
+        """Whether it belongs to the project and domain of a place."""
+        return (self.place.project, self.place.domain) == (place.project, place.domain)
+
     def renewed(self, now: datetime) -> Grant:
         """The same for another lease."""
         return replace(self, expires_at=now + timedelta(seconds=self.lease_seconds))
@@ -79,3 +83,4 @@ class Release:
     token: str
     pools: tuple[str, ...]
     number: int | None = None  #: of the grant; None gives back whatever the token holds
+    place: Scope | None = None  #: whose project and domain it must belong to; None for any

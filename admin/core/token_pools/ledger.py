@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import inf
 
+from admin.core.settings.scopes import Scope
 from admin.core.token_pools.answers import (
     MOST_HOLDERS,
     Allocation,
@@ -104,6 +105,7 @@ class Ledger:
         held = self._held(claim.token, claim.amounts)
         if held:
             is_same = {pool: grant.amount for pool, grant in held.items()} == dict(claim.amounts)
+            is_same = is_same and all(grant.is_of(claim.place) for grant in held.values())
             return Granted(grants=held, is_new=False) if is_same else Conflict(held=held)
         for pool, amount in sorted(claim.amounts.items()):
             if too_small := never_fits(pool, amount, terms[pool]):
@@ -119,7 +121,7 @@ class Ledger:
 
     def renew(self, renewal: Renewal) -> Renewed | NotHeld:
         """Hold tokens for another lease: of all the pools, or of none."""
-        held = self._held(renewal.token, renewal.amounts)
+        held = self._held(renewal.token, renewal.amounts, renewal.place)
         if missing := tuple(sorted(renewal.amounts.keys() - held.keys())):
             return NotHeld(pools=missing)
         if other := [grant for grant in held.values() if grant.number != renewal.number]:
@@ -132,13 +134,13 @@ class Ledger:
 
     def release(self, release: Release) -> Released | NotHeld:
         """Give back tokens of all the pools, or of none; or leave the line."""
-        held = self._held(release.token, release.pools)
-        waits = [pool for pool in release.pools if pool in self.books and release.token in self.books[pool].waiters]
+        held = self._held(release.token, release.pools, release.place)
+        waits = [pool for pool in release.pools if self._waits(pool, release)]
         if not held and waits:
             for pool in waits:
                 self._leave(pool, release.token)
             return Released(amounts={})
-        if missing := tuple(pool for pool in release.pools if pool not in held):
+        if missing := tuple(sorted(set(release.pools) - held.keys())):
             return NotHeld(pools=missing)
         if release.number is not None:
             other = [grant for grant in held.values() if grant.number != release.number]
@@ -149,12 +151,15 @@ class Ledger:
             self.changes.grants.add((pool, grant.token))
         return Released(amounts={pool: grant.amount for pool, grant in held.items()})
 
-    def _held(self, token: str, pools: Iterable[str]) -> dict[str, Grant]:
-        return {
-            pool: self.books[pool].grants[token]
-            for pool in sorted(pools)
-            if pool in self.books and token in self.books[pool].grants
-        }
+    def _held(self, token: str, pools: Iterable[str], place: Scope | None = None) -> dict[str, Grant]:
+        """What a token holds in some pools; for a place only what belongs to that."""
+        grants = {pool: self.books[pool].grants.get(token) for pool in sorted(pools) if pool in self.books}
+        return {pool: grant for pool, grant in grants.items() if grant and (place is None or grant.is_of(place))}
+
+    def _waits(self, pool: str, release: Release) -> bool:
+        waiter = self.books[pool].waiters.get(release.token) if pool in self.books else None
+        place = release.place
+        return waiter is not None and (place is None or waiter.place[:2] == place[:2])
 
     def _next_number(self, pools: Iterable[str]) -> int:
         """A number that is larger than each that any of the pools has given."""
@@ -215,12 +220,11 @@ class Ledger:
 
     def _others(self, waiter: Waiter) -> list[Waiter]:
         """Those that wait for any of a claim's pools too."""
-        others = {
-            other.token: other
-            for pool in waiter.amounts
-            for other in self.books[pool].waiters.values()
-            if other.token != waiter.token
-        }
+        others: dict[str, Waiter] = {}
+        for pool in sorted(waiter.amounts):
+            for other in self.books[pool].waiters.values():
+                if other.token != waiter.token:
+                    others.setdefault(other.token, other)
         return list(others.values())
 
     def _wait(

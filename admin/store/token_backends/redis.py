@@ -145,8 +145,12 @@ class RedisTokens:
         return Renewed(grants=_grants(document["grants"]))
 
     def release(self, release: Release) -> Released | NotHeld:
-        number = {} if release.number is None else {"number": str(release.number)}
-        document = self._call("release", release.pools, {"token": release.token, **number})
+        request: Document = {"token": release.token}
+        if release.number is not None:
+            request["number"] = str(release.number)
+        if release.place is not None:
+            request["place"] = list(release.place)
+        document = self._call("release", release.pools, request)
         if document["status"] == "missing":
             return _not_held(document)
         return Released(amounts={pool: grant.amount for pool, grant in _grants(document["grants"]).items()})
@@ -184,7 +188,7 @@ class RedisTokens:
     def _call(self, script: str, pools: Iterable[str], request: Document) -> Document:
         from redis import RedisError
 
-        names = sorted(pools)
+        names = sorted(set(pools))
         keys = [f"{{{self._tag}}}:state"]
         for name in names:
             keys += [f"{{{self._tag}}}:grants:{name}", f"{{{self._tag}}}:waiters:{name}"]
@@ -312,7 +316,9 @@ def _waiter(document: Document) -> Waiter:
         number=int(document["number"]),
         amounts=document["amounts"],
         caps=document["caps"],
-        standings={pool: Standing(Status(status), share) for pool, (status, share) in document["standings"].items()},
+        standings={
+            pool: Standing(Status(status), float(share)) for pool, (status, share) in document["standings"].items()
+        },
         place=Scope(*document["place"]),
         execution=document["execution"],
         holder=document["holder"],

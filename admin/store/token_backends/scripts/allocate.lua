@@ -43,7 +43,7 @@ local function share_of(waiter, rooms)
   local largest = 0
   for pool in pairs(waiter.amounts) do
     local standing = waiter.standings[pool]
-    largest = math.max(largest, rooms[pool] and share_in(waiter, rooms[pool]) or (standing and standing[2] or 0))
+    largest = math.max(largest, rooms[pool] and share_in(waiter, rooms[pool]) or (standing and tonumber(standing[2]) or 0))
   end
   return largest
 end
@@ -215,7 +215,7 @@ local function wait(waiter, is_waiting, others, served)
   if request.wait > 0 then
     local status = statuses(waiter, rooms)
     for pool, standing in pairs(status) do
-      waiter.standings[pool] = { standing, share_in(waiter, rooms[pool]) }
+      waiter.standings[pool] = { standing, string.format('%.17g', share_in(waiter, rooms[pool])) }
     end
     if not is_waiting then
       waiter.number = next_number()
@@ -231,11 +231,11 @@ end
 
 local held, missing = held_grants()
 if next(held) then
-  local amounts = {}
+  local amounts, is_own = {}, true
   for pool, grant in pairs(held) do
-    amounts[pool] = grant.amount
+    amounts[pool], is_own = grant.amount, is_own and is_of_place(grant)
   end
-  return answer({ status = same_amounts(amounts) and 'held' or 'conflict', grants = held })
+  return answer({ status = is_own and same_amounts(amounts) and 'held' or 'conflict', grants = held })
 end
 if request.never then
   leave()

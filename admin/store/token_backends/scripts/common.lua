@@ -1,6 +1,6 @@
 -- What the scripts share: the state of some pools at one time. The rules are those of admin/core/token_pools.
 -- KEYS: the state of all pools; then for each pool its grants and its waiters, each by token.
--- ARGV: the operation as JSON. Numbers of grants have more digits than JSON keeps here, so they are texts.
+-- ARGV: the operation as JSON. Numbers of grants and shares have more digits than JSON keeps here, so they are texts.
 
 local request = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
@@ -73,11 +73,16 @@ for position, pool in ipairs(request.pools) do
   end
 end
 
-local function held_grants()
+local function is_of_place(entry)
+  local place = request.place
+  return not place or (entry.place[1] == place[1] and entry.place[2] == place[2])
+end
+
+local function held_grants(of_place)
   local held, missing = {}, {}
   for _, pool in ipairs(request.pools) do
     local grant = books[pool].grants[request.token]
-    if grant then
+    if grant and (not of_place or is_of_place(grant)) then
       held[pool] = grant
     else
       missing[#missing + 1] = pool

@@ -1,10 +1,11 @@
 -- Gives tokens back, or leaves the line.
 
-local held, missing = held_grants()
+local held, missing = held_grants(true)
 local waits = false
 if not next(held) then
   for _, pool in ipairs(request.pools) do
-    if books[pool].waiters[request.token] then
+    local waiter = books[pool].waiters[request.token]
+    if waiter and is_of_place(waiter) then
       waits = true
       redis.call('HDEL', books[pool].waiters_key, request.token)
     end

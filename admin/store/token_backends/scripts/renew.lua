@@ -1,6 +1,6 @@
 -- Holds tokens for another lease. While nothing is granted, a grant that was lost is taken over from its holder.
 
-local held, missing = held_grants()
+local held, missing = held_grants(true)
 local is_open = now >= state.grants_from
 local is_live = request.expires and request.expires > now
 if #missing > 0 and not is_open and is_live and not request.capacities then

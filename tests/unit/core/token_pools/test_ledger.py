@@ -158,7 +158,7 @@ def test_a_lease_that_is_not_renewed_is_over_and_not_before() -> None:
 def test_a_renewed_lease_goes_on_and_the_old_holder_is_fenced_off() -> None:
     pools = Pools(TokenPool(name="hive", capacity=1))
     first = pools.granted(claim("a", lease_seconds=60))
-    renewal = Renewal(token="a", amounts={"hive": 1}, number=first)
+    renewal = Renewal(token="a", amounts={"hive": 1}, number=first, place=Scope("prod", "ads"))
     renewed = pools.after(50).renew(renewal)
     assert isinstance(renewed, Renewed)
     assert renewed.grants["hive"].expires_at == NOON + timedelta(seconds=110)
@@ -186,7 +186,9 @@ def test_nothing_is_taken_back_before_the_clock_was_steady_for_a_lease() -> None
     pools.now += timedelta(hours=1)
     ledger = pools.ledger(steady_seconds=59)
     assert ledger.changes.reclaimed == []
-    assert isinstance(ledger.renew(Renewal(token="a", amounts={"hive": 1}, number=number)), Renewed)
+    assert isinstance(
+        ledger.renew(Renewal(token="a", amounts={"hive": 1}, number=number, place=Scope("prod", "ads"))), Renewed
+    )
 
 
 def test_a_clock_that_went_back_makes_no_lease_longer_than_it_can_be() -> None:

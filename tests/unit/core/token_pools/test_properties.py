@@ -138,7 +138,7 @@ class Model:
         if not entries:
             return
         entry = entries[-1]
-        renewal = Renewal(token=token, amounts=entry.claim.amounts, number=entry.number)
+        renewal = Renewal(token=token, amounts=entry.claim.amounts, number=entry.number, place=entry.claim.place)
         answer = self.state.ledger().renew(renewal)
         assert isinstance(answer, Renewed if entry in self.live() else NotHeld)
         if isinstance(answer, Renewed):
