@@ -19,7 +19,7 @@ from admin.services.access import Access
 #: An execution belongs to a project and domain; what it launches may be registered elsewhere.
 _OF_EXECUTIONS = ("project", "domain")
 #: Parts of a body that name the scope of what it is about.
-_PARTS = ("id", "selector", "grant")
+_PARTS = ("id", "selector", "grant", "claim", "renewal", "release")
 
 
 @dataclass(frozen=True, kw_only=True)

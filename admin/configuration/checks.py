@@ -31,6 +31,7 @@ def check_document(document: Mapping[str, Any]) -> None:
             *_database_problems(document["database"].get("url", "")),
             *_tls_problems(document["server"].get("tls", {})),
             *_openid_problems(document["openid"]),
+            *_resource_manager_problems(document["resourcemanager"]),
         ]
     )
 
@@ -144,3 +145,21 @@ def _openid_problems(openid: Mapping[str, Any]) -> Iterator[Problem]:
     if "audience" not in openid:
         reason = "is missing: name the audience that the provider puts into tokens for this admin."
         yield Problem(field="openid.audience", reason=reason)
+
+
+def host_paths(redis: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where Redis is, in either of Flyte's spellings."""
+    return tuple(redis.get("hostPaths") or filter(None, [redis.get("hostPath")]))
+
+
+def _resource_manager_problems(section: Mapping[str, Any]) -> Iterator[Problem]:
+    redis = section["redis"]
+    if redis.get("hostPaths") and redis.get("hostPath"):
+        yield Problem(field="resourcemanager.redis.hostPath", reason="stands beside hostPaths: give one of them.")
+    if section["type"] == "redis" and not host_paths(redis):
+        yield Problem(field="resourcemanager.redis.hostPaths", reason="is missing: say where Redis is, [host:6379].")
+    for path in host_paths(redis):
+        host, _, port = path.rpartition(":")
+        if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            reason = f"'{path}' is not a host and a port: write host:6379."
+            yield Problem(field="resourcemanager.redis.hostPaths", reason=reason)

@@ -31,6 +31,7 @@ from admin.store.database import Database
 from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
+from admin.store.token_backends.base import TokenBackend
 from admin.store.tokens import LiveTokens, TokenCache, TokenUses
 from admin.store.users import UserPresence
 from admin.store.write_probe import WriteProbe
@@ -52,6 +53,7 @@ class Context:
     creations: GroupCommit[Creation, Outcome]
     changes: GroupCommit[Any, Any]  #: of `ChangeRequest`s, which know the context and so cannot be known here
     write_probe: WriteProbe
+    tokens: TokenBackend
     clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
     creation_cache: CreationCache = field(default_factory=CreationCache)

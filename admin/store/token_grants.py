@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, select
 
 from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.core.token_pools.grants import Grant
@@ -15,7 +15,7 @@ from admin.store.keys import KeyedQuery, scope_of
 from admin.store.sql_types import AnyRow, build
 from admin.store.token_tables import token_grants, token_pool_heads, token_waiters
 
-_of_pools = bindparam("pools", expanding=True)
+_of_pools: BindParameter[str] = bindparam("pools", expanding=True)
 _SELECT_GRANTS = select(token_grants).where(token_grants.c.pool.in_(_of_pools))
 _SELECT_WAITERS = select(token_waiters).where(token_waiters.c.pool.in_(_of_pools))
 _DELETE_GRANTS = KeyedQuery(delete(token_grants), (token_grants.c.pool, token_grants.c.token))

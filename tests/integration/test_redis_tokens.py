@@ -110,7 +110,7 @@ def test_a_paused_server_grants_nothing_and_takes_nothing_back_for_a_lease(
     server: RunningRedis, database: Database
 ) -> None:
     client = connect(RedisSettings(host_paths=(server.address,), timeout_seconds=0.3))
-    backend = RedisTokens(client, database, longest_lease_seconds=LEASE)
+    backend = RedisTokens(lambda: client, database, longest_lease_seconds=LEASE)
     wait_until(lambda: isinstance(backend.allocate(claim("a", 2)), Granted))
     first = granted(backend, claim("a", 2))
     server.process.send_signal(signal.SIGSTOP)
@@ -135,7 +135,7 @@ def test_a_clock_that_jumps_ends_no_lease(server: RunningRedis, database: Databa
     client = connect(RedisSettings(host_paths=(server.address,)))
     with opened_backend(database, server.address, tag="jump", longest_lease_seconds=LEASE):
         backend = RedisTokens(
-            client,
+            lambda: client,
             database,
             tag="jump",
             longest_lease_seconds=LEASE,

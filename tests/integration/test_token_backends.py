@@ -28,7 +28,10 @@ from admin.core.token_pools.limits import TOKEN_POOL_QUOTA
 from admin.store.attributes import attributes
 from admin.store.database import Database
 from admin.store.token_backends.base import TokenBackend
+from admin.store.token_backends.choice import choose_backend
+from admin.store.token_backends.database import DatabaseTokens
 from admin.store.token_backends.noop import NoTokens
+from admin.store.token_backends.redis import RedisSettings, RedisTokens
 from tests.support.databases import PostgresqlDatabases, SqliteDatabases
 from tests.support.token_backends import define, granted, opened_backend, opened_database, refused
 from tests.support.waiting import wait_until
@@ -83,7 +86,7 @@ def test_a_full_pool_says_who_holds_it(backend: TokenBackend) -> None:
     [full] = answer.full
     assert (full.pool, full.limit.level, full.limit.cap, full.used) == ("hive", "pool", 2, 2)
     assert [(holder.holder, holder.execution, holder.amount) for holder in full.holders] == [("maria", "run1", 2)]
-    assert full.holders[0].until == first.grants["hive"].expires_at
+    assert full.holders[0].expires_at == first.grants["hive"].expires_at
     assert (answer.place, answer.retry_seconds) == (None, 2.0)
     assert backend.release(Release(token="a", pools=("hive",))) == Released(amounts={"hive": 2})
     granted(backend, claim("b"))
@@ -230,3 +233,15 @@ def test_noop_grants_everything() -> None:
     assert isinstance(backend.renew(Renewal.of(answer.grants)), Renewed)
     assert backend.release(Release(token="b", pools=("anything",))) == Released(amounts={})
     assert backend.usage(["anything"])["anything"].used == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("noop", NoTokens), ("database", DatabaseTokens), ("redis", RedisTokens)]
+)
+def test_configuration_chooses_the_backend(
+    name: str, expected: type[object], sqlite_databases: SqliteDatabases, tmp_path: Path
+) -> None:
+    pytest.importorskip("redis")
+    redis = RedisSettings(host_paths=("127.0.0.1:1",))
+    with opened_database(sqlite_databases.set_up(tmp_path)) as database:
+        assert isinstance(choose_backend(name, database, redis, 60), expected)

@@ -63,7 +63,7 @@ def opened_backend(database: Database, redis_address: str | None, **options: Any
             opened = {"epoch": 1, "run_id": run_id, "grants_from": 0, "steady_since": 0}
             for field, value in opened.items():
                 client.hset(f"{{{tag}}}:state", field, value)
-        yield RedisTokens(client, database, tag=tag, **options)
+        yield RedisTokens(lambda: client, database, tag=tag, **options)
     finally:
         client.close()
 

@@ -32,6 +32,7 @@ TAKEN_NOUNS = frozenset(
     | {"admin-config", "all", "clock", "cluster", "cluster-event", "cluster-state", "context", "domain", "event"}
     | {"execution", "execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement"}
     | {"placement-counts", "pool", "project", "reconciliation", "revision", "service-account", "task", "token"}
+    | {"token-pool"}
     | {"user", "user-token", "warnings", "workflow"}
 )
 

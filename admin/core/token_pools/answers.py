@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
 
 from admin.core.token_pools.grants import Grant
 from admin.core.token_pools.limits import Limit
 
 #: Holders that an answer names; the others are counted.
 MOST_HOLDERS = 5
-
-
-class Holder(NamedTuple):
-    """Who holds tokens that another one waits for."""
-
-    token: str
-    holder: str
-    execution: str
-    amount: int
-    since: datetime
-    until: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +21,7 @@ class Full:
     amount: int  #: that the claim asks for
     used: int
     promised: int = 0  #: that is free, but for those ahead in line
-    holders: tuple[Holder, ...] = ()  #: the largest ones
+    holders: tuple[Grant, ...] = ()  #: the largest ones
     holder_count: int = 0
 
 

@@ -20,7 +20,6 @@ from admin.core.token_pools.answers import (
     Exhausted,
     Full,
     Granted,
-    Holder,
     NeverFits,
     NotHeld,
     Released,
@@ -292,11 +291,7 @@ class Ledger:
             self.changes.waiters.add((pool, token))
 
 
-def _holders_of(book: Book, bucket: str) -> list[Holder]:
-    """Who holds what counts in a bucket, the largest and oldest first."""
+def _holders_of(book: Book, bucket: str) -> list[Grant]:
+    """The grants that count in a bucket, the largest and oldest first."""
     grants = [grant for grant in book.grants.values() if bucket in grant.buckets]
-    grants.sort(key=lambda grant: (-grant.amount, grant.number))
-    return [
-        Holder(grant.token, grant.holder, grant.execution, grant.amount, grant.granted_at, grant.expires_at)
-        for grant in grants
-    ]
+    return sorted(grants, key=lambda grant: (-grant.amount, grant.number))

@@ -44,7 +44,6 @@ class DatabaseTokens:
         self._group_commit: GroupCommit[Operation, Answer] = GroupCommit(
             self._write, _MAX_OPERATIONS, database.write_lock
         )
-        self._look()
 
     def allocate(self, claim: Claim) -> Allocation:
         return self._submit(claim)  # type: ignore[return-value]  # each operation has answers of its own

@@ -22,7 +22,6 @@ from admin.core.token_pools.answers import (
     Exhausted,
     Full,
     Granted,
-    Holder,
     NeverFits,
     NotHeld,
     Released,
@@ -43,6 +42,7 @@ from admin.store.token_tables import TOKEN_POOLS
 if TYPE_CHECKING:
     from redis import Redis
     from redis.cluster import RedisCluster
+    from redis.commands.core import Script
 
     Client = Redis | RedisCluster
 
@@ -78,7 +78,8 @@ def connect(settings: RedisSettings) -> Client:
         "retry": Retry(ExponentialBackoff(cap=1.0, base=0.05), settings.max_retries),
     }
     if len(nodes) > 1:
-        return RedisCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in nodes], **options)
+        start = [ClusterNode(host, int(port)) for host, _, port in nodes]  # type: ignore[no-untyped-call]
+        return RedisCluster(startup_nodes=start, **options)
     [(host, _, port)] = nodes
     return Redis(host=host, port=int(port), **options)
 
@@ -93,7 +94,7 @@ class RedisTokens:
 
     def __init__(
         self,
-        client: Client,
+        client: Callable[[], Client],
         database: Database,
         *,
         longest_lease_seconds: float = 60.0,
@@ -107,8 +108,8 @@ class RedisTokens:
         self._monotonic = monotonic
         self._reclaimed = reclaimed
         self._offset: float | None = None  #: the server's time less the monotonic clock, in milliseconds
-        names = ("allocate", "renew", "release", "usage")
-        self._scripts = {name: client.register_script(_script(name)) for name in names}
+        self._client = cache(client)  #: connects when it is needed first, for a cluster must be reachable then
+        self._scripts: dict[str, Script] = {}
 
     def allocate(self, claim: Claim) -> Allocation:
         with self._database.reading() as connection:
@@ -197,6 +198,8 @@ class RedisTokens:
         grace = int(self._longest_lease_seconds * 1000)
         arguments = json_string({**request, "pools": names, "grace": grace, **expected})
         try:
+            if script not in self._scripts:
+                self._scripts[script] = self._client().register_script(_script(script))
             document: Document = json_value(self._scripts[script](keys=keys, args=[arguments]))
         except (RedisError, OSError) as error:
             raise TokensUnavailable(f"Redis does not answer: {error}") from error
@@ -259,7 +262,7 @@ def _exhausted(claim: Claim, terms: Mapping[str, Terms], document: Document) -> 
             amount=claim.amounts[entry["pool"]],
             used=entry["used"],
             promised=entry["promised"],
-            holders=tuple(map(_holder, entry["holders"])),
+            holders=tuple(_grant(entry["pool"], holder) for holder in entry["holders"]),
             holder_count=entry["holder_count"],
         )
         for entry in document["full"]
@@ -303,11 +306,6 @@ def _grant(pool: str, document: Document) -> Grant:
         granted_at=_time(document["granted"]),
         expires_at=_time(document["expires"]),
     )
-
-
-def _holder(document: Document) -> Holder:
-    grant = _grant("", document)
-    return Holder(grant.token, grant.holder, grant.execution, grant.amount, grant.granted_at, grant.expires_at)
 
 
 def _waiter(document: Document) -> Waiter:

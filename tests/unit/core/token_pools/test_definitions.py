@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import Scope
-from admin.core.token_pools.claims import read_claim
 from admin.core.token_pools.definitions import Caps, read_token_pool, token_pool_of
+from admin.core.token_pools.documents import read_claim, read_release, read_renewal
 
 
 def test_a_pool_has_a_capacity_and_caps() -> None:
@@ -89,3 +90,14 @@ def test_an_execution_needs_its_project_and_domain() -> None:
     with pytest.raises(Invalid) as refused:
         read_claim({"token": "t", "pools": {"hive": 1}, "execution": "run1"})
     assert [problem.field for problem in refused.value.problems] == ["project", "domain"]
+
+
+def test_a_renewal_and_a_release_name_what_is_held() -> None:
+    document = {"token": "t", "pools": {"hive": 2}, "project": "ads", "domain": "prod", "number": 7}
+    renewal = read_renewal({**document, "expiresAt": "2026-03-01T12:00:00Z"})
+    assert (renewal.number, renewal.amounts, renewal.place) == (7, {"hive": 2}, Scope("prod", "ads"))
+    assert renewal.expires_at == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    release = read_release(document)
+    assert (release.pools, release.number, release.place) == (("hive",), 7, Scope("prod", "ads"))
+    with pytest.raises(Invalid, match="number: is missing: give the number of the grant"):
+        read_renewal({"token": "t", "pools": {"hive": 1}})

@@ -31,7 +31,8 @@ def test_a_full_pool_says_who_holds_it_and_when_to_ask_again() -> None:
     assert (full.pool, full.limit.level, full.limit.cap, full.used, full.amount) == ("hive", "pool", 2, 2, 1)
     assert full.limit.origin == "the capacity of token pool 'hive'"
     [holder] = full.holders
-    assert holder == ("a", "maria", "run1", 2, NOON, NOON + timedelta(seconds=60))
+    assert (holder.token, holder.holder, holder.execution, holder.amount) == ("a", "maria", "run1", 2)
+    assert (holder.granted_at, holder.expires_at) == (NOON, NOON + timedelta(seconds=60))
     assert (full.holder_count, answer.retry_seconds, answer.place) == (1, 2.0, None)
 
 
