@@ -74,10 +74,18 @@ class TokenHolderAnswer(Answer):
 
     @classmethod
     def from_grant(cls, grant: Grant, sees: Sees) -> TokenHolderAnswer:
-        shown = {"amount": grant.amount, "since": grant.granted_at, "until": grant.expires_at}
-        if not sees(grant.place):
-            return cls(**shown)
-        return cls(**shown, number=grant.number, token=grant.token, **_who(grant.place, grant.holder, grant.execution))
+        is_seen = sees(grant.place)
+        return cls(
+            amount=grant.amount,
+            since=grant.granted_at,
+            until=grant.expires_at,
+            number=grant.number if is_seen else None,
+            token=_if(is_seen, grant.token),
+            holder=_if(is_seen, grant.holder),
+            project=_if(is_seen, grant.place.project),
+            domain=_if(is_seen, grant.place.domain),
+            execution=_if(is_seen, grant.execution),
+        )
 
 
 class TokenWaiterAnswer(Answer):
@@ -95,19 +103,22 @@ class TokenWaiterAnswer(Answer):
 
     @classmethod
     def from_waiter(cls, place: int, pool: str, waiter: Waiter, sees: Sees) -> TokenWaiterAnswer:
-        shown = {"place": place, "amount": waiter.amounts[pool], "priority": waiter.priority, "since": waiter.since}
-        if not sees(waiter.place):
-            return cls(**shown)
-        return cls(**shown, token=waiter.token, **_who(waiter.place, waiter.holder, waiter.execution))
+        is_seen = sees(waiter.place)
+        return cls(
+            place=place,
+            amount=waiter.amounts[pool],
+            priority=waiter.priority,
+            since=waiter.since,
+            token=_if(is_seen, waiter.token),
+            holder=_if(is_seen, waiter.holder),
+            project=_if(is_seen, waiter.place.project),
+            domain=_if(is_seen, waiter.place.domain),
+            execution=_if(is_seen, waiter.execution),
+        )
 
 
-def _who(place: Scope, holder: str, execution: str) -> dict[str, str | None]:
-    return {
-        "holder": holder or None,
-        "project": place.project or None,
-        "domain": place.domain or None,
-        "execution": execution or None,
-    }
+def _if(is_seen: bool, text: str) -> str | None:
+    return text if is_seen and text else None
 
 
 class TokenPoolAnswer(Answer):

@@ -121,7 +121,7 @@ def exceeded(backend: TokenBackend) -> list[str]:
 
 
 def test_threads_and_processes_never_exceed_a_bound_and_leave_nothing(place: Place, scale: Scale) -> None:
-    operations = scale(6_000, full=1_000_000) // PROCESSES
+    operations = scale(6_700, full=1_000_000) // PROCESSES
     context = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[int] = context.Queue()
     with opened_database(place.url) as database, backend_of(place, database) as backend:

@@ -7,26 +7,26 @@ from typing import Any
 
 import click
 
-from ctl.cli.options import Option
-from ctl.cli.output import Time
+from ctl.cli.options import Option, option
+from ctl.cli.output import Columns, Time
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.commands.fleet.definitions import FleetNoun
 from ctl.commands.fleet.members import DESCRIPTION, commands, with_text
 
-#: The flags of caps, by the field that each sets.
-_CAPS = {"project": "projectCap", "namespace": "namespaceCap", "execution": "executionCap"}
+_CAPS = ("project", "namespace", "execution")
 _TOKENS = click.IntRange(min=0)
 _PARAMETERS = (
     Option(["--capacity"], metavar="N", type=_TOKENS, help="How many tokens there are."),
-    Option(["--projectCap", "cap_project"], metavar="N", type=_TOKENS, help="The most for each project."),
-    Option(
-        ["--namespaceCap", "cap_namespace"],
+    option("projectCap", parameter="cap_project", metavar="N", type=_TOKENS, help="The most for each project."),
+    option(
+        "namespaceCap",
+        parameter="cap_namespace",
         metavar="N",
         type=_TOKENS,
         help="The most for each project in each domain.",
     ),
-    Option(["--executionCap", "cap_execution"], metavar="N", type=_TOKENS, help="The most for each execution."),
+    option("executionCap", parameter="cap_execution", metavar="N", type=_TOKENS, help="The most for each execution."),
     DESCRIPTION,
 )
 
@@ -56,15 +56,13 @@ def show_details(session: Session, pool: Document, switched_by: str, defined_by:
     for name, text in (("description", pool.get("description")), ("caps", _caps(pool)), ("defined", defined_by)):
         if text:
             printer.sentence(f"{name:<14}{text}", indent=" " * 14)
-    who = {"FOR": _place, "BY": "holder"}
+    claim: Columns = {"TOKEN": "token", "AMOUNT": "amount", "FOR": _place, "BY": "holder", "SINCE": Time("since")}
     if pool.get("holders"):
         printer.line()
-        times = {"SINCE": Time("since"), "UNTIL": Time("until", is_ahead=True)}
-        printer.rows(pool["holders"], {"TOKEN": "token", "AMOUNT": "amount", **who, **times})
+        printer.rows(pool["holders"], {**claim, "UNTIL": Time("until", is_ahead=True)})
     if pool.get("waiters"):
         printer.line()
-        columns = {"PLACE": "place", "TOKEN": "token", "AMOUNT": "amount", "PRIORITY": "priority", **who}
-        printer.rows(pool["waiters"], {**columns, "SINCE": Time("since")})
+        printer.rows(pool["waiters"], {"PLACE": "place", **claim, "PRIORITY": "priority"})
 
 
 get_token_pool, create_token_pool, update_token_pool, delete_token_pool = commands(
