@@ -598,6 +598,9 @@ def test_going_back_before_token_pools_leaves_nothing_that_an_older_admin_does_n
     with engine.begin() as connection:
         for table in tables:
             connection.execute(insert(table).values({column.name: _anything(column, now) for column in table.columns}))
+        revisions = revision_tables.revisions
+        columns = [column for column in revisions.columns if not column.nullable]
+        connection.execute(insert(revisions).values({column.name: _anything(column, now) for column in columns}))
         change = {"revision": 1, "ordinal": 0, "kind": "TOKEN_POOL", "name": "hive", "before": None, "after": {}}
         keys = dict.fromkeys(("project", "domain", "workflow", "launch_plan"), "")
         connection.execute(insert(revision_tables.revision_changes).values({**change, **keys}))

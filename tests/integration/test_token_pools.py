@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 
+from tests.conftest import MakeApp
 from tests.support.placing import API, DOMAIN, PROJECT, ok, refused
+from tests.support.ports import free_port
 
 HIVE = {"name": "hive", "capacity": 2, "caps": {"execution": 1}, "description": "Connections."}
 
@@ -107,3 +110,16 @@ def test_what_cannot_be_is_refused_and_changes_nothing(api: FlaskClient) -> None
     assert ok(api.get(f"{API}/token_pools/hive"))["used"] == 1
     ok(api.delete(f"{API}/token_pools/hive?force=true"))
     assert ok(api.post(f"{API}/token_releases", json={"release": {**holding}}))["pools"] == {"hive": 1}
+
+
+def test_while_redis_does_not_answer_nothing_is_granted_or_deleted(make_app: MakeApp) -> None:
+    pytest.importorskip("redis")
+    address = f"127.0.0.1:{free_port()}"
+    api = make_app(resourcemanager={"type": "redis", "redis": {"hostPaths": [address]}}).test_client()
+    plan = ok(api.put(f"{API}/token_pools/hive?dry_run=true", json={"token_pool": HIVE}))
+    assert plan["changed"]
+    ok(api.post(f"{API}/attribute_changes", json={"changes": [{"token_pool_definition": HIVE}]}))
+    answer = api.post(f"{API}/token_allocations", json={"claim": claim("a")})
+    assert "Redis does not answer" in refused(answer, 503, "tokens_unreachable")["message"]
+    refused(api.get(f"{API}/token_pools/hive"), 503, "tokens_unreachable")
+    refused(api.delete(f"{API}/token_pools/hive"), 503, "tokens_unreachable")

@@ -10,9 +10,11 @@ from admin.core.in_use import Use
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.token_pools.definitions import TOKEN_POOL, read_token_pool
+from admin.errors import TokensUnreachable
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
 from admin.store import token_pools
+from admin.store.token_backends.base import TokensUnavailable
 from admin.store.token_tables import TOKEN_POOLS
 
 _FIELD = "token_pool_definition"
@@ -54,7 +56,13 @@ class ChangeableTokenPools(Changeable):
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Those that hold tokens of a pool; they keep them until they give them back or their leases are over."""
         names = [change.name for change in removed if change.name in self._before]
-        for name, usage in self.context.tokens.usage(names).items() if names else ():
+        try:
+            used = self.context.tokens.usage(names) if names else {}
+        except TokensUnavailable as error:
+            raise TokensUnreachable(
+                f"{error}. Whether tokens are held cannot be told: delete it again later."
+            ) from error
+        for name, usage in used.items():
             for grant in usage.grants:
                 reason = f"token pool '{name}': '{grant.token}' holds {grant.amount} of it"
                 yield Use(noun="token", reason=reason, removed=name, removed_noun="token-pool")
