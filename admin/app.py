@@ -15,6 +15,7 @@ from admin.api import (
     audit,
     changes,
     cluster_groups,
+    descriptions,
     effective,
     executions,
     fleet,
@@ -38,6 +39,7 @@ from admin.api.front import Front, name_routes
 from admin.api.openapi import document
 from admin.api.operations import Operation, Rest
 from admin.configuration import OpenId, ResourceManager, Settings
+from admin.core.graph.machines import BACKENDS, Machines
 from admin.core.identities import Identity
 from admin.core.permissions import OPEN
 from admin.core.settings.effective_text.texts import EffectiveTexts
@@ -54,6 +56,7 @@ from admin.services.state import StateSummary
 from admin.services.tokens import is_live
 from admin.services.user_tokens import user_of
 from admin.services.users import act_as, has_users, has_users_now
+from admin.services.visibility import access_of
 from admin.services.waiting import WaitLimiter
 from admin.services.wrong_attempts import FailureLimiter, WrongTokens
 from admin.store.cache.cluster_wakeups import ClusterWakeups
@@ -85,6 +88,7 @@ _OPERATIONS = (
     user_groups.operations,
     grants.operations,
     cluster_groups.operations,
+    descriptions.operations,
     use_grants.operations,
     token_pools.operations,
     service.kinds,
@@ -160,6 +164,7 @@ def create_app(settings: Settings, counter_file: int | None = None, rates_file: 
         max_body_bytes=settings.server.max_body_bytes,
         auditor=Auditor(lambda: app.extensions["rainbow"]),
         rate_limiter=context.rate_limiter,
+        knows=lambda identity, project: access_of(app.extensions["rainbow"], identity).knows(project),
     )
     app.extensions["rainbow-front"] = front
     app.wsgi_app = front  # type: ignore[method-assign]
@@ -190,6 +195,7 @@ def _context(settings: Settings, database: Database, counter_file: int | None, r
         tokens=_tokens(settings.resource_manager, database),
         clock=database.clock,
         audit_queue=AuditQueue(AuditFile(settings.audit_file) if settings.audit_file else None),
+        machines=Machines(BACKENDS[settings.graph_backend]()),
     )
 
 

@@ -222,6 +222,10 @@ class ClusterNotFound(NotFound, name="cluster_not_found"):
     """No cluster of that name. `rainbowctl get cluster` lists them."""
 
 
+class DescriptionNotFound(NotFound, name="description_not_found"):
+    """The cluster has no description. `rainbowctl update cluster-description` sets one."""
+
+
 class GroupNotFound(NotFound, name="group_not_found"):
     """No group of that name. `rainbowctl get group` lists them."""
 

@@ -14,7 +14,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -102,6 +102,7 @@ class Operation:
     method: str
     path: str  #: with <name> for a segment and <rest:name> for all that remains
     is_open: bool = False  #: needs no token
+    guarded_with_users: bool = False  #: whether one that is open needs a token once callers are users
     for_agents: bool = False  #: a cluster's token is enough
     most_bytes: int | None = None  #: of its body, where it may be larger than others
 
@@ -171,6 +172,7 @@ class Gate:
         self._tokens = tokens
         self._routes: dict[str, list[_Route]] = {}
         open_paths: dict[str, list[str]] = {}
+        guarded_paths: dict[str, list[str]] = {}  #: what is open only as long as callers are no users
         for operation in sorted(operations, key=lambda operation: operation.path.count("<")):
             pattern = _pattern(operation.path)
             for method in _methods(operation.method):
@@ -179,10 +181,13 @@ class Gate:
                 self._routes.setdefault(method, []).append(route)
                 if operation.is_open:
                     open_paths.setdefault(method, []).append(pattern)
+                if operation.guarded_with_users:
+                    guarded_paths.setdefault(method, []).append(pattern)
         for folder in open_folders:
             for method in _methods("GET"):
                 open_paths.setdefault(method, []).append(rf"{re.escape(folder)}(?s:/.*)?")
-        self._open = {method: re.compile("|".join(patterns)) for method, patterns in open_paths.items()}
+        self._open = _by_method(open_paths)
+        self._guarded = _by_method(guarded_paths)
 
     def admit(
         self,
@@ -202,7 +207,7 @@ class Gate:
         act as. `is_forwarded` says that a proxy has passed it on, so that its caller may be anywhere. After too many
         wrong tokens from an `address`, TooManyAttempts for further wrong ones.
         """
-        if self.is_open(method, path):
+        if self.is_open(method, path) and not (_is_among(self._guarded, method, path) and self._knows_users()):
             return Caller(request_id=request_id)
         token = _bearer(authorization)
         if token is not None and token.startswith(tokens.CLUSTER.mark):
@@ -220,6 +225,10 @@ class Gate:
         if act_as is not None and self._act_as is not None:
             identity = self._act_as(identity, act_as)
         return Caller(request_id=request_id, identity=identity)
+
+    def _knows_users(self) -> bool:
+        """Whether callers are users, of this admin or of an OpenID provider."""
+        return self._identify_openid is not None or self._has_users()
 
     def _identify(self, token: str | None, address: str, is_forwarded: bool) -> Identity:
         """Who calls with a token that is no agent's, or with none; Unauthenticated where that is not enough."""
@@ -260,6 +269,8 @@ class Gate:
             other = self._look_up(self._user_of, token, address)
             if other.user != identity.user:
                 raise Forbidden(_OF_OTHERS).of_caller(identity.user)
+            if other.token is not None:
+                identity = replace(identity, more_tokens=(*identity.more_tokens, other.token))
             if identity.narrowed is not None and other.narrowed is not None:
                 narrowed = identity.narrowed.with_use_of(other.narrowed)
                 if narrowed is None:
@@ -297,8 +308,7 @@ class Gate:
 
     def is_open(self, method: str, path: str) -> bool:
         """Whether a request needs no token."""
-        pattern = self._open.get(method)
-        return pattern is not None and pattern.fullmatch(path) is not None
+        return _is_among(self._open, method, path)
 
     def _find(self, method: str, path: str) -> _Route | None:
         for route in self._routes.get(method, ()):
@@ -424,6 +434,16 @@ def _bearer(authorization: str | None) -> str | None:
 def _methods(method: str) -> list[str]:
     """The methods that reach an operation: servers answer HEAD for GET, and OPTIONS for everything."""
     return ["GET", "HEAD", "OPTIONS"] if method == "GET" else [method, "OPTIONS"]
+
+
+def _by_method(patterns: Mapping[str, Iterable[str]]) -> dict[str, re.Pattern[str]]:
+    """What matches any of the paths of each method."""
+    return {method: re.compile("|".join(alternatives)) for method, alternatives in patterns.items()}
+
+
+def _is_among(patterns: Mapping[str, re.Pattern[str]], method: str, path: str) -> bool:
+    pattern = patterns.get(method)
+    return pattern is not None and pattern.fullmatch(path) is not None
 
 
 def _pattern(path: str) -> str:

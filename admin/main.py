@@ -142,6 +142,8 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
 @_age("logs", "logs and output files of executions that ended")
 @_age("revisions", "revisions, but for the last one, that were made")
 @_age("audit", "audit events that happened")
+@_age("descriptions", "descriptions of clusters, but for the last one of each, that were made")
+@_age("bids", "rounds of bids that were decided")
 @click.option("--dryRun", "--dry-run", "dry_run", is_flag=True, help="Count what would be deleted, and delete nothing.")
 @click.option(
     "--acceptClock",
@@ -151,7 +153,7 @@ def _age(name: str, rows: str) -> Callable[[Callable[..., None]], Callable[..., 
     help="Trust the clock, where pruning is suspended because it has jumped by more than a day.",
 )
 def prune_command(config_file: str | None, dry_run: bool, accepts_clock: bool, **flags: Any) -> None:
-    """Delete executions, events, logs, revisions and audit events that are old enough.
+    """Delete executions, events, logs, revisions, audit events, descriptions and bids that are old enough.
 
     The ages come from the options, else from the configuration; what neither names is kept. Executions are deleted
     only once they have ended. Admins may run meanwhile. The command may be stopped at any time and started again,
@@ -332,7 +334,10 @@ def _overrides(**flags: Any) -> dict[str, dict[str, Any]]:
         "registration_secret_file": ("clusters", "registrationSecretFile"),
         "database": ("database", "url"),
         "log_format": ("logging", "format"),
-        **{name: ("retention", name) for name in ("executions", "events", "logs", "revisions", "audit")},
+        **{
+            name: ("retention", name)
+            for name in ("executions", "events", "logs", "revisions", "audit", "descriptions", "bids")
+        },
     }
     overrides: dict[str, dict[str, Any]] = {}
     for flag, (*sections, key) in keys.items():

@@ -91,6 +91,16 @@ audited_total = Counter(
 unaudited_total = Counter(
     "rainbow_audit_events_lost_total", "Audit events that could not be kept, and where.", ["place"]
 )
+bids_total = Counter("rainbow_bids_total", "Bids of clusters that were asked for executions.", ["cluster", "answer"])
+refused_bids_total = Counter("rainbow_bids_refused_total", "Bids that do not count, and why.", ["cluster", "reason"])
+bid_starts_total = Counter(
+    "rainbow_bid_starts_total",
+    "Starts at clusters that were chosen by their bids, as promised or late.",
+    ["cluster", "kept"],
+)
+bid_late_seconds_total = Counter(
+    "rainbow_bid_late_seconds_total", "How much later than promised by bids work has started.", ["cluster"]
+)
 limited_total = Counter("rainbow_limited_total", "Requests refused with 429, and by which limit.", ["limit"])
 
 
@@ -130,6 +140,22 @@ def _queued(place: tuple[str, ...]) -> Histogram:
 @lru_cache(maxsize=4096)
 def _finished(place: tuple[str, ...], phase: str, reason: str) -> Counter:
     return finished_total.labels(*place, phase, reason)
+
+
+def count_bid(cluster: str, answer: str) -> None:
+    """Count a bid."""
+    bids_total.labels(cluster, answer).inc()
+
+
+def count_refused_bid(cluster: str, reason: str) -> None:
+    """Count a bid that does not count."""
+    refused_bids_total.labels(cluster, reason).inc()
+
+
+def count_bid_start(cluster: str, *, is_kept: bool, late_seconds: float) -> None:
+    """Count a start that a bid promised."""
+    bid_starts_total.labels(cluster, "yes" if is_kept else "no").inc()
+    bid_late_seconds_total.labels(cluster).inc(max(0.0, late_seconds))
 
 
 def count_redecided(changed: Iterable[Decided]) -> None:

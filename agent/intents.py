@@ -74,6 +74,12 @@ class Intent:
         return str(self.lease.get("uid") or "")
 
     @property
+    def ends_at(self) -> float | None:
+        """When its time limit is over, by the steady clock; None where it has none, or has not been seen to run."""
+        limit = self.lease.get("time_limit_seconds")
+        return None if limit is None or self.running_since is None else self.running_since + float(limit)
+
+    @property
     def on_lost(self) -> str | None:
         """What becomes of it when the cluster is silent; None if the admin did not say."""
         return self.lease.get("on_lost")
@@ -150,6 +156,16 @@ class Intents(dict[str, Intent]):
     def active(self) -> int:
         """How many executions occupy a slot."""
         return sum(1 for intent in self.values() if intent.stage is not Stage.ENDED)
+
+    def seconds_until_slot(self, slots: int, now: float) -> float:
+        """In how many seconds a slot is free by the time limits of what runs; 0 where they do not tell.
+
+        `now` is a time of the steady clock.
+        """
+        over = self.active - slots
+        ends = [intent.ends_at for intent in self.values() if intent.stage is not Stage.ENDED]
+        known = sorted(end - now for end in ends if end is not None)
+        return max(0.0, known[over]) if 0 <= over < len(known) else 0.0
 
     @property
     def begun(self) -> dict[str, Intent]:

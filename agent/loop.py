@@ -15,10 +15,12 @@ from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
+from agent.bids import Bids
 from agent.calls import Backoff, Call, Channel, Runner, run_in_thread
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.config import Config
 from agent.crashes import crash_point
+from agent.describer import Describer
 from agent.engines.base import Engine
 from agent.engines.safe import SafeEngine
 from agent.guard import LeaseGuard
@@ -113,6 +115,8 @@ class Agent:
         self._next_logs_at = 0.0
         self._most_bytes = _MOST_BYTES
         self._reporter = Reporter(config, self._engine, clock)
+        self._describer = Describer(config.cluster, self._engine, client, clock=clock, run=run_call)
+        self._bids = Bids(self._engine, config.state_directory / "jobs", clock)
         self._reported: dict[str, Any] | None = None
         self._started_at = clock.steady()
         self._stop_at: float | None = None
@@ -134,7 +138,12 @@ class Agent:
                 self._stop()
             self.work.step()
             self._reporter.measure(self.work)
+            obstacle = "the agent is stopping" if self.work.is_stopping else self.work.problem
+            slot_seconds = self.work.intents.seconds_until_slot(self.config.slots, self.clock.steady())
+            self._bids.step(obstacle, self.work.intents.counts(), slot_seconds)
             self._start_calls(once=once)
+            if self.synced_at is not None and not self.is_replaced:
+                self._describer.step()
             if self._may_end(once=once):
                 break
             watch(self)
@@ -152,6 +161,8 @@ class Agent:
 
     def _pause(self) -> float:
         """How long to wait for an answer before the next round."""
+        if self._bids.has_questions:
+            return 0.0
         if self._next_report_at > self.clock.steady() and not self._reports.is_busy:
             return _REPORT_SECONDS
         return self._poll_seconds if self.work.intents else max(self._poll_seconds, _IDLE_SECONDS)
@@ -170,6 +181,7 @@ class Agent:
     def _may_end(self, *, once: bool) -> bool:
         if once:
             is_unfinished = self._reports.is_busy or self._has_news() or self.work.is_startable or self._is_settling()
+            is_unfinished |= self._describer.is_busy
             return bool(self.problem) or (self.synced_at is not None and not is_unfinished)
         if self._stop_at is None:
             return False
@@ -195,7 +207,7 @@ class Agent:
         outbox = self.work.outbox
         has_logs = bool(outbox.log_pieces(1, include_running=self.clock.steady() >= self._next_logs_at))
         has_report = self._reporter.report != self._reported
-        return self.work.is_unconfirmed or has_report or bool(outbox.events()) or has_logs
+        return self.work.is_unconfirmed or has_report or bool(outbox.events()) or has_logs or bool(self._bids.answers)
 
     def _start_calls(self, *, once: bool) -> None:
         """Report if there is news, else poll for some."""
@@ -236,6 +248,7 @@ class Agent:
             "wait_seconds": wait_seconds,
             **references,
             **({} if self._is_older_admin else self._identity()),
+            **({"can_bid": True, "bids": self._bids.answers} if self._bids.is_asked else {}),
         }
         if self._reporter.report != self._reported:
             body["report"] = self._reporter.report
@@ -273,11 +286,24 @@ class Agent:
             elif is_current and call.error is not None and self._is_older(call.error):
                 log.warning("the admin is older than this agent, and cannot tell it from others of the cluster")
                 self._is_older_admin = True
+            elif is_current and call.error is not None and self._is_refused_report(call.error):
+                self._reporter.tells_nodes = False
+            elif (
+                is_current
+                and call.error is not None
+                and self._bids.is_asked
+                and is_refused_field(call.error, "can_bid")
+            ):
+                self._bids.is_asked = False  # the admin is an older one by now
             elif is_current and call.error is not None:
                 if is_unreadable(call.error):
                     self._handle_unreadable(call.body, call.error)
                 self._handle_failure(call.error)
             call = self.clock.wait_for(self._inbox, 0)
+
+    def _is_refused_report(self, error: ClientError) -> bool:
+        """Whether the admin is older than reports of single nodes."""
+        return self._reporter.tells_nodes and is_refused_field(error, "nodes")
 
     def _is_older(self, error: ClientError) -> bool:
         """Whether the admin refuses fields that were added after its version."""
@@ -326,6 +352,8 @@ class Agent:
         self.work.leases.renew(answer["confirmed"], call.sent_at, confirms=True)
         self.work.leases.renew(answer["cancels"], call.sent_at, confirms=False)
         self.work.answer(answer["questions"])
+        self._bids.forget(call.body.get("bids", ()))
+        self._bids.take(answer)
         self.work.accept(answer["leases"])
 
     def _see(self, position: int | None) -> None:

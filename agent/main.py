@@ -254,6 +254,18 @@ def register(file: str | None, secret_file: str | None, **options: Any) -> None:
         return client.post(cluster_path(config.cluster, "register"), body)
 
     _renew_token(config, request_token, f"Registered cluster {config.cluster}.", may_exist=False)
+    _describe(config)
+
+
+def _describe(config: Config) -> None:
+    """Send the description of the cluster; where that fails, the agent does it when it runs."""
+    from agent.describer import Describer
+    from agent.engines.safe import SafeEngine
+    from agent.transport import AdminClient, Token
+
+    client = AdminClient(config.endpoint, token=Token(config.token_file), ca_file=config.ca_file)
+    engine = SafeEngine(_engine(config, config.state_directory / "jobs"))
+    Describer(config.cluster, engine, client, run=lambda send: send()).step()
 
 
 def _description(config: Config) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from agent.intents import Stage
 from agent.work import Work
 
 _INTERVAL_SECONDS = 5.0
+#: Nodes with something in use, or closed, that a report tells of.
+_MOST_NODES = 2000
 _ETA_INTERVAL_SECONDS = 60.0
 #: Schedulers that cannot tell give a time far in the future.
 _LONGEST_ETA_SECONDS = 366 * 86400.0
@@ -28,6 +30,7 @@ class Reporter:
 
     def __init__(self, config: Config, engine: SafeEngine, clock: Clock = SYSTEM_CLOCK) -> None:
         self.report: dict[str, Any] | None = None
+        self.tells_nodes = True  #: an older admin does not know what nodes have
         self._config = config
         self._engine = engine
         self._clock = clock
@@ -66,6 +69,8 @@ class Reporter:
             ]
             room = self._room(self._measured, jobs)
             self.report = self._with_slots({**self._measured, "free": room}, work.intents.active)
+            if self.tells_nodes and (nodes := self._nodes()) is not None:
+                self.report["nodes"] = nodes
 
     def _ask(self, now: float) -> dict[str, Any]:
         """Ask the engine for everything that the report has of it."""
@@ -91,6 +96,13 @@ class Reporter:
         with contextlib.suppress(ValueError):  # of a quantity that only the engine can read
             room = room or room_beside(jobs, measured["capacity"], measured["free"])
         return room or measured["free"]
+
+    def _nodes(self) -> dict[str, Any] | None:
+        """What is free of each node; None where the engine does not tell, or there are too many to report."""
+        nodes: dict[str, Any] | None = None
+        with contextlib.suppress(EngineError):
+            nodes = self._engine.node_room()
+        return nodes if nodes is not None and len(nodes) <= _MOST_NODES else None
 
     def _with_slots(self, report: dict[str, Any], active: int) -> dict[str, Any]:
         """A report with the slots that so many executions leave, and how long new work would wait."""

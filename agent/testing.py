@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,17 @@ from queue import SimpleQueue
 from typing import Any, TypeVar, cast
 
 from agent.clocks import SYSTEM_CLOCK, Clock
-from agent.engines.base import Engine, EngineUnavailable, GuardingEngine, Handle, NativePhase, NativeState, Task
+from agent.engines.base import (
+    Bid,
+    Engine,
+    EngineUnavailable,
+    GuardingEngine,
+    Handle,
+    NativePhase,
+    NativeState,
+    Task,
+    bid_of,
+)
 from agent.engines.leases import CLUSTER_LOST
 from agent.quantities import parse_quantity
 
@@ -98,6 +109,10 @@ class FakeEngine:
     total: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "4"})
     free: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "2"})
     eta_seconds: float | None = 1.5
+    #: What bid() answers, or what check() and eta() say if it is None.
+    next_bid: Bid | None = None
+    #: The tasks that bid() was asked about.
+    asked: list[Task] = field(default_factory=list)
     #: What jobs do, by the first word of their command; a job of any other command stays QUEUED.
     programs: dict[str, Program] = field(default_factory=dict)
     #: The present state of each job, by key; a test may assign any.
@@ -199,6 +214,17 @@ class FakeEngine:
         self._fail("eta")
         return self.eta_seconds
 
+    def bid(self, task: Task) -> Bid:
+        """Record the task, and bid as the test says."""
+        self._fail("bid")
+        self.asked.append(task)
+        if self.next_bid is not None:
+            return self.next_bid
+        if reason := self.check(task):
+            return Bid.never(reason)
+        seconds = self.eta(task)
+        return Bid.not_now("the test says nothing") if seconds is None else Bid.yes(seconds)
+
     def forget(self, handle: Handle) -> None:
         self._fail("forget")
         self.forgotten.append(handle.key)
@@ -250,6 +276,7 @@ def check_engine(
     check = _Check(engine, restarted or engine, directory, prefix, seconds, clock)
     check.description()
     check.capacity()
+    check.bids()
     check.unknown_jobs()
     check.success()
     check.output_files()
@@ -288,6 +315,15 @@ class _Check:
             total = capacity[resource]
             is_less = 0 <= parse_quantity(quantity) <= parse_quantity(total)
             assert is_less, f"capacity() has {quantity} of {total} {resource} free"
+
+    def bids(self) -> None:
+        task = self._task("bid", "true")
+        bid = bid_of(self.engine, task)
+        assert bid.answer in ("yes", "not-now"), f"bid() says {bid.answer} to the command `true`: {bid.reason}"
+        has_start = bid.start_seconds is not None and math.isfinite(bid.start_seconds) and bid.start_seconds >= 0
+        assert bid.answer != "yes" or has_start, f"bid() says yes, and starts in {bid.start_seconds} s"
+        assert bid.answer == "yes" or bid.reason, f"bid() says {bid.answer} without a reason"
+        assert self.engine.find(task.key) is None, "bid() has submitted the task that it was asked about"
 
     def unknown_jobs(self) -> None:
         key = self._key("unknown")

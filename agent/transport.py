@@ -74,8 +74,15 @@ class AdminClient(Transport):
 
     def post(self, path: str, body: Mapping[str, Any], *, seconds: float = 10.0) -> dict[str, Any]:
         """The answer to a write, for which the admin may take so many seconds."""
+        return self._send("POST", path, body, seconds)
+
+    def put(self, path: str, body: Mapping[str, Any], *, seconds: float = 10.0) -> dict[str, Any]:
+        """The same for something that is set as a whole."""
+        return self._send("PUT", path, body, seconds)
+
+    def _send(self, method: str, path: str, body: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         try:
-            return self.call("POST", path, body=body, is_safe=True, timeout=seconds)
+            return self.call(method, path, body=body, is_safe=True, timeout=seconds)
         except UnwritableBody as error:
             # The admin could not have read it either.
             raise InvalidRequest(error.message, status=400) from error
@@ -118,6 +125,11 @@ def is_awaited(error: ClientError) -> bool:
 def is_refused_field(error: ClientError, name: str) -> bool:
     """Whether the admin does not know a field of the request, as an older one does not."""
     return is_unreadable(error) and any(str(detail.get("field")).split(".")[-1] == name for detail in error.details)
+
+
+def is_older(error: ClientError) -> bool:
+    """Whether the admin does not have the path, as an older one does not, or does not let agents use it."""
+    return error.name in ("path_not_found", "method_not_allowed") or error.status == 403
 
 
 def is_too_large(error: ClientError) -> bool:

@@ -28,6 +28,7 @@ BENCHES = {
     "users": "bench.users",
     "leases": "bench.leases",
     "decisions": "bench.decisions",
+    "graphs": "bench.graphs",
     "commands": "bench.commands",
     "peers": "bench.peers.measured",
 }

@@ -47,8 +47,8 @@ def _creation(_database: str, port: int) -> Measure:
     return creations.create_call(port, stock.job_body()).measure
 
 
-def _list(query: str) -> Callable[[str, int], Measure]:
-    return lambda _database, port: Call(port=port, path=f"{API}/executions{query}").measure
+def _list(path: str) -> Callable[[str, int], Measure]:
+    return lambda _database, port: Call(port=port, path=f"{API}/{path}").measure
 
 
 def _leasing(_database: str, port: int) -> Measure:
@@ -115,8 +115,13 @@ _SCOPE = f"/{stock.project_name(0)}/{stock.DOMAINS[0]}"
 _WHAT: dict[str, Callable[[str, int], Measure]] = {
     "create": _creation,
     "lease and end, 50 at a time": _leasing,
-    "first page": _list("?limit=100"),
-    "first page of a project and domain": _list(f"{_SCOPE}?limit=100"),
-    "first page of a phase": _list("?limit=100&phase=SUCCEEDED"),
+    "first page": _list("executions?limit=100"),
+    "first page of a project and domain": _list(f"executions{_SCOPE}?limit=100"),
+    "first page of a phase": _list("executions?limit=100&phase=SUCCEEDED"),
+    "history of ends, first page": _list("timeline?limit=20&source=execution"),
+    "history of ends of a project, first page": _list(
+        f"timeline?limit=20&source=execution&project={stock.project_name(0)}"
+    ),
+    "history of ends of a cluster, first page": _list(f"timeline?limit=20&source=execution&cluster={_CLUSTER}"),
     "read one": _read,
 }

@@ -14,6 +14,7 @@ from bench import (
     creations,
     decisions,
     effective,
+    graphs,
     leases,
     questions,
     users,
@@ -39,11 +40,12 @@ class Promise:
 
 def judged(figures: Figures) -> list[Promise]:
     """Every promise, beside what was measured."""
-    by_database = (_effective, _attributes, _changes, _creations, _users, _leases, _memory)
+    by_database = (_effective, _attributes, _changes, _creations, _described, _users, _leases, _memory)
     return [
         *(promise for judge in by_database for database in _DATABASES for promise in judge(figures, database)),
         *_answers(figures),
         *_decisions(figures),
+        *_graphs(figures),
         *_commands(figures),
         *_growth(figures),
     ]
@@ -135,8 +137,23 @@ def _answers(figures: Figures) -> Iterator[Promise]:
 
 
 def _decisions(figures: Figures) -> Iterator[Promise]:
-    for what in (decisions.WEIGHTED, decisions.LEAST_LOADED, decisions.BUSY):
+    for what in (decisions.WEIGHTED, decisions.LEAST_LOADED, decisions.BUSY, decisions.BY_RULES):
         yield _within(5, figures.value(decisions.NAME, what), f"decision {what}", figures)
+
+
+def _described(figures: Figures, database: str) -> Iterator[Promise]:
+    with_graphs, without = (figures.value(graphs.NAME, what, database) for what in (graphs.GRAPHS, graphs.FLAT))
+    where = f"create a job among 101 clusters, {_DATABASES[database]}"
+    yield _at_least(0.5, _quotient(with_graphs, without), "×", f"{where}, with graphs ÷ without")
+
+
+def _graphs(figures: Figures) -> Iterator[Promise]:
+    yield _at_most(10, figures.value(graphs.NAME, graphs.READ), "s", graphs.READ)
+    yield _at_most(64, figures.value(graphs.NAME, graphs.MEMORY), "MiB", graphs.MEMORY)
+    for what in (graphs.MATCH, graphs.MATCH_USED, graphs.PRUNE):
+        yield _within(10, figures.value(graphs.NAME, what), what, figures)
+    for what, limit in ((graphs.EQUAL, 5), (graphs.DIFFERENT, 10)):
+        yield _within(limit, figures.value(graphs.NAME, what), what, figures)
 
 
 def _commands(figures: Figures) -> Iterator[Promise]:

@@ -29,7 +29,7 @@ PAGES = {
     "executions": ("executions",),
     "placement": ("placement",),
     "workflows": ("registrations",),
-    "clusters": ("fleet.clusters", "fleet.switches"),
+    "clusters": ("fleet.clusters", "fleet.cluster_descriptions", "fleet.switches"),
     "pools": ("fleet.pools",),
     "labels": ("fleet.labels",),
     "token-pools": ("fleet.token_pools",),

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.api.attributes import path_of, put_attribute
-from admin.api.bodies import parse_body
 from admin.api.current import CALLER, FAILURE
 from admin.api.effective import STALE
 from admin.api.failures import error_body, error_headers, status_line, translate
@@ -34,6 +33,7 @@ from admin.api.front import ROUTE
 from admin.core.changes import Authorship, Expectation
 from admin.core.problems import Invalid
 from admin.core.settings.scopes import STORED_LEVELS, Scope, check_scope
+from admin.core.strict_json import parse_body
 from admin.errors import RainbowError
 from admin.gate import Caller
 from admin.messages.attributes import PutBody, ReadAnswer, WriteAnswer

@@ -17,6 +17,7 @@ from admin.api.browsers import BrowserGuard
 from admin.api.current import CALLER, FAILURE, READMIT
 from admin.api.failures import error_body, error_headers, status_line, translate
 from admin.core.audit import RequestOrigin
+from admin.core.identities import Identity
 from admin.errors import Busy, RainbowError
 from admin.gate import MOST_OPEN_BYTES, Caller, Gate, accept_request_id
 from admin.services.audit import Auditor
@@ -55,13 +56,16 @@ class Front:
         max_body_bytes: int,
         auditor: Auditor | None = None,
         rate_limiter: RateLimiter | None = None,
+        knows: Callable[[Identity, str], bool] = lambda _identity, _project: True,
     ) -> None:
+        """`knows` tells whether a caller may know of a project."""
         self._auditor = auditor
         self._gate = gate
         self._browser_guard = browser_guard
         self._answer = answer
         self._max_body_bytes = max_body_bytes
         self._rate_limiter = rate_limiter if rate_limiter is not None and rate_limiter.limits_requests else None
+        self._knows = knows
         self._places = [None] * most_at_once
         self._open_places: dict[str, list[None]] = {}
 
@@ -117,11 +121,15 @@ class Front:
         return None
 
     def _count(self, rate_limiter: RateLimiter, head: _Head, environ: WSGIEnvironment) -> None:
-        """Count a request of its user and its project; probes, and agents, which have their pace, are not limited."""
+        """Count a request of its user and its project; probes, and agents, which have their pace, are not limited.
+
+        Whoever may not know of a project takes nothing of its rate, and learns nothing from it.
+        """
         identity = environ[CALLER].identity
         if identity.cluster is None and not self._gate.is_open(head.method, head.path):
             project = self._gate.project(head.method, head.path) or _asked_project(environ["QUERY_STRING"])
-            rate_limiter.count_request(identity.proven_user, project)
+            is_known = project is not None and self._knows(identity, project)
+            rate_limiter.count_request(identity.proven_user, project if is_known else None)
 
     def refuse(self, environ: WSGIEnvironment, start_response: StartResponse, error: RainbowError) -> list[bytes]:
         """What answers a request that is refused."""
@@ -213,6 +221,9 @@ def _is_forwarded(environ: WSGIEnvironment) -> bool:
         or "HTTP_X_REAL_IP" in environ
         or "HTTP_X_FORWARDED_HOST" in environ
         or "HTTP_X_FORWARDED_PROTO" in environ
+        or "HTTP_X_FORWARDED_SERVER" in environ
+        or "HTTP_CF_CONNECTING_IP" in environ
+        or "HTTP_TRUE_CLIENT_IP" in environ
     )
 
 

@@ -153,7 +153,7 @@ def _operation(operation: Operation, parameters: list[dict[str, Any]]) -> dict[s
         content = {"application/json": {"schema": schema, "example": operation.body.example}}
         described["requestBody"] = {"required": not operation.body_optional, "content": content}
     if operation.is_open:
-        described["security"] = []
+        described["security"] = [{}, {"bearer": []}] if operation.guarded_with_users else []
     return described
 
 
@@ -168,7 +168,8 @@ def _requirement(operation: Operation) -> str:
 
 
 def _error_codes(operation: Operation) -> list[int]:
-    always = [403, 421, 503] if operation.is_open else [400, 401, 403, 421, 429, 503]
+    is_open = operation.is_open and not operation.guarded_with_users
+    always = [403, 421, 503] if is_open else [400, 401, 403, 421, 429, 503]
     writes = [] if operation.method == "GET" else [415]
     with_body = [400, 408, 413] if operation.body is not None else []
     return sorted({*operation.errors, *always, *writes, *with_body})

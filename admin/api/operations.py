@@ -9,18 +9,19 @@ from functools import partial
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from flask import Blueprint, Response, request
+from msgspec import structs
 from werkzeug.routing import BaseConverter
 
 from admin import gate
-from admin.api.bodies import read_body
+from admin.api.bodies import raw_body, read_body
 from admin.api.current import access, readmit
-from admin.api.scopes import Guarded, check_request
+from admin.api.scopes import Guarded, check_request, sees_all
 from admin.api.untold import without_untold
 from admin.core.permissions import OPEN, check_requirement
 from admin.core.problems import Invalid, invalid
 from admin.messages.reading import Body, read
 from admin.messages.requests import RequestSchema, load
-from admin.messages.shared import Answer, encode
+from admin.messages.shared import Answer, SeenAnswer, encode
 
 View = TypeVar("View", bound=Callable[..., Any])
 #: A request that waited for longer is admitted once more before it is answered.
@@ -40,6 +41,7 @@ class Operation(Guarded):
     answers: tuple[type[Answer], ...]  #: the shapes that its answer may have; none where it is plain text
     errors: tuple[int, ...]  #: beside those that every operation may answer with
     headers: tuple[str, ...]  #: request headers that matter
+    unread: bool  #: whether its view gets the bytes of the body
 
 
 class Rest(BaseConverter):
@@ -75,12 +77,17 @@ class Operations:
         shows_some: bool = False,
         own: str | None = None,
         for_agents: bool = False,
+        guarded_with_users: bool = False,
         most_bytes: int | None = None,
+        unread: bool = False,
     ) -> Callable[[View], View]:
         """Declare an operation; its view gets the path's parts, and `query` and `body` where it declares them.
 
+        With `unread` the body is given to it as bytes, which a service reads.
+
         The view's name is the id, its docstring the summary and its return type the answer, where they are not given.
-        The permission that it needs is never left out; ValueError for one that does not exist.
+        The permission that it needs is never left out; ValueError for one that does not exist. One that is
+        `guarded_with_users` needs neither it nor a token as long as callers are no users.
         """
 
         def register(view: View) -> View:
@@ -99,9 +106,11 @@ class Operations:
                 permission=check_requirement(permission),
                 shows_some=shows_some,
                 own=own,
-                is_open=permission == OPEN,
+                is_open=permission == OPEN or guarded_with_users,
+                guarded_with_users=guarded_with_users,
                 for_agents=for_agents,
                 most_bytes=most_bytes,
+                unread=unread,
             )
             self.all.append(operation)
             endpoint = f"{method.lower()}:{path}".replace(".", "_")
@@ -135,7 +144,9 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
             request.max_content_length = min(gate.MOST_OPEN_BYTES, request.max_content_length or gate.MOST_OPEN_BYTES)
         elif operation.most_bytes is not None:
             request.max_content_length = max(operation.most_bytes, request.max_content_length or 0)
-        if read_message is not None:
+        if operation.unread:
+            arguments["body"] = raw_body(optional=operation.body_optional)
+        elif read_message is not None:
             arguments["body"] = read_message(read_body(optional=operation.body_optional))
         _check(operation, path, arguments)
         began = time.monotonic()
@@ -143,6 +154,8 @@ def _handler(operation: Operation, view: Callable[..., Any]) -> Callable[..., Re
         if operation.method == "GET" and time.monotonic() - began > _LONG_SECONDS:
             readmit()  # while it waited, its token may have been revoked, or its grant taken away
             _check(operation, path, arguments)
+        if isinstance(answer, SeenAnswer) and not sees_all(operation, access(), path, arguments.get("query")):
+            answer = structs.replace(answer, partial=True)
         response = answer if isinstance(answer, Response) else respond(answer)
         return without_untold(operation.permission, response)
 

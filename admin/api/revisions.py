@@ -46,7 +46,7 @@ def list_revisions(query: Fields) -> RevisionsAnswer:
 
 @operations.add("GET", "/timeline", query=TimelineQuery, shows_some=True, permission="attributes.read")
 def list_timeline(query: Fields) -> TimelineAnswer:
-    """List revisions, registrations and what happened to clusters, newest first."""
+    """List revisions, registrations, what happened to clusters and, if asked for, ends of executions, newest first."""
     conditions = timeline_filter(with_times(query, context().clock()), _kind_name(query.get("resource_type")))
     page = timeline.list_entries(context(), conditions, position_of(query.get("token")), query["limit"])
     return TimelineAnswer.from_page(page)
@@ -69,11 +69,11 @@ def diff_revisions(query: Fields) -> DiffAnswer:
 
 @operations.add("POST", "/rollbacks", query=ChangesQuery, body=RollbackBody, permission=OF_EACH_ROW, errors=(404, 409))
 def roll_back(query: Fields, body: Fields) -> ChangedAnswer:
-    """Undo a revision, or bring a scope or everything back to one, as a new revision."""
+    """Undo one or more revisions, or bring a scope or everything back to one, as a new revision."""
     options = change_options(query, body, Mode.PLAN)
-    if "revision" in body:
-        only_restorable = body["restorable"]
-        changed = rollbacks.roll_back_revision(context(), body["revision"], options, only_restorable=only_restorable)
+    if "to" not in body:
+        numbers = body.get("revisions") or [body["revision"]]
+        changed = rollbacks.roll_back_revisions(context(), numbers, options, only_restorable=body["restorable"])
     elif body["everything"]:
         changed = rollbacks.roll_back_everything(context(), body["to"], options)
     else:

@@ -18,6 +18,8 @@ from admin.services.access import Access
 
 #: An execution belongs to a project and domain; what it launches may be registered elsewhere.
 _OF_EXECUTIONS = ("project", "domain")
+#: Lists that tell of clusters, pools and labels too.
+_OF_FLEET = ("/api/v1/uses", "/api/v1/warnings")
 #: Parts of a body that name the scope of what it is about.
 _PARTS = ("id", "selector", "grant", "claim", "renewal", "release")
 
@@ -53,6 +55,17 @@ def check_request(
                 hidden = ProjectNotFound.called(scope.project, access.projects or ())
                 raise hidden.of_caller(unknown.caller) from unknown
             raise
+
+
+def sees_all(operation: Guarded, access: Access, path: Mapping[str, str], query: Fields | None) -> bool:
+    """Whether the caller may see all that a list is about, and not only some of it."""
+    if not access.is_restricted:
+        return True
+    scopes = request_scopes(operation, path, query, None)
+    is_of_fleet = operation.path in _OF_FLEET
+    return all(access.allows(operation.permission, scope) for scope in scopes) and (
+        access.sees_fleet() or not is_of_fleet
+    )
 
 
 def _names_many(body: object) -> bool:

@@ -86,7 +86,7 @@ def openapi() -> Response:
     return Response(current_app.extensions["rainbow-openapi"](), mimetype="application/json")
 
 
-@probes.add("GET", "/metrics", permission=OPEN)
+@probes.add("GET", "/metrics", permission="metrics.read", guarded_with_users=True)
 def metrics() -> Response:
     """Prometheus metrics."""
     collector: StateCollector = current_app.extensions["rainbow-metrics"]

@@ -1,10 +1,11 @@
-"""What is not told: answers about executions name no clusters that their askers may not use."""
+"""What is not told: stored sentences about executions name no clusters that their askers may not know."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from flask import Response
@@ -43,17 +44,24 @@ _TOLD = re.compile(rb'"(?:cluster|previous_cluster|redecided_cluster|from|to|poo
 
 def without_untold(permission: str, response: Response) -> Response:
     """An answer to an operation that needs a permission, without the names that the caller is not told."""
-    if not permission.startswith(_ABOUT_EXECUTIONS) or not context().settings.is_cluster_use_closed:
+    if not permission.startswith(_ABOUT_EXECUTIONS):
+        return response
+    is_closed = context().settings.is_cluster_use_closed
+    if not is_closed and access().sees_fleet():
         return response
     if not access().is_restricted and caller().cluster is None:  # who may do everything is told everything
         return response
     if response.is_streamed or response.mimetype != "application/json":
         return response
     body = response.get_data()
-    quoted = {*_QUOTED.findall(body)} - {*_TOLD.findall(body)}
-    untold = _untold({name.decode() for name in quoted}) if quoted else ()
-    if untold:
-        response.set_data(encode_json(_told(json.loads(body), untold)))
+    quoted, told = ({name.decode() for name in found.findall(body)} for found in (_QUOTED, _TOLD))
+    # Why a cluster takes nothing is told to who may use it, or may read the fleet, also if an execution is there.
+    names = quoted - told if is_closed else quoted
+    unable = _untold(names) if names else []
+    if unable:
+        untold, verb = [name for name in unable if name not in told], "use" if is_closed else "see"
+        cut = partial(without_clusters, untold=untold, verb=verb, unable=unable)
+        response.set_data(encode_json(_told(json.loads(body), cut)))
     return response
 
 
@@ -66,12 +74,12 @@ def _untold(names: Collection[str]) -> list[str]:
     return [] if told is None else sorted(name for name in names if name in fleet.clusters and name not in told)
 
 
-def _told(value: Any, untold: Collection[str], *, is_sentence: bool = False) -> Any:
+def _told(value: Any, cut: Callable[[str], str], *, is_sentence: bool = False) -> Any:
     if isinstance(value, dict):
         return {
-            key: item if key in _WRITTEN else _told(item, untold, is_sentence=key in _SENTENCES)
+            key: item if key in _WRITTEN else _told(item, cut, is_sentence=key in _SENTENCES)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_told(item, untold, is_sentence=is_sentence) for item in value]
-    return without_clusters(value, untold) if is_sentence and isinstance(value, str) else value
+        return [_told(item, cut, is_sentence=is_sentence) for item in value]
+    return cut(value) if is_sentence and isinstance(value, str) else value

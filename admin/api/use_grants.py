@@ -5,11 +5,11 @@ from __future__ import annotations
 from admin.api.current import context
 from admin.api.operations import Operations
 from admin.api.writes import WRITE_HEADERS, change_options, expectation
+from admin.messages.granted_uses import UseGrantAnswer
 from admin.messages.pages import key_of, token_of
 from admin.messages.requests import AuthorshipFields, Fields, WriteQuery
 from admin.messages.shared import Json, to_json
 from admin.messages.use_grants import (
-    UseGrantAnswer,
     UseGrantBody,
     UseGrantsAnswer,
     UseGrantsQuery,

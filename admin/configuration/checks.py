@@ -8,8 +8,10 @@ from typing import Any
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
-from admin.core.fleet.documents import member_problems
+from admin.core.fleet.documents import member_problems, strategy_problems
 from admin.core.hosts import is_safe_url
+from admin.core.json_text import json_string
+from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
 from admin.core.problems import Problem, raise_problems, repeated, unknown_problem
 from admin.core.quantities import parse_age
 from admin.core.settings.builtin_kinds import TASK_RESOURCE
@@ -88,9 +90,19 @@ def _fleet_problems(clusters: Mapping[str, Any]) -> Iterator[Problem]:
     for name in repeated(config["name"] for config in clusters.get("clusterConfigs", [])):
         yield Problem(field="clusters.clusterConfigs", reason=f"the cluster '{name}' is declared twice.")
     pools = clusters.get("poolNameClusterMap", {})
-    for name in clusters.get("poolStrategies", {}):
-        if name not in pools:
-            yield unknown_problem(f"clusters.poolStrategies.{name}", "pool", name, pools)
+    strategies, rules = clusters.get("poolStrategies", {}), clusters.get("poolRules", {})
+    for key, by_pool in (("poolStrategies", strategies), ("poolRules", rules)):
+        for name in by_pool:
+            if name not in pools:
+                yield unknown_problem(f"clusters.{key}.{name}", "pool", name, pools)
+    configs = clusters.get("clusterConfigs", [])
+    properties = {name for config in configs for name in config.get("properties") or ()}
+    for name in pools:
+        path = ("clusters", "poolRules", name)
+        problems = list(strategy_problems({"strategy": strategies.get(name), "rules": rules.get(name)}, path))
+        if rules.get(name) and not problems:
+            problems += unknown_properties(prepared_rules(json_string(rules[name])), properties, path)
+        yield from problems
 
 
 def _agent_problems(agents: Mapping[str, Any]) -> Iterator[Problem]:

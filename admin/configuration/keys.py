@@ -16,6 +16,9 @@ from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Age, Boolean, Choice, Duration, Field, Integer, Leaf, Text
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import CLUSTER_AUTH, DEFINITIONS, MEMBERS, STRATEGY
+from admin.core.graph.descriptions import MOST_VERTICES
+from admin.core.graph.machines import BACKENDS
+from admin.core.placement.constraints.rules import RULES
 from admin.core.problems import Path, Problem, add_problem
 from admin.core.resources import CLUSTER_RESOURCES
 from admin.core.settings.builtin_kinds import TASK_RESOURCE, TEMPLATE_VARIABLES, WORKFLOW_EXECUTION_CONFIG
@@ -227,9 +230,11 @@ CONFIGURATION = _section(
             fields={
                 "registration": Choice(words=("open", "declared", "approve"), default="open"),
                 "registrationSecretFile": Text(),
+                "maxVertices": Integer(minimum=1, maximum=10_000_000, default=MOST_VERTICES),
                 "poolNameClusterMap": ListedMap(value=MEMBERS),
                 "labelClusterMap": ListedMap(value=MEMBERS),
                 "poolStrategies": ListedMap(value=STRATEGY),
+                "poolRules": ListedMap(value=RULES),
                 "clusterConfigs": ListOf(
                     min_items=0,
                     max_items=10_000,
@@ -246,6 +251,8 @@ CONFIGURATION = _section(
             fields={
                 "requestMayOverride": ByDomain(default=True),
                 "clusterUse": Choice(words=("open", "closed"), default="open"),
+                "graphBackend": Choice(words=tuple(BACKENDS), default="memory"),
+                "askDeadline": Duration(default="3s"),
             }
         ),
         "agents": _section(
@@ -273,6 +280,8 @@ CONFIGURATION = _section(
                 "logs": Age(),
                 "revisions": Age(),
                 "audit": Age(),
+                "descriptions": Age(),
+                "bids": Age(),
                 "interval": Age(default="1h"),
             }
         ),

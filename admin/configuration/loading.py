@@ -31,10 +31,11 @@ from admin.core.executions.queues import Queue
 from admin.core.fields.branches import Section
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.documents import read_definition
+from admin.core.graph.descriptions import MOST_VERTICES
 from admin.core.permissions import all_roles
 from admin.core.problems import Problem, raise_problems
 from admin.core.projects import read_labels
-from admin.core.quantities import parse_age
+from admin.core.quantities import parse_age, parse_duration
 from admin.core.retention import Retention
 from admin.core.settings.declared_kinds import registry
 from admin.core.settings.kinds import Kinds
@@ -132,6 +133,9 @@ def _build_settings(document: Mapping[str, Any], sources: Mapping[str, str]) -> 
         ),
         roles=all_roles(document.get("roles", {})),
         is_cluster_use_closed=document["placement"]["clusterUse"] == "closed",
+        graph_backend=document["placement"]["graphBackend"],
+        max_vertices=clusters.get("maxVertices", MOST_VERTICES),
+        ask_deadline_seconds=float(parse_duration(document["placement"]["askDeadline"])),
         loop_interval_seconds=document["loops"]["intervalMilliseconds"] / 1000,
         loop_lease_seconds=document["loops"]["leaseSeconds"],
         retention=Retention(**retention),
@@ -204,13 +208,14 @@ def _rules(document: Mapping[str, Any], kinds: Kinds, platform: PlatformValues) 
 
 def _fleet(clusters: Mapping[str, Any]) -> Iterator[Definition]:
     """The clusters, pools and labels that configuration declares, as if they had been created through the API."""
-    strategies = clusters.get("poolStrategies", {})
+    strategies, rules = clusters.get("poolStrategies", {}), clusters.get("poolRules", {})
     for config in clusters.get("clusterConfigs", []):
         payload = {name: value for name, value in config.items() if name != "name"}
         yield _definition(FleetKind.CLUSTER, config["name"], payload)
     for name, members in clusters.get("poolNameClusterMap", {}).items():
         strategy = {"strategy": strategies[name]} if name in strategies else {}
-        yield _definition(FleetKind.POOL, name, {"members": members, **strategy})
+        given_rules = {"rules": rules[name]} if name in rules else {}
+        yield _definition(FleetKind.POOL, name, {"members": members, **strategy, **given_rules})
     for name, members in clusters.get("labelClusterMap", {}).items():
         yield _definition(FleetKind.LABEL, name, {"members": members})
 

@@ -148,6 +148,9 @@ class Settings:
     agents: Agents
     roles: Mapping[str, Role]  #: the built-in ones, and those that configuration declares
     is_cluster_use_closed: bool  #: whether clusters are only for those to whom their use is granted
+    graph_backend: str  #: what keeps the graphs of described clusters, one of `graph.machines.BACKENDS`
+    max_vertices: int  #: of a cluster's description
+    ask_deadline_seconds: float  #: how long clusters have for a bid, unless their pool says otherwise
     loop_interval_seconds: float
     loop_lease_seconds: float
     retention: Retention

@@ -23,6 +23,10 @@ class AuditType(StrEnum):
 
 #: Before the name of a user to whom something was done.
 USER_TARGET = "user/"
+#: Before the name of a cluster, the same.
+CLUSTER_TARGET = "cluster/"
+#: The target of denied requests that are too many to be noted apart.
+OTHERS = "others"
 #: Those of requests that were denied, which may be repeated without end.
 DENIED = frozenset({AuditType.WRONG_TOKEN, AuditType.FORBIDDEN})
 
@@ -48,7 +52,7 @@ class AuditEvent:
     method: str | None = None
     route: str | None = None
     request_id: str | None = None
-    target: str | None = None  #: what it was done to, such as a token
+    target: str | None = None  #: what it was done to, such as a token; `OTHERS` of different requests that were denied
     reason: str | None = None
     count: int = 1
     last_at: datetime | None = None  #: of the last time, where there were several
@@ -59,7 +63,8 @@ class AuditEvent:
         """What is the same for all that are counted as one event; None for those that are never repeated."""
         if self.event not in DENIED:
             return None
-        return " ".join((minute_of(self.at), self.event, self.address or "-", self.user or "-", self.proof or "-"))
+        parts = [minute_of(self.at), self.event, self.address or "-", self.user or "-", self.proof or "-"]
+        return " ".join([*parts, self.target] if self.target else parts)
 
     @property
     def once_key(self) -> str | None:

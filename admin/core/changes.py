@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -58,7 +58,8 @@ class Authorship:
     proof: str | None = None  #: how the author was proven; None where nobody asked
     message: str | None = None
     request_id: str | None = None
-    undone: int | None = None  #: the revision that a rollback undoes
+    undone: int | None = None  #: the revision that a rollback undoes, of several the newest
+    also_undone: Sequence[int] | None = None  #: the others that it undoes, oldest first
     restored: int | None = None  #: the revision to which a rollback restores rows
 
 

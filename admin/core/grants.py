@@ -99,6 +99,12 @@ def read_grant(payload: Any, roles: Mapping[str, Role] = ROLES) -> Grant:
     return grant_of(normal)
 
 
+def scope_in(name: str) -> Scope:
+    """The scope that the name of a grant ends with; no part of a name has a colon."""
+    _role, _noun, _grantee, *keys = name.split(":")
+    return Scope(**dict(zip(SCOPE_KEYS, keys, strict=False)))
+
+
 def grant_of(payload: Payload) -> Grant:
     """A grant from a definition that was read before."""
     noun = USER if USER in payload else GROUP

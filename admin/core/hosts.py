@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 
@@ -24,3 +25,15 @@ def is_safe_url(url: str) -> bool:
     except ValueError:
         return False
     return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host or "")))
+
+
+@lru_cache(maxsize=4096)
+def source_of(address: str) -> str:
+    """What one machine's addresses have in common: of IPv6 it has a whole network of 64 bits."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 6 and parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return address if parsed.version == 4 else str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))

@@ -36,6 +36,9 @@ class Identity:
     cluster: str | None = None  #: of an agent
     #: The prefix of the token of a user, or the name of a login, of which neither is a secret. It says nothing of who.
     token: str | None = field(default=None, compare=False)
+    more_tokens: tuple[str, ...] = field(default=(), compare=False)  #: the prefixes of the others of the same request
+    #: When the token of an OpenID provider was issued, in seconds since the epoch.
+    issued_at: float | None = field(default=None, compare=False)
     narrowed: Narrowing | None = None  #: what the token is good for, where that is less than what the user may do
     administrator: str | None = None  #: who acts as the user, and was proven
 

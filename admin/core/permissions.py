@@ -70,6 +70,7 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("reconciliations.write", "count a cluster as reconciled", Place.PLATFORM),
             _permission("clock.read", "see the admin's clock", Place.PLATFORM),
             _permission("clock.write", "trust the admin's clock after it has jumped", Place.PLATFORM),
+            _permission("metrics.read", "read the admin's metrics, which name clusters", Place.PLATFORM),
             _permission("configuration.read", "read the admin's configuration", Place.PLATFORM),
             _permission("users.read", "read users", Place.PLATFORM),
             _permission("users.write", "create, change and delete users", Place.PLATFORM),
@@ -79,7 +80,7 @@ PERMISSIONS: Mapping[str, Permission] = MappingProxyType(
             _permission("groups.read", "read groups and their members", Place.PLATFORM),
             _permission("groups.write", "create, change and delete groups", Place.PLATFORM),
             _permission("grants.read", "see who may do what"),
-            _permission("grants.write", "give and take roles, within what one may do oneself"),
+            _permission("grants.write", "give roles within what one may do oneself, and take roles away"),
             _permission("use_grants.read", "see who may use which clusters", Place.PLATFORM),
             _permission("use_grants.write", "say who may use which clusters", Place.PLATFORM),
             _permission("audit.read", "read the audit events", Place.PLATFORM),
@@ -136,13 +137,8 @@ def _role(name: str, description: str, permissions: Iterable[str]) -> Role:
 
 _VIEWER = frozenset(
     {
-        "attributes.read",
-        "projects.read",
-        "workflows.read",
-        "executions.read",
-        "logs.read",
-        "fleet.read",
-        "token_pools.read",
+        *("attributes.read", "projects.read", "workflows.read", "executions.read", "logs.read", "fleet.read"),
+        *("metrics.read", "token_pools.read"),
     }
 )
 _SUBMITTER = _VIEWER | {"executions.create", "executions.end", "executions.write", "token_pools.allocate"}

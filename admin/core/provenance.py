@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from admin.core.changes import ANONYMOUS
+from admin.core.changes import ANONYMOUS, LastChange
 from admin.core.identities import SHARED_TOKEN_USER, Identity, Proof
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid, Problem, Refused, Setting, shorten
@@ -39,6 +39,13 @@ def administrator_of(author: str, proof: str | None) -> str | None:
     if how == Proof.SHARED_TOKEN and author not in (SHARED_TOKEN_USER, ANONYMOUS):
         return SHARED_TOKEN_USER
     return administrator or None
+
+
+def proofs_of(administrator: str) -> list[str]:
+    """The proofs of what somebody does as others."""
+    if administrator == SHARED_TOKEN_USER:
+        return [Proof.SHARED_TOKEN.value]
+    return [f"{proof.value}{_OF}{administrator}" for proof in (Proof.TOKEN, Proof.OPENID)]
 
 
 def acting_proof(author: str, proof: str | None) -> str | None:
@@ -101,10 +108,21 @@ def not_kept(revision: str) -> str:
     return f"{revision}, which is no longer kept"
 
 
-def describe_rollback(undone: int | None, restored: int | None) -> str:
+def show_numbers(numbers: Iterable[int]) -> str:
+    """Numbers of revisions in words, those that follow each other as a range: `5, 7..9`."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in ranges)
+
+
+def describe_rollback(undone: int | None, restored: int | None, also_undone: Iterable[int] | None = None) -> str:
     """` (rollback of 7)` after the number of a revision; empty where it is no rollback."""
     if undone is not None:
-        return f" (rollback of {undone})"
+        return f" (rollback of {show_numbers([undone, *(also_undone or ())])})"
     return "" if restored is None else f" (rollback to {restored})"
 
 
@@ -112,25 +130,30 @@ def describe_rollback(undone: int | None, restored: int | None) -> str:
 class Provenance:
     """The revision or event that set something; it has the number of one of the two, or of none where it has none."""
 
-    author: str
+    author: str  #: empty where who asks may not know it
     claimed_by: str | None  #: unverified
     at: datetime
     message: str | None
     revision: int | None = None
     event: int | None = None
     kept: bool | None = None  #: False for a revision that is no longer kept, of which the row tells the rest
-    undone: int | None = None  #: the revision that it rolled back, if it is such a rollback
+    undone: int | None = None  #: the revision that it rolled back, if it is such a rollback; of several the newest
+    also_undone: Sequence[int] | None = None  #: the others that it rolled back, oldest first
     restored: int | None = None  #: the revision that it went back to, if it is such a rollback
     proof: str | None = None  #: where an administrator acted as the author: how the administrator was proven, and who
 
     def as_json(self) -> JsonObject:
         """All of it as answers show it within a trail; what is unknown is left out."""
-        return {key: value for key, value in vars(self).items() if value is not None}
+        return {key: value for key, value in vars(self).items() if value is not None and (value or key != "author")}
 
     @classmethod
     def from_json(cls, document: JsonObject) -> Provenance:
         """What `as_json` made."""
-        return cls(**{"claimed_by": None, "message": None, **document})
+        return cls(**{"author": "", "claimed_by": None, "message": None, **document})
+
+    def without_author(self) -> Provenance:
+        """The same for who may not read the revision or event: when it was, not by whom and why."""
+        return replace(self, author="", claimed_by=None, message=None, proof=None)
 
     def describe(self, now: datetime | None) -> str:
         """All of it as a part of a sentence: `revision 41, ana, 3 d 4 h ago, 'cap memory'`.
@@ -140,14 +163,27 @@ class Provenance:
         """
         number = "" if self.event is None else f"event {self.event}"
         if self.revision is not None:
-            number = f"revision {self.revision}{describe_rollback(self.undone, self.restored)}"
+            number = f"revision {self.revision}{describe_rollback(self.undone, self.restored, self.also_undone)}"
         if self.kept is False:
             number = not_kept(number)
         age = f"at {show_time(self.at)}" if now is None else f"{show_duration((now - self.at).total_seconds())} ago"
-        parts = [*([number] if number else []), show_name(self.author, self.claimed_by, self.proof), age]
+        name = show_name(self.author, self.claimed_by, self.proof) if self.author else ""
+        parts = [*filter(None, (number, name)), age]
         if self.message:
             parts.append(f"'{shorten(' '.join(self.message.split()), _MOST_SHOWN)}'")
         return ", ".join(parts)
+
+
+def pruned_provenance(number: int, change: LastChange) -> Provenance:
+    """What a row itself has of the revision that changed it last, which is no longer kept."""
+    return Provenance(
+        revision=number,
+        author=change.updated_by,
+        claimed_by=change.claimed_by,
+        at=change.updated_at,
+        message=None,
+        kept=False,
+    )
 
 
 def settings_of(refusals: Iterable[Exception]) -> set[Setting]:

@@ -151,5 +151,6 @@ def expected_inputs(launch_plan: Mapping[str, Any], workflow_spec: Mapping[str, 
 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a definition or a request that go over attributes, its cluster and its retry policy."""
-    return {name: value for name, value in spec.items() if name in SETTINGS or name in ("cluster", "retry")}
+    """The settings of a definition or a request that go over attributes, and what else it says of where and how."""
+    others = ("cluster", "strategy", "rules", "retry")
+    return {name: value for name, value in spec.items() if name in SETTINGS or name in others}

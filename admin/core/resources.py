@@ -34,6 +34,8 @@ Amounts = Mapping[str, int]  #: by resource: thousandths of a core, bytes, or pi
 #: Larger than any cluster, and small enough for a database column.
 LARGEST = 2**62
 _PER_UNIT = {"cpu": 1000}
+#: The nodes that jobs ask for and share, among what they take: a cluster has no fewer nodes for it.
+SHARED_NODES = "shared_nodes"
 
 
 def parse_demand(resource: str, quantity: str | int) -> int:
@@ -94,7 +96,7 @@ def occupied(demand: Amounts, capacity: Amounts, *, exclusive: bool) -> Amounts:
     How much a node has is its share of the capacity, as far as that is known; never less than what is asked for.
     """
     if not exclusive:
-        return {resource: amount for resource, amount in demand.items() if resource != "nodes"}
+        return {SHARED_NODES if resource == "nodes" else resource: amount for resource, amount in demand.items()}
     nodes, all_nodes = demand.get("nodes", 0), capacity.get("nodes", 0)
     if not all_nodes:
         return demand

@@ -1,4 +1,4 @@
-"""Retention: how long finished executions, events, logs, revisions and audit events are kept."""
+"""Retention: how long finished executions, events, logs, revisions, descriptions and audit events are kept."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Cutoffs:
     logs: datetime | None = None
     revisions: datetime | None = None
     audit_events: datetime | None = None
+    descriptions: datetime | None = None
+    bids: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +39,8 @@ class Retention:
     logs: str | None = None
     revisions: str | None = None
     audit: str | None = None
+    descriptions: str | None = None
+    bids: str | None = None
 
     @property
     def is_for_ever(self) -> bool:
@@ -53,6 +57,8 @@ class Retention:
             logs=_latest(executions, logs),
             revisions=_before(now, self.revisions),
             audit_events=_before(now, self.audit),
+            descriptions=_before(now, self.descriptions),
+            bids=_before(now, self.bids),
         )
 
 

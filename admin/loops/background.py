@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from admin.loops.asking import AskingLoop
 from admin.loops.audit import AuditLoop
 from admin.loops.evictions import EvictionLoop
 from admin.loops.leadership import Leader
@@ -15,7 +16,13 @@ def start_background(context: Context) -> Leader:
     """Start every loop; they run while this process holds the lease, but for those that each process has."""
     leader = Leader(
         context,
-        [WaitingLoop(context), EvictionLoop(context), RetentionLoop(context), StatisticsLoop(context)],
+        [
+            WaitingLoop(context),
+            AskingLoop(context),
+            EvictionLoop(context),
+            RetentionLoop(context),
+            StatisticsLoop(context),
+        ],
         [AuditLoop(context)],
     )
     leader.start()

@@ -11,7 +11,9 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from admin.configuration.settings import Agents as AgentSettings
 from admin.core.executions.retries import Retries
+from admin.core.placement.bid_reports import read_bid
 from admin.core.problems import invalid
+from admin.messages.bids import BidList, BidRequestAnswer
 from admin.messages.creations import IdBody
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.reading import Body, ClusterReport, Text255, UnreadText, or_none
@@ -173,6 +175,8 @@ class SyncBody(Body):
     holding: Annotated[list[HeldBody], Meta(max_length=20_000)] = field(default_factory=list)
     events: Annotated[list[EventBody], Meta(max_length=10_000)] = field(default_factory=list)
     logs: Annotated[list[LogBody], Meta(max_length=10_000)] = field(default_factory=list)
+    can_bid: Annotated[bool, Meta(description="Whether the agent answers `bid_requests`.")] = False
+    bids: BidList = field(default_factory=list)
     wait_seconds: Annotated[float, Meta(ge=0, le=60)] = 0
 
     def sync(self, cluster: str) -> Sync:
@@ -189,6 +193,8 @@ class SyncBody(Body):
             holding=tuple([lease.held() for lease in self.holding]),
             events=tuple([event.report() for event in self.events]),
             logs=tuple([log.piece() for log in self.logs]),
+            can_bid=self.can_bid,
+            bids=tuple(map(read_bid, self.bids)),
             wait_seconds=self.wait_seconds,
         )
 
@@ -308,6 +314,9 @@ class SyncAnswer(Answer):
     lost: list[HeldAnswer]
     cancels: list[HeldAnswer]
     questions: list[QuestionAnswer]
+    bid_requests: Annotated[
+        list[BidRequestAnswer], Meta(description="Only for agents that can bid; an admin that has none asks nobody.")
+    ]
     accepted: list[str]
     refused: list[RefusedAnswer]
     log_offsets: list[LogOffsetAnswer]
@@ -323,6 +332,10 @@ class SyncAnswer(Answer):
             lost=[HeldAnswer.from_held(held, reason) for held, reason in answer.lost],
             cancels=[HeldAnswer.from_held(lease, lease.reason_message, lease.reason) for lease in answer.cancels],
             questions=[QuestionAnswer.from_lease(lease) for lease in answer.questions],
+            bid_requests=[
+                BidRequestAnswer.from_question(question, answer.state.last_sync_at or question.deadline)
+                for question in answer.bid_requests
+            ],
             accepted=answer.accepted,
             refused=[RefusedAnswer(event=event, reason=reason) for event, reason in answer.refused],
             log_offsets=[LogOffsetAnswer.from_piece(*offset) for offset in answer.log_offsets],

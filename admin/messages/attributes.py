@@ -48,6 +48,7 @@ from admin.messages.shared import (
     ProvenanceAnswer,
     Revisions,
     ScopeAnswer,
+    SeenAnswer,
     Time,
     WarningAnswer,
     described_as,
@@ -353,7 +354,7 @@ class NoEffectReason(WarningAnswer):
         )
 
 
-class NoEffectAnswer(Answer):
+class NoEffectAnswer(SeenAnswer):
     warnings: Annotated[
         list[NoEffectReason], Meta(description="One reason for each field; perhaps none before the last page.")
     ]
@@ -363,6 +364,6 @@ class NoEffectAnswer(Answer):
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
 
-class ListAnswer(Answer):
+class ListAnswer(SeenAnswer):
     configurations: list[ConfigurationAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None

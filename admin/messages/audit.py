@@ -18,7 +18,10 @@ _TYPES = tuple(kind.value for kind in AuditType)
 
 class AuditQuery(PageQuery):
     event = fields.String(validate=OneOf(_TYPES), metadata={"description": "Only events of this type."})
-    user = fields.String(validate=NAME, metadata={"description": "Only those of this user."})
+    user = fields.String(
+        validate=NAME,
+        metadata={"description": "Only what this user did, also as somebody else, and what others did as this user."},
+    )
     address = fields.String(validate=NAME, metadata={"description": "Only those of requests from this address."})
     after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
     before = TimeField(metadata={"type": "string", "description": "Before this time."})
@@ -42,7 +45,10 @@ class AuditEventAnswer(Answer):
     method: str | None = None
     route: Annotated[str | None, Meta(description="Of the API, `unknown` where it has none for the path.")] = None
     request_id: str | None = None
-    target: Annotated[str | None, Meta(description="The token or user that it was done to.")] = None
+    target: Annotated[
+        str | None,
+        Meta(description="The token, user or cluster that it was done to; `others` for different denied requests."),
+    ] = None
     reason: str | None = None
     count: Annotated[
         int | None, Meta(description="How often a request was denied from this address within a minute, if repeatedly.")

@@ -12,11 +12,21 @@ from admin.core.executions.lifecycle import Phase, phase_began_at
 from admin.core.fleet.clusters import ClusterState, Health, eta_of
 from admin.core.fleet.summaries import off_because, taken_up
 from admin.core.resources import format_amounts
+from admin.messages.bids import BidRecordAnswer
 from admin.messages.definitions import DefinitionsPageQuery
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.groups import AmountsAnswer, GroupCapacityAnswer
 from admin.messages.requests import NAME, Fields, PayloadField, RequestSchema
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, Time, VersionPruned, one_of
+from admin.messages.shared import (
+    Answer,
+    Json,
+    ProvenanceAnswer,
+    StatesProvenance,
+    Time,
+    VersionPruned,
+    is_pruned,
+    one_of,
+)
 from admin.services.fleet import MOST_EXECUTIONS, ClusterDetails, ClusterView, Outlook
 from admin.store.executions import ListedExecution
 
@@ -45,6 +55,7 @@ class ReportBody(RequestSchema):
     engine = fields.Raw(metadata={"type": "string"})
     engine_version = fields.Raw(metadata={"type": "string"})
     properties = PayloadField("ClusterReport/properties/properties")
+    nodes = PayloadField("ClusterReport/properties/nodes")
 
 
 def _agent_version(state: ClusterState) -> str | None:
@@ -151,6 +162,9 @@ class ClusterAnswer(Answer):
     eta: Annotated[
         str | None, Meta(description="How long new work would wait to start; absent where no slot is free for it.")
     ] = None
+    bids: Annotated[
+        BidRecordAnswer | None, Meta(description="How good its bids were; absent where none has been compared.")
+    ] = None
     properties: Json | None = None
     description: str | None = None
     source: str
@@ -187,11 +201,12 @@ class ClusterAnswer(Answer):
             reported_free=None if reported_free is None else format_amounts(reported_free),
             assigned=format_amounts({name: amount for name, amount in view.assigned.items() if amount}) or None,
             free=None if view.free is None else format_amounts(view.free),
+            bids=view.bid_record and BidRecordAnswer.from_record(view.bid_record),
             properties={**payload.get("properties", {}), **report.get("properties", {})} or None,
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state(view.provenance),
-            version_pruned=bool(definition.version and "definition" not in view.provenance) or None,
+            version_pruned=is_pruned(definition.version, view.provenance.get("definition")),
             **more,
         )
 
@@ -215,6 +230,10 @@ class ClusterDetailsAnswer(ClusterAnswer):
         list[ClusterExecutionAnswer],
         Meta(description=f"The first {MOST_EXECUTIONS} that wait and that its agent does not have, in lease order."),
     ]
+    waiting_for_it: Annotated[
+        list[ClusterExecutionAnswer],
+        Meta(description=f"The first {MOST_EXECUTIONS} that wait without a cluster and whose requests name this one."),
+    ]
     by_pool: Annotated[dict[str, GroupCapacityAnswer], Meta(description="By the pools that it is in.")]
     recent_wait: Annotated[
         RecentWaitAnswer | None, Meta(description="Absent where none of its newest executions started there first.")
@@ -230,6 +249,7 @@ class ClusterDetailsAnswer(ClusterAnswer):
                 for execution in details.leased
             ],
             next_executions=[ClusterExecutionAnswer.from_execution(execution) for execution in details.queue],
+            waiting_for_it=[ClusterExecutionAnswer.from_execution(execution) for execution in details.waiting_for],
             by_pool={name: GroupCapacityAnswer.from_capacity(pool) for name, pool in details.by_pool.items()},
             recent_wait=None if wait is None else RecentWaitAnswer(**wait._asdict()),
         )

@@ -9,6 +9,7 @@ from admin.core.fields.leaves import Schema
 from admin.core.fleet.clusters import REPORT
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import DEFINITIONS
+from admin.core.placement.bid_reports import BID_REPORT
 from admin.core.registrations import LAUNCH_PLAN_SPEC, WORKFLOW_SPEC
 from admin.core.token_pools import definitions as token_pools
 from admin.core.token_pools.documents import CLAIM, HOLDING
@@ -35,6 +36,7 @@ COMPONENTS: dict[str, Schema] = {
     "WorkflowSpec": WORKFLOW_SPEC.schema(),
     "LaunchPlanSpec": LAUNCH_PLAN_SPEC.schema(),
     "ClusterReport": REPORT.schema(),
+    "Bid": BID_REPORT.schema(),
     **{definition_name(kind.noun): _definition(DEFINITIONS[kind]) for kind in FleetKind},
     definition_name(users.USER): _definition(users.DEFINITION),
     definition_name("group"): _definition(user_groups.DEFINITION),

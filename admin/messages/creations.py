@@ -138,6 +138,8 @@ class RepeatBody(Body):
     execution_cluster_label: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/execution_cluster_label")] | UnsetType = (
         UNSET
     )
+    strategy: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/strategy")] | UnsetType = UNSET
+    rules: Annotated[AnyJson, described_as(f"{_SPEC_FIELDS}/rules")] | UnsetType = UNSET
     inputs: InputValues | UnsetType = UNSET
 
     def changes(self) -> Json:

@@ -9,6 +9,7 @@ from msgspec import Meta, field
 
 from admin.core.executions.causes import Cause
 from admin.core.problems import shorten
+from admin.messages.bids import BidRoundAnswer
 from admin.messages.effective import FieldEffectAnswer
 from admin.messages.executions import ExecutionIdAnswer, ReasonAnswer
 from admin.messages.registrations import IdentifierAnswer
@@ -17,6 +18,7 @@ from admin.messages.selectors import MOST_SHOWN
 from admin.messages.shared import Answer, Json, NoticeAnswer, ProvenanceAnswer, Revisions, Time, described_as, one_of
 from admin.messages.statuses import ExecutionStatusAnswer, StartAnswer
 from admin.services.attempts import MOST_ATTEMPTS, AttemptView
+from admin.services.explained_rounds import MOST_ROUNDS
 from admin.services.explanations import Explanation
 from admin.services.redecision_rounds import Redecided
 from admin.services.statuses import ForeseenWait, LeaseView
@@ -201,6 +203,10 @@ class ExplanationAnswer(Answer):
     ] = None
     lease: Annotated[HeldLeaseAnswer | None, Meta(description="While an agent has it.")] = None
     cluster: str | None = None
+    rounds: Annotated[
+        list[BidRoundAnswer] | None,
+        Meta(description=f"The last {MOST_ROUNDS} in which its clusters were asked; of an earlier decision its own."),
+    ] = None
     wait: Annotated[
         ForeseenWaitAnswer | None,
         Meta(description="Of `placements`: where its cluster would not take it at once."),
@@ -209,6 +215,10 @@ class ExplanationAnswer(Answer):
     pool: str | None = None
     label: str | None = None
     strategy: str
+    strategy_source: Annotated[
+        str | None, Meta(description="`request` where the request asked for the strategy; else it is that of the pool.")
+    ] = None
+    rules: Annotated[list[Json] | None, Meta(description="Those that were applied, of the strategy constraint.")] = None
     revision: int
     revisions: Revisions = None
     decided_at: Time | None = None
@@ -222,6 +232,9 @@ class ExplanationAnswer(Answer):
     ] = None
     untold_clusters: Annotated[
         int | None, Meta(description="How many clusters you may not use, and are not told of here.")
+    ] = None
+    unseen_clusters: Annotated[
+        int | None, Meta(description="How many clusters are not told of here, since you may not read the fleet.")
     ] = None
     settings: list[Annotated[Json, described_as("ValueAnswer")]]
     job: Json
@@ -257,8 +270,10 @@ class ExplanationAnswer(Answer):
             },
             lease=explanation.lease and HeldLeaseAnswer.from_lease(explanation.lease),
             wait=wait and ForeseenWaitAnswer.from_wait(wait),
+            rounds=[BidRoundAnswer.from_view(view) for view in explanation.rounds or ()] or None,
             not_candidates=others and [NonCandidateAnswer(**entry) for entry in others],
             untold_clusters=explanation.untold_clusters or None,
+            unseen_clusters=explanation.unseen_clusters or None,
             silence=silence and SilenceAnswer.from_attributes(silence),
             reason=ReasonAnswer(code=explanation.reason, message=explanation.reason_message),
             revisions=None if provenance is None else ProvenanceAnswer.by_number(provenance),

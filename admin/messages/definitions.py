@@ -26,8 +26,8 @@ class DefinitionsPageQuery(PageQuery):
     unused = Flag(
         load_default=False,
         metadata={
-            "description": "Only those that no setting, launch plan, pool, label, configuration or unfinished "
-            "execution has, so that they can be deleted without force."
+            "description": "Only those that no setting, launch plan, pool, label, configuration, use grant or "
+            "unfinished execution has, so that they can be deleted without force."
         },
     )
 

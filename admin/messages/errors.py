@@ -19,6 +19,7 @@ class LaterRevision(Answer):
     at: Time | None = None
     message: str | None = None
     undone: Annotated[int | None, Meta(description="The revision that it rolled back.")] = None
+    also_undone: Annotated[list[int] | None, Meta(description="Others that it rolled back too.")] = None
     restored: Annotated[int | None, Meta(description="The revision that it went back to.")] = None
 
 
@@ -34,6 +35,7 @@ class ErrorDetail(ScopeAnswer):
     undone: Annotated[
         int | None, Meta(description="The revision that the only later one rolled back, where it is a rollback.")
     ] = None
+    also_undone: Annotated[list[int] | None, Meta(description="Others that the only later one rolled back too.")] = None
     restored: Annotated[int | None, Meta(description="The revision that the only later one went back to.")] = None
     later: Annotated[
         list[LaterRevision] | None, Meta(description="The newest revisions that changed it again, where several did.")

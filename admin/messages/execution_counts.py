@@ -11,7 +11,7 @@ from msgspec import Meta
 from admin.core.executions.selectors import DAY, GROUPS
 from admin.core.resources import Amounts, in_units
 from admin.messages.execution_lists import StateSelector
-from admin.messages.shared import Answer, Time
+from admin.messages.shared import Answer, SeenAnswer, Time
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.executions import CountedPage
 from admin.store.execution_counts import Group
@@ -53,7 +53,7 @@ class ExecutionCountAnswer(Answer):
         )
 
 
-class ExecutionCountsAnswer(Answer):
+class ExecutionCountsAnswer(SeenAnswer):
     by: str
     counts: list[ExecutionCountAnswer]
     total: int

@@ -14,7 +14,7 @@ from admin.messages.executions import ListedAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.requests import Fields, Flag, OneOf, PageQuery
 from admin.messages.selectors import SelectorFields
-from admin.messages.shared import Answer
+from admin.messages.shared import SeenAnswer
 from admin.messages.unknown_names import UnknownNames
 from admin.store.execution_lists import Order, Place
 
@@ -83,7 +83,7 @@ def place_of(token: str | None, sort_by: str, order: str) -> Place | None:
         raise error from None
 
 
-class ExecutionsAnswer(Answer):
+class ExecutionsAnswer(SeenAnswer):
     executions: list[ListedAnswer]
     unknown_names: UnknownNames = None
     not_counted: Annotated[

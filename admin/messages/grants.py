@@ -18,6 +18,7 @@ from admin.messages.shared import (
     Json,
     ProvenanceAnswer,
     ScopeAnswer,
+    SeenAnswer,
     StatesProvenance,
     VersionPruned,
     described_as,
@@ -103,7 +104,7 @@ class GrantAnswer(ScopeAnswer):
         )
 
 
-class GrantsAnswer(Answer):
+class GrantsAnswer(SeenAnswer):
     grants: list[GrantAnswer]
     token: str | None = None
 

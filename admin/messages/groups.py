@@ -6,10 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from admin.core.fleet import asking
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.placement.capacity import GroupCapacity
 from admin.core.resources import format_amounts
-from admin.messages.shared import Answer, ProvenanceAnswer, StatesProvenance, VersionPruned
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, is_pruned
 from admin.services.fleet import GroupView
 
 
@@ -55,6 +56,12 @@ class GroupAnswer(Answer):
     name: str
     members: list[MemberAnswer]
     strategy: str | None = None
+    rules: Annotated[list[Json] | None, Meta(description="Of a pool whose strategy is constraint.")] = None
+    ask_deadline: Annotated[str | None, Meta(description="Of a pool that asks, as are the next four.")] = None
+    choose_by: str | None = None
+    seconds_weight: float | None = None
+    cost_weight: float | None = None
+    rebalance: str | None = None
     description: str | None = None
     total: GroupCapacityAnswer
     summary: Annotated[str, Meta(description="Which members take work, and why others do not.")]
@@ -82,13 +89,15 @@ class GroupAnswer(Answer):
                 for member in group.members
             ],
             strategy=group.strategy if definition.kind is FleetKind.POOL else None,
+            rules=definition.payload.get("rules"),
+            **{name: definition.payload.get(name) for name in asking.FIELDS},
             description=definition.payload.get("description"),
             total=GroupCapacityAnswer.from_capacity(view.capacity),
             summary=view.summary,
             source=definition.source.value,
             version=definition.version,
             provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=bool(definition.version and view.provenance is None) or None,
+            version_pruned=is_pruned(definition.version, view.provenance),
             switched_off={
                 member.cluster: states
                 for member in group.members

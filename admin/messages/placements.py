@@ -13,7 +13,7 @@ from admin.messages.creations import RequestBody
 from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, OneOf, RequestSchema, Whole, changes_field
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Json, Time, one_of
+from admin.messages.shared import Answer, Json, SeenAnswer, Time, one_of
 from admin.services.placements import FleetState, Move, PlacementCounts, Simulation
 
 _COUNTED = ["cluster", "pool", "label", "domain", "project", "phase", "reason"]
@@ -105,19 +105,25 @@ class AssumedFleetAnswer(Answer):
     untold_clusters: Annotated[
         int | None, Meta(description="How many others get no work that you may not use, and are not told of here.")
     ] = None
+    unseen_clusters: Annotated[
+        int | None,
+        Meta(description="How many others get no work and are not told of, since you may not read the fleet."),
+    ] = None
 
     @classmethod
     def from_simulation(cls, simulation: Simulation) -> AssumedFleetAnswer:
         fleet, told = simulation.fleet, simulation.told
         off = {cluster.name: cluster.off_because for cluster in fleet.clusters.values() if not cluster.is_able}
         told_off = off if told is None else {name: reason for name, reason in off.items() if name in told}
+        untold = len(off) - len(told_off)
         return cls.from_attributes(
             simulation,
             state=simulation.state.value,
             generation=fleet.generation,
             clusters=len(fleet.clusters),
             off=told_off,
-            untold_clusters=len(off) - len(told_off) or None,
+            untold_clusters=(untold if simulation.is_use_closed else 0) or None,
+            unseen_clusters=(0 if simulation.is_use_closed else untold) or None,
         )
 
 
@@ -166,7 +172,7 @@ class CountAnswer(Answer):
     count: int
 
 
-class PlacementCountsAnswer(Answer):
+class PlacementCountsAnswer(SeenAnswer):
     by: str
     counts: list[CountAnswer]
     total: int

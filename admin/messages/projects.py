@@ -23,7 +23,7 @@ from admin.messages.requests import (
     RequestSchema,
     Word,
 )
-from admin.messages.shared import Answer, ProvenanceAnswer, Time, VersionPruned, one_of
+from admin.messages.shared import Answer, ProvenanceAnswer, SeenAnswer, Time, VersionPruned, one_of
 
 
 class LabelsBody(RequestSchema):
@@ -140,6 +140,6 @@ class ProjectAnswer(Answer):
         )
 
 
-class ProjectsAnswer(Answer):
+class ProjectsAnswer(SeenAnswer):
     projects: list[ProjectAnswer]
     token: str | None = None

@@ -22,8 +22,9 @@ from admin.messages.requests import (
     Seconds,
 )
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, Json, ProofField, ProvenanceAnswer, Time
+from admin.messages.shared import Answer, Json, ProofField, ProvenanceAnswer, SeenAnswer, Time
 from admin.services.revisions import RevisionView
+from admin.services.rollbacks import MOST_UNDONE
 from admin.store.revisions import Revision, RevisionFilter
 
 
@@ -56,27 +57,33 @@ class RollbackBody(ScopeQuery, AuthorshipFields):
     example: ClassVar[Fields] = {"revision": 1, "message": "That was too much."}
 
     revision = Number(least=1, strict=True, metadata={"description": "Undo this one revision."})
+    revisions = fields.List(
+        Number(least=1, strict=True),
+        validate=validate.Length(min=1, max=MOST_UNDONE),
+        metadata={"description": "Undo these revisions together, as one new revision, or none of them."},
+    )
     to = Number(strict=True, metadata={"description": "Bring a scope, or everything, back to this revision."})
     everything = Flag(load_default=False)
     restorable = Flag(
         load_default=False,
-        metadata={"description": "With revision: undo only the rows that no later revision has changed."},
+        metadata={"description": "With revision or revisions: undo only the rows that no other has changed since."},
     )
     expected_head = Number(strict=True, metadata={"description": "Refuse if a revision has been made since this one."})
     resource_type = ResourceType()
 
     @validates_schema
     def check_target(self, body: Fields, **_: object) -> None:
-        """A rollback undoes one revision, or brings a scope or everything back to one."""
+        """A rollback undoes some revisions, or brings a scope or everything back to one."""
         has_scope, has_kind = any(body.get(key) for key in Scope._fields), "resource_type" in body
-        if ("revision" in body) == ("to" in body):
-            raise ValidationError("give either revision, to undo it, or to, to go back to one.", "revision")
-        if "revision" in body and (has_scope or body["everything"] or has_kind):
-            raise ValidationError("is undone as a whole; a scope goes with to.", "revision")
+        targets = [key for key in ("revision", "revisions", "to") if key in body]
+        if len(targets) != 1:
+            raise ValidationError("give one of revision or revisions, to undo them, or to, to go back.", "revision")
+        if "to" not in body and (has_scope or body["everything"] or has_kind):
+            raise ValidationError("is undone as a whole; a scope goes with to.", targets[0])
         if "to" in body and has_scope == body["everything"]:
             raise ValidationError("needs a scope, or everything: true.", "to")
-        if body["restorable"] and "revision" not in body:
-            raise ValidationError("goes with revision.", "restorable")
+        if body["restorable"] and "to" in body:
+            raise ValidationError("goes with revision or revisions.", "restorable")
         if body["everything"] and has_kind:
             raise ValidationError("goes with a scope, not with everything.", "resource_type")
 
@@ -91,7 +98,8 @@ def revision_filter(query: Fields, kind: str | None) -> RevisionFilter:
 
 
 #: What a rollback rolled back.
-Undone = Annotated[int | None, Meta(description="The revision that this one undoes.")]
+Undone = Annotated[int | None, Meta(description="The revision that this one undoes, of several the newest.")]
+AlsoUndone = Annotated[list[int] | None, Meta(description="The other revisions that this one undoes, oldest first.")]
 Restored = Annotated[int | None, Meta(description="The revision at which the rows were as this one makes them again.")]
 
 
@@ -104,6 +112,7 @@ class RevisionAnswer(Answer):
     message: str | None = None
     request_id: str | None = None
     undone: Undone = None
+    also_undone: AlsoUndone = None
     restored: Restored = None
     change_count: int
 
@@ -118,7 +127,7 @@ class RevisionAnswer(Answer):
         )
 
 
-class RevisionsAnswer(Answer):
+class RevisionsAnswer(SeenAnswer):
     revisions: list[RevisionAnswer]
     head: int
     oldest: Annotated[int | None, Meta(description="The oldest that is kept, where older ones are not.")] = None
@@ -150,7 +159,7 @@ class OneRevisionAnswer(RevisionAnswer):
         )
 
 
-class DiffAnswer(Answer):
+class DiffAnswer(SeenAnswer):
     from_: int = field(name="from")
     to: int
     rows: list[RowDifference]

@@ -12,7 +12,7 @@ from admin.configuration import Settings
 from admin.core.settings.kinds import Kind
 from admin.messages.pages import key_of, parse_number, wrong_token
 from admin.messages.requests import Fields, PageQuery, Whole
-from admin.messages.shared import Answer, Json, Time, WarningAnswer, one_of
+from admin.messages.shared import Answer, Json, SeenAnswer, Time, WarningAnswer, one_of
 from admin.services.clocks import ClockView
 
 
@@ -98,7 +98,7 @@ def position_of(token: str | None) -> tuple[str, ...] | None:
     return key
 
 
-class WarningsAnswer(Answer):
+class WarningsAnswer(SeenAnswer):
     warnings: list[WarningAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 

@@ -53,6 +53,14 @@ class Answer(Struct, metaclass=MessageMeta, omit_defaults=True, frozen=True):
         return cls(**values, **fields)
 
 
+class SeenAnswer(Answer):
+    """An answer that has of what was asked for only what the caller may see."""
+
+    partial: Annotated[
+        bool | None, Meta(description="True where there may be more that you may not see; absent otherwise.")
+    ] = None
+
+
 def encode(answer: Answer) -> bytes:
     """An answer as JSON, on a line of its own."""
     try:
@@ -127,7 +135,9 @@ class ProvenanceAnswer(Answer):
 
     revision: int | None = None
     event: Annotated[int | None, Meta(description="The number of a cluster's event.")] = None
-    author: str
+    author: Annotated[
+        str | None, Meta(description="Left out, as the names and the message, where you may not read the revision.")
+    ] = None
     claimed_by: ClaimedBy = None
     at: Time
     message: str | None = None
@@ -135,10 +145,17 @@ class ProvenanceAnswer(Answer):
         bool | None, Meta(description="False for a revision that is no longer kept; the row tells the rest.")
     ] = None
     undone: Annotated[int | None, Meta(description="The revision that it rolled back, of a rollback.")] = None
+    also_undone: Annotated[
+        list[int] | None, Meta(description="The other revisions that it rolled back, of a rollback of several.")
+    ] = None
     restored: Annotated[int | None, Meta(description="The revision that it went back to, of a rollback.")] = None
     proof: Annotated[
         str | None, Meta(description="Where an administrator acted as the author: how, and who, as `token of ada`.")
     ] = None
+
+    @classmethod
+    def from_attributes(cls, source: Any, /, **fields: object) -> Self:
+        return super().from_attributes(source, author=source.author or None, **fields)
 
     @classmethod
     def by_number(cls, provenance: Mapping[int, Provenance]) -> dict[str, ProvenanceAnswer]:
@@ -159,10 +176,17 @@ StatesProvenance = Annotated[
         "and of `deleted` where its definition is gone and pools or labels still name it."
     ),
 ]
-#: Whether nobody knows any more who made a definition as it is.
+#: Whether nobody knows any more who made a definition as it is, or only what its row keeps.
 VersionPruned = Annotated[
     bool | None, Meta(description="True where the revision that is its version is no longer kept; absent otherwise.")
 ]
+
+
+def is_pruned(version: int | None, provenance: Provenance | None) -> bool | None:
+    """The value of `VersionPruned`."""
+    return True if version and (provenance is None or provenance.kept is False) else None
+
+
 #: The revisions that made what an answer shows.
 Revisions = Annotated[
     dict[str, ProvenanceAnswer] | None,

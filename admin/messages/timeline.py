@@ -7,26 +7,31 @@ from typing import Annotated
 from marshmallow import ValidationError, fields, validates_schema
 from msgspec import Meta
 
+from admin.core.executions.attempt_records import cause_of_execution
+from admin.core.executions.selectors import parse_time
 from admin.core.fleet.definitions import FleetKind
 from admin.core.registrations import ACTIVE, INACTIVE
 from admin.core.settings.scopes import Scope
 from admin.messages.cluster_events import Deadline, DrainEnd
+from admin.messages.executions import ExecutionIdAnswer
 from admin.messages.pages import key_of, parse_number, token_of, wrong_token
 from admin.messages.registrations import IdentifierAnswer
-from admin.messages.requests import NAME, Fields, OneOf, PageQuery, ResourceType, ScopeQuery
-from admin.messages.revisions import Restored, RowDifference, Undone
+from admin.messages.requests import NAME, Fields, Flag, OneOf, PageQuery, ResourceType, ScopeQuery
+from admin.messages.revisions import AlsoUndone, Restored, RowDifference, Undone
 from admin.messages.selectors import TimeField
-from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, Time, one_of
+from admin.messages.shared import Answer, ProofField, ProvenanceAnswer, SeenAnswer, Time, one_of
 from admin.messages.unknown_names import UnknownNameAnswer, UnknownNames
 from admin.services.changeable.registry import NAMED_KINDS
-from admin.services.timeline import MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
+from admin.services.timeline import EXECUTION, MOST_CHANGES, SOURCES, Entry, Position, TimelineFilter, TimelinePage
+from admin.store.executions import ListedExecution
 from admin.store.registration_tables import launch_plans, workflows
 
 _OF_CLUSTER = (
     "The definition and the events of this one, rounds that moved executions from or to it, and revisions that changed "
     "the members of pools and labels which had or have it."
 )
-_FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "actor", "source", "after", "before")
+_FILTERS = ("domain", "project", "workflow", "launch_plan", "name", "cluster", "actor")
+_MORE_FILTERS = ("source", "executions", "after", "before")
 
 
 #: The nouns of rows that have a name.
@@ -39,6 +44,10 @@ class TimelineQuery(ScopeQuery, PageQuery):
     cluster = fields.String(validate=NAME, metadata={"description": _OF_CLUSTER})
     actor = fields.String(validate=NAME, metadata={"description": "The author, verified or claimed."})
     source = fields.String(validate=OneOf(SOURCES), metadata={"description": "Only entries of this kind."})
+    executions = Flag(
+        load_default=False,
+        metadata={"description": "Ends of executions too; source=execution lists these alone."},
+    )
     after = TimeField(metadata={"type": "string", "description": "At this time or later, or so long ago: 7d."})
     before = TimeField(metadata={"type": "string", "description": "Before this time."})
 
@@ -55,7 +64,7 @@ class TimelineQuery(ScopeQuery, PageQuery):
     @validates_schema
     def check_cluster(self, query: Fields, **_: object) -> None:
         """A cluster belongs to no scope, and what is told of it is of its own kind."""
-        if "cluster" not in query:
+        if "cluster" not in query or query.get("source") == EXECUTION:
             return
         others = [key for key in Scope._fields if query.get(key)]
         if query.get("resource_type", FleetKind.CLUSTER.value).upper() != FleetKind.CLUSTER.value:
@@ -66,17 +75,36 @@ class TimelineQuery(ScopeQuery, PageQuery):
 
 def timeline_filter(query: Fields, kind: str | None) -> TimelineFilter:
     """The entries that a `TimelineQuery` asks for."""
-    conditions = {name: query[name] for name in _FILTERS if name in query}
+    conditions = {name: query[name] for name in (*_FILTERS, *_MORE_FILTERS) if name in query}
     if kind == FleetKind.CLUSTER.value and "name" in conditions:
         conditions["cluster"] = conditions.pop("name")  # its events are told too
     return TimelineFilter(kind=kind, **conditions)
 
 
+#: Numbers in the token of a page, before the place of an execution.
+_NUMBERS = len(Position._fields) - 1
+
+
 def position_of(token: str | None) -> Position:
     """Where the page of a token starts."""
-    # A token of an earlier version has no place for registrations, or none for activations.
-    key = key_of(token, 2, 4, len(Position._fields)) or ()
-    return Position(*(parse_number(part, wrong_token()) if part else None for part in key))
+    # A token of an earlier version has no place for registrations, for activations, or for executions.
+    key = key_of(token, 2, 4, _NUMBERS, _NUMBERS + 2) or ()
+    numbers = [parse_number(part, wrong_token()) if part else None for part in (*key, *[""] * _NUMBERS)[:_NUMBERS]]
+    revision, event, workflow, launch_plan, activation = numbers
+    execution = None
+    if len(key) > _NUMBERS and key[_NUMBERS]:
+        try:
+            execution = parse_time(key[_NUMBERS]), parse_number(key[-1], wrong_token())
+        except ValueError:
+            raise wrong_token() from None
+    return Position(revision, event, workflow, launch_plan, activation, execution)
+
+
+def _key(position: Position) -> list[str]:
+    """The parts of the token of a position."""
+    *numbers, _ = position
+    end = ["", ""] if position.execution is None else [position.execution[0].isoformat(), str(position.execution[1])]
+    return [*("" if number is None else str(number) for number in numbers), *end]
 
 
 #: What is registered, in the words of events.
@@ -91,16 +119,26 @@ class EntryAnswer(Answer):
     source: Annotated[str, one_of(*SOURCES)]
     revision: Annotated[int | None, Meta(description="Of a revision, or the one that deleted a cluster.")] = None
     undone: Undone = None
+    also_undone: AlsoUndone = None
     restored: Restored = None
     cluster: str | None = None
     type: Annotated[
-        str | None, Meta(description="Of an event, or whether a workflow or launch plan was registered.")
+        str | None,
+        Meta(
+            description="Of an event, whether a workflow or launch plan was registered, or the phase of an execution."
+        ),
     ] = None
     number: Annotated[
         int | None,
         Meta(description="Of an event, or of a registration of its type; of a revision the same as `revision`."),
     ] = None
     id: Annotated[IdentifierAnswer | None, Meta(description="Of what was registered, activated or deactivated.")] = None
+    execution: Annotated[ExecutionIdAnswer | None, Meta(description="That has ended; `type` is its phase.")] = None
+    reason: Annotated[str | None, Meta(description="Of an execution that has ended: the code of its reason.")] = None
+    cause: Annotated[
+        str | None, Meta(description="Of an execution that has ended without success: the category of its cause.")
+    ] = None
+    exit_code: Annotated[int | None, Meta(description="Of an execution that has ended.")] = None
     workflow: Annotated[
         str | None, Meta(description="Of a launch plan that was registered, activated or deactivated.")
     ] = None
@@ -151,7 +189,9 @@ class EntryAnswer(Answer):
                 claimed_by=registration.claimed_by,
                 message=registration.message,
             )
-        assert event is not None, "an entry is one of the three"
+        if entry.execution is not None:
+            return cls.from_execution(entry.execution)
+        assert event is not None, "an entry is one of the four"
         return cls(
             at=event.at,
             source=entry.source,
@@ -167,8 +207,28 @@ class EntryAnswer(Answer):
             ended_by=None if entry.ended_by is None else ProvenanceAnswer.from_attributes(entry.ended_by),
         )
 
+    @classmethod
+    def from_execution(cls, execution: ListedExecution) -> EntryAnswer:
+        """The end of an execution: by whom, where somebody ended it, and why."""
+        assert execution.finished_at is not None, "only those that have ended are listed"
+        author, claimed_by, _ = execution.aborted_by or (None, None, None)
+        cause = cause_of_execution(execution)
+        return cls(
+            at=execution.finished_at,
+            source=EXECUTION,
+            cluster=execution.cluster,
+            type=execution.phase,
+            execution=ExecutionIdAnswer.from_execution(execution),
+            reason=execution.reason,
+            cause=None if cause is None else cause.value,
+            exit_code=execution.exit_code,
+            author=author,
+            claimed_by=claimed_by,
+            message=execution.abort_cause or execution.reason_message or None,
+        )
 
-class TimelineAnswer(Answer):
+
+class TimelineAnswer(SeenAnswer):
     entries: list[EntryAnswer]
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
     unknown_names: UnknownNames = None
@@ -179,10 +239,9 @@ class TimelineAnswer(Answer):
     @classmethod
     def from_page(cls, page: TimelinePage) -> TimelineAnswer:
         position = page.next_position
-        key = None if position is None else ["" if number is None else str(number) for number in position]
         return cls(
             entries=[EntryAnswer.from_entry(entry) for entry in page.entries],
-            token=token_of(key),
+            token=token_of(None if position is None else _key(position)),
             unknown_names=UnknownNameAnswer.from_unknown(page.unknown_names),
             not_listed=page.not_listed,
         )

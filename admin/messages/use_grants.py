@@ -8,9 +8,9 @@ from marshmallow import ValidationError, fields, validates_schema
 
 from admin.core.use_grants import GRANTEES, TARGETS, Named
 from admin.messages.definitions import WrittenAnswer, named_body
+from admin.messages.granted_uses import UseGrantAnswer
 from admin.messages.requests import NAME, Fields, PageQuery
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, StatesProvenance, VersionPruned, described_as
-from admin.services.use_grants import UseGrantView
+from admin.messages.shared import Answer, Json, described_as
 from admin.store.use_grants import UseGrantFilter
 
 UseGrantBody = named_body("use_grant", {"pool": "gpu", "user": "ada"})
@@ -39,32 +39,6 @@ def use_grant_filter(query: Fields) -> UseGrantFilter:
         next((Named(noun, query[noun]) for noun in nouns if noun in query), None) for nouns in (TARGETS, GRANTEES)
     )
     return UseGrantFilter(target=target, grantee=grantee)
-
-
-class UseGrantAnswer(Answer):
-    """That a user, group or project may use a cluster, cluster group, pool or label."""
-
-    name: str
-    cluster: str | None = None
-    cluster_group: str | None = None
-    pool: str | None = None
-    label: str | None = None
-    user: str | None = None
-    group: str | None = None
-    project: str | None = None
-    version: int
-    provenance: StatesProvenance = None
-    version_pruned: VersionPruned = None
-
-    @classmethod
-    def from_view(cls, view: UseGrantView) -> UseGrantAnswer:
-        return cls(
-            name=view.grant.name,
-            **view.grant.payload,
-            version=view.version,
-            provenance=ProvenanceAnswer.by_state({"definition": view.provenance} if view.provenance else {}),
-            version_pruned=view.provenance is None or None,
-        )
 
 
 class UseGrantsAnswer(Answer):

@@ -14,8 +14,9 @@ from admin.core.problems import Invalid, Problem, dotted, invalid
 from admin.core.settings.kinds import Kinds
 from admin.core.settings.scopes import Level
 from admin.messages.executions import ExecutionIdAnswer
+from admin.messages.granted_uses import UseGrantAnswer
 from admin.messages.requests import SCOPE_KEY, Fields, Flag, PageQuery, ResourceType
-from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer
+from admin.messages.shared import Answer, Json, ProvenanceAnswer, Revisions, ScopeAnswer, SeenAnswer
 from admin.services.context import Context
 from admin.services.use_reach import Reached, RemovedReach
 from admin.services.use_search import Ask, Use, ask_kind, ask_name
@@ -174,7 +175,7 @@ class AffectedAnswer(Answer):
         )
 
 
-class UsesAnswer(Answer):
+class UsesAnswer(SeenAnswer):
     noun: str
     name: str
     known: bool
@@ -191,12 +192,20 @@ class UsesAnswer(Answer):
         None
     )
     executions: Annotated[AffectedAnswer | None, Meta(description="On the first page.")] = None
+    use_grants: Annotated[
+        list[UseGrantAnswer] | None,
+        Meta(
+            description="Of a pool, label or cluster on the first page, to who may read them: the first hundred on it, "
+            "or on a group of clusters that has it."
+        ),
+    ] = None
+    use_grant_count: Annotated[int | None, Meta(description="How many of these there are.")] = None
     revisions: Revisions = None
     token: Annotated[str | None, Meta(description="For the next page; absent on the last.")] = None
 
     @classmethod
     def from_uses(cls, uses: Uses, token: str | None, *, with_scopes: bool) -> UsesAnswer:
-        question, reached = uses.question, uses.reached
+        question, reached, granted = uses.question, uses.reached, uses.granted
         is_cluster = question.noun == "cluster"
         return cls(
             noun=question.noun,
@@ -211,6 +220,8 @@ class UsesAnswer(Answer):
             reach=ReachCounts(**_count_reached(question.noun, reached)),
             scopes=[ReachedAnswer.from_reached(place) for place in reached] if with_scopes else None,
             executions=None if uses.affected is None else AffectedAnswer.from_affected(uses.affected),
+            use_grants=None if granted is None else [UseGrantAnswer.from_view(view) for view in granted.views],
+            use_grant_count=None if granted is None else granted.count,
             revisions=ProvenanceAnswer.by_number(uses.provenance),
             token=token,
         )

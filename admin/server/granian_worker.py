@@ -2,25 +2,28 @@
 
 granian's interface for asynchronous applications, RSGI, receives bodies without a thread, but calls the application in
 an event loop, which costs four times as much as its WSGI interface. Here the application is called in the thread
-that would have called the loop, and so is what waits for a body. This needs three names that granian does not
-document (`CallbackScheduler`, `RSGIWorker`, `WorkerProcess.wrap_target`), which is why setup.cfg fixes its version.
+that would have called the loop, and so is what waits for a body. This needs four names that granian does not document
+(`CallbackScheduler`, `RSGIWorker`, `WorkerSignal`, `WorkerProcess.wrap_target`), which is why setup.cfg fixes its
+version.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from granian._granian import CallbackScheduler, RSGIWorker
-from granian._signals import set_sync_signals
+from granian._granian import CallbackScheduler, RSGIWorker, WorkerSignal
 from granian.server.common import WORKERS_METHODS
 from granian.server.mp import WorkerProcess
 
 _Worker: Any = RSGIWorker  # granian's stub of it is out of date
+#: How long a signal may go unnoticed that arrives just before the main thread begins to wait.
+_NOTICE_SECONDS = 0.1
 
 
 class _Scheduler(CallbackScheduler):
@@ -64,8 +67,9 @@ def serve_worker(
     _scope_options: Any,
     metrics: Any,
 ) -> None:
-    """Serve until the process gets a signal to stop; the parameters are those that granian gives."""
-    stop = set_sync_signals()  # type: ignore[no-untyped-call]
+    """Serve until the process gets SIGTERM; the parameters are those that granian gives."""
+    stop = WorkerSignal()
+    stop_once(stop.set)
     stopped = threading.Event()
     stop.add_cb(stopped.set)
     worker = _Worker(
@@ -88,7 +92,19 @@ def serve_worker(
     loop = _Loop()
     serve = getattr(worker, WORKERS_METHODS[runtime_mode][False])
     serve(_Scheduler(loop, handle, None, None, None), loop, stop)
-    stopped.wait()
+    while not stopped.wait(_NOTICE_SECONDS):  # without a limit Python might never call the handler of a signal
+        pass
+
+
+def stop_once(stop: Callable[[], None]) -> None:
+    """Call a function on the first SIGTERM; granian's would block the whole process when called a third time."""
+    unused = threading.Lock()
+
+    def handle(*_: object) -> None:
+        if unused.acquire(blocking=False):
+            stop()
+
+    signal.signal(signal.SIGTERM, handle)
 
 
 def _limit_unread(listener: Any, milliseconds: int) -> Any:

@@ -64,10 +64,11 @@ def create_worker(
 def _end_on_signal(server: Any) -> None:
     """End at once on a signal that arrives while the worker starts.
 
-    Until the server handles signals itself, a worker has the handlers of the main process, which do not end it.
+    Until the server handles signals itself, a worker has the handlers of the main process, which do not end it. An
+    interrupt from the keyboard also reaches the main process, which tells its workers.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if server.interrupt_signal:  # set by one of those handlers
         os._exit(0)
 
@@ -83,7 +84,7 @@ def _on_stop(*callbacks: Callable[[], None]) -> None:
 
     def watch() -> None:
         sockets = reader, writer  # kept open: a second signal may still be written
-        while not {signal.SIGTERM, signal.SIGINT}.intersection(sockets[0].recv(64)):
+        while signal.SIGTERM not in sockets[0].recv(64):
             pass
         for callback in callbacks:
             callback()

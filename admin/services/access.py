@@ -11,6 +11,8 @@ from admin.core.permissions import PERMISSIONS, Place, reading
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.errors import PermissionDenied, UnknownProject
 
+#: Whoever may do one of these knows every cluster.
+_OF_FLEET = ("fleet.write", "clusters.switch", "use_grants.read", "use_grants.write")
 #: Permissions that a message names.
 _MOST_NAMED = 5
 
@@ -34,6 +36,14 @@ class Access:
     def allows(self, permission: str, scope: Scope = PLATFORM) -> bool:
         """Whether the caller may do something at a scope."""
         return self._held is None or self._held.allows(permission, scope)
+
+    def sees_fleet(self) -> bool:
+        """Whether the caller may be told the names and states of clusters, pools and labels."""
+        return self.allows("fleet.read") or self.runs_fleet()
+
+    def runs_fleet(self) -> bool:
+        """Whether the caller knows every cluster, usable or not, for what the caller does with them."""
+        return any(self.allows(permission) for permission in _OF_FLEET)
 
     def scopes(self, permission: str) -> frozenset[Scope] | None:
         """The scopes at and below which the caller may do something; None for everywhere."""

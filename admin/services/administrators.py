@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection
 
@@ -17,6 +17,7 @@ from admin.services.changeable.user_groups import groups_after
 from admin.services.context import Context
 from admin.store import grants, user_groups, users
 from admin.store.grants import GrantFilter
+from admin.store.user_tokens import with_whole_tokens
 
 
 def check_administrators(draft: Draft) -> None:
@@ -24,23 +25,42 @@ def check_administrators(draft: Draft) -> None:
     changes = [change for change in draft.changes if change.is_real and _may_remove(change)]
     if not changes:
         return
-    before = administrators(draft.context, draft.connection)
+    context, connection = draft.context, draft.connection
+    before = administrators(context, connection)
     if not before:
         return
-    stored = _platform_grants(draft.connection)
+    stored = _platform_grants(connection)
     for change in draft.changes:
         if change.kind == GRANT and not change.is_attribute:
             stored.pop(change.name, None)
             if change.after is not None:
                 stored[change.name] = grant_of(change.after)
-    memberships = Memberships(groups_after(draft.connection, draft.changes).values())
-    after = Grants(stored.values(), memberships, draft.context.settings.roles).administrators()
+    memberships = Memberships(groups_after(connection, draft.changes).values())
+    named = Grants(stored.values(), memberships, context.settings.roles).administrators()
     removed = {change.name for change in changes if change.kind == USER}
-    if not _existing(draft.connection, after - removed):
+    after = _existing(connection, named - removed)
+    if not after:
         raise LastAdministrator(
             f"Nobody would be left who may do everything; now {_named(before)} may. Give the role admin on the "
             "platform to someone else first: `rainbowctl create grant admin --user NAME`.",
         )
+    able = _able_to_call(context, connection, before)
+    if able and not _able_to_call(context, connection, after):
+        raise LastAdministrator(
+            f"Nobody would be left who may do everything and has a token for it (now: {_named(able)}; left without "
+            f"one: {_named(after)}). Make one first: `rainbowctl create user-token {min(after)} NAME`.",
+        )
+
+
+def _able_to_call(context: Context, connection: Connection, names: Collection[str]) -> frozenset[str]:
+    """Those of some users who can prove who they are, with all that they may do.
+
+    By a token of their own that is not narrowed; people also where an OpenID provider is configured, who may know them.
+    """
+    able = with_whole_tokens(connection, names, context.clock())
+    if context.settings.openid is not None:
+        able |= {name for name, user in users.some(connection, names).items() if not user.service_account}
+    return frozenset(able)
 
 
 def _may_remove(change: RowChange) -> bool:

@@ -14,6 +14,7 @@ from admin.core import names
 from admin.core.changes import Authorship
 from admin.core.fleet.clusters import REGISTERED, read_report
 from admin.core.fleet.definitions import FleetKind, Source
+from admin.core.hosts import source_of
 from admin.core.identities import agent_name
 from admin.core.use_grants import USER, Named
 from admin.core.users import REGISTRATION
@@ -26,7 +27,7 @@ from admin.services.context import Context
 from admin.services.creator_rights import check_giving_use
 from admin.services.definitions import current_fleet
 from admin.services.tokens import CLUSTER, Issued, hash_of
-from admin.services.wrong_attempts import FailureLimiter, source_of
+from admin.services.wrong_attempts import FailureLimiter
 from admin.store import fleet
 from admin.store.cluster_events import ClusterEvent
 from admin.store.tokens import CLUSTER_TOKENS, StoredToken

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from admin.core.audit import USER_TARGET, AuditEvent, AuditType, RequestOrigin, minute_of
+from admin.core.audit import CLUSTER_TARGET, USER_TARGET, AuditEvent, AuditType, RequestOrigin, minute_of
 from admin.core.changes import Authorship
 from admin.core.identities import Identity, Proof
 from admin.core.problems import shorten
@@ -41,13 +41,15 @@ class Auditor:
         if token is None:
             return
         user, proof, queue = identity.proven_user, identity.proof, context.audit_queue
-        is_login = proof is Proof.OPENID
-        if is_login and queue.is_new_use(token, ""):
-            note_login(context, origin_of(), user, token)
-        # Logins are short, so it is their users of whom the addresses are known.
-        target = f"{USER_TARGET}{user}" if is_login else user_token(user, token)
-        if address is not None and queue.is_new_use(target, address):
-            _note(context, AuditType.NEW_ADDRESS, origin_of(), user=user, proof=proof.value, target=target)
+        if proof is Proof.OPENID:
+            if queue.is_new_use(token, ""):
+                note_login(context, origin_of(), user, token)
+            targets = [f"{USER_TARGET}{user}"]  # logins are short, so it is their users of whom the addresses are known
+        else:
+            targets = [user_token(user, prefix) for prefix in (token, *identity.more_tokens)]
+        for target in targets:
+            if address is not None and queue.is_new_use(target, address):
+                _note(context, AuditType.NEW_ADDRESS, origin_of(), user=user, proof=proof.value, target=target)
 
     def note_denied(self, origin: RequestOrigin, identity: Identity | None, error: RainbowError) -> None:
         """Note a request that was denied, by whom if the gate has admitted it."""
@@ -88,18 +90,19 @@ def note_token_revoked(context: Context, origin: RequestOrigin, identity: Identi
     _note(context, AuditType.TOKEN_REVOKED, origin, user=user, proof=proof, target=target)
 
 
-def note_users_removed(context: Context, authorship: Authorship, users: Iterable[str]) -> None:
-    """Note that users lost all of their tokens because they were deleted, by whom."""
+def note_owners_removed(context: Context, authorship: Authorship, owners: Iterable[str]) -> None:
+    """Note that users and clusters lost all of their tokens because they were deleted, by whom."""
     origin = RequestOrigin(request_id=authorship.request_id)
-    for name in users:
+    for owner in owners:
+        noun = "cluster" if owner.startswith(CLUSTER_TARGET) else "user"
         _note(
             context,
             AuditType.TOKEN_REVOKED,
             origin,
             user=authorship.author,
             proof=authorship.proof,
-            target=f"{USER_TARGET}{name}",
-            reason="all of its tokens: the user was deleted",
+            target=owner,
+            reason=f"all of its tokens: the {noun} was deleted",
         )
 
 

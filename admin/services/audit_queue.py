@@ -10,13 +10,12 @@ import threading
 from collections.abc import Iterable
 
 from admin.core.audit import AuditEvent, minute_of
+from admin.core.audit_budget import DenialBudget
 from admin.core.json_text import json_text
 from admin.metrics import count_audited, count_unaudited
 
 #: Events that wait to be stored; what is more is lost.
 MOST_WAITING = 10_000
-#: Different events of denied requests in one minute, so that nobody can fill the disk with them from many addresses.
-MOST_DENIED = 1000
 #: Uses of tokens that a worker knows not to be the first ones from their addresses.
 _MOST_KNOWN = 100_000
 
@@ -24,27 +23,25 @@ _log = logging.getLogger("rainbow.audit")
 
 
 class AuditQueue:
-    """Events that wait to be stored. Denied requests of one minute that are alike are counted as one."""
+    """Events that wait to be stored. Denied requests of one minute that are alike, or too many, are counted as one."""
 
     def __init__(
-        self, file: AuditFile | None = None, *, most_waiting: int = MOST_WAITING, most_denied: int = MOST_DENIED
+        self, file: AuditFile | None = None, *, most_waiting: int = MOST_WAITING, budget: DenialBudget | None = None
     ) -> None:
         self.file = file
         self.storing = threading.Lock()  #: held by whoever stores what waits
         self._most_waiting = most_waiting
-        self._most_denied = most_denied
+        self._budget = budget or DenialBudget()
         self._lock = threading.Lock()
         self._waiting: dict[str | int, AuditEvent] = {}
         self._numbers = itertools.count()
-        self._minute = ""
-        self._denied: set[str] = set()  #: the keys of this minute's denied requests
         self._known_uses: set[tuple[str, str]] = set()
 
     def note(self, event: AuditEvent) -> None:
         """Let an event be stored soon; one that there is no room for is counted as lost."""
         count_audited(event.event)
         with self._lock:
-            if not self._is_allowed(event) or not self._add(event):
+            if not self._add(self._budget.apply(event)):
                 count_unaudited("table", event.count)
 
     def is_new_use(self, token: str, address: str) -> bool:
@@ -70,18 +67,6 @@ class AuditQueue:
             for event in [*events, *later.values()]:
                 if not self._add(event):
                     count_unaudited("table", event.count)
-
-    def _is_allowed(self, event: AuditEvent) -> bool:
-        """Whether an event is not one too many of this minute's denied requests."""
-        key = event.repeat_key
-        if key is None:
-            return True
-        minute = minute_of(event.at)
-        if minute != self._minute:
-            self._minute, self._denied = minute, set()
-        if key not in self._denied and len(self._denied) < self._most_denied:
-            self._denied.add(key)
-        return key in self._denied
 
     def _add(self, event: AuditEvent) -> bool:
         key = event.repeat_key or next(self._numbers)

@@ -30,7 +30,7 @@ class StoredCatalog:
         check_domain(self._context, scope.domain)
         payload = self._proposed.get(scope.project)
         if payload is None:
-            return find_project(self._connection, scope.project)
+            return find_project(self._context, self._connection, scope.project)
         stored = projects.get(self._connection, scope.project)
         return project_after(stored, scope.project, from_payload(payload), self._context.clock())
 

@@ -29,6 +29,7 @@ from admin.services.later_revisions import (
     later_details,
     later_revisions,
 )
+from admin.services.visibility import told_provenance
 from admin.store import revisions, row_changes
 
 #: Rows that a message names; the details name more.
@@ -138,7 +139,8 @@ def _check(draft: Draft, nouns: Sequence[Changeable]) -> tuple[Warning, ...]:
 def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
     users = list(users_of_removed(nouns))
     if users:
-        shown = explain_uses(draft.context, draft.connection, first_uses(users, MOST_DETAILS))
+        caller = draft.context.seen_by(draft.options.access)
+        shown = explain_uses(caller, draft.connection, first_uses(users, MOST_DETAILS))
         named = " ".join(use.sentence for use in shown[:_MOST_NAMED])
         others = sum(use.count for use in shown[_MOST_NAMED:])
         more = f" And {others} more." if others else ""
@@ -149,10 +151,10 @@ def _check_unused(draft: Draft, nouns: Sequence[Changeable]) -> None:
 
 
 def explain_uses(context: Context, connection: Connection, uses: Sequence[Use]) -> list[Use]:
-    """Uses that say by which revisions they are so."""
+    """Uses that say by which revisions they are so, as far as the caller may know these."""
     uses = _with_joining(connection, uses)
     made_by = revisions.provenance_of(connection, (use.version for use in uses if use.version))
-    return with_provenance(uses, made_by, context.clock())
+    return with_provenance(uses, told_provenance(context.access, connection, made_by), context.clock())
 
 
 def _with_joining(connection: Connection, uses: Sequence[Use]) -> list[Use]:
@@ -173,7 +175,7 @@ def _check_expectations(draft: Draft) -> None:
     conflicts = [(write, change) for write, change in draft.rows if not write.expectation.holds(change.before_version)]
     if not conflicts:
         return
-    made_by = _last_changes(draft.connection, [change for _, change in conflicts[:MOST_DETAILS]])
+    made_by = _last_changes(draft, [change for _, change in conflicts[:MOST_DETAILS]])
     later = {change.key: _later(draft.connection, write, change) for write, change in conflicts[:_MOST_NAMED]}
     now = draft.context.clock()
     named = "; ".join(_current_state(change, made_by, later[change.key], now) for _, change in conflicts[:_MOST_NAMED])
@@ -199,10 +201,12 @@ def _later(connection: Connection, write: RowWrite, change: RowChange) -> JsonOb
     return later_details([entries[number] for number in since.newest], since.number)
 
 
-def _last_changes(connection: Connection, changes: Sequence[RowChange]) -> dict[RowKey, Provenance]:
+def _last_changes(draft: Draft, changes: Sequence[RowChange]) -> dict[RowKey, Provenance]:
     """The revisions that made rows as they are, or deleted them, as far as those are kept."""
+    connection = draft.connection
     versions = {change.key: change.before_version for change in changes}
     made_by = revisions.provenance_of(connection, (version for version in versions.values() if version))
+    made_by = told_provenance(draft.options.access, connection, made_by)
     missing = [key for key, version in versions.items() if not version][:_MOST_NAMED]
     deleted = {key: _deleted_by(connection, key) for key in missing}
     made_or_deleted = {key: made_by.get(version) if version else deleted.get(key) for key, version in versions.items()}

@@ -13,12 +13,11 @@ from admin.core.in_use import Use
 from admin.core.json_text import JsonObject
 from admin.core.problems import Invalid
 from admin.core.settings.warnings import Warning
-from admin.core.users import USER
 from admin.errors import MOST_DETAILS, RainbowError
 from admin.metrics import count_write
 from admin.services.access import UNRESTRICTED
 from admin.services.affected_scopes import ChangedValues, find_changed_values
-from admin.services.audit import note_users_removed
+from admin.services.audit import note_owners_removed
 from admin.services.capped_defaults import caps_below, find_capped_below
 from admin.services.change_drafts import (
     Drafted,
@@ -37,6 +36,7 @@ from admin.services.next_routes import NextRoute, next_routes
 from admin.services.previews import ExecutionPreview, preview_changes
 from admin.services.refused_workflows import Refusals, refusals_in_memory, rows_with_limits
 from admin.services.use_reach import RemovedReach, reach_of_removed
+from admin.services.visibility import seen_warnings
 
 _log = logging.getLogger("rainbow.changes")
 
@@ -70,6 +70,7 @@ class Changed:
     left: tuple[JsonObject, ...] = ()  #: of a rollback: the first rows that it leaves, with the later revision of each
     left_count: int = 0
     changed_back: tuple[JsonObject, ...] = ()  #: of a rollback: rows that later revisions changed and changed back
+    without_tokens: tuple[str, ...] = ()  #: users and clusters whose tokens were revoked with them, as events name them
 
     @property
     def is_change(self) -> bool:
@@ -107,17 +108,15 @@ def make_change(context: Context, writes: Writes, options: ChangeOptions) -> Cha
     if options.dry_run:
         return _try_change(context, writes, options)
     early = draft_early(context, writes, options)
-    context = context.seen_by(UNRESTRICTED)  # of changes of others too, which share a transaction
+    everything = context.seen_by(UNRESTRICTED)  # of changes of others too, which share a transaction
+    request = ChangeRequest(context=everything, writes=writes, options=options, early=early)
     outcome: ChangeOutcome
-    [outcome] = context.changes.submit([ChangeRequest(context=context, writes=writes, options=options, early=early)])
+    [outcome] = context.changes.submit([request])
     if isinstance(outcome, Exception):
         raise outcome
-    removed_users = [
-        row.change.name for row in outcome.rows if row.change.kind == USER and row.change.action == "delete"
-    ]
-    note_users_removed(context, options.authorship, removed_users)
+    note_owners_removed(context, options.authorship, outcome.without_tokens)
     try:
-        return with_late_warnings(context, outcome)
+        return with_late_warnings(context.seen_by(options.access), outcome)
     except Exception:  # the change is committed, so that no fault of a warning may be taken for its own
         _log.exception("the warnings about a committed change could not be completed")
         return outcome
@@ -139,7 +138,7 @@ def _complete_warnings(
 ) -> tuple[Warning, ...]:
     """Warnings with what they do not need to be drafted: deletions, and what new limits refuse or cap below."""
     refusals = Refusals(context, connection).warnings(rows_with_limits(changes), changes)
-    capped = find_capped_below(context, connection, changes)
+    capped = seen_warnings(context.access, find_capped_below(context, connection, changes))
     return (*explain_deletions(context, connection, warnings), *capped, *refusals)
 
 
@@ -201,6 +200,7 @@ def changed_by(drafted: Drafted, revision: int) -> Changed:
         warnings=drafted.warnings,
         revision=revision,
         dry_run=options.dry_run,
+        without_tokens=tuple(drafted.draft.without_tokens),
     )
 
 

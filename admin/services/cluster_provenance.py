@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.definitions import Definition
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, pruned_provenance
 from admin.services.context import Context
 from admin.services.deletions import deleted_clusters
 from admin.store import cluster_events, revisions
@@ -18,8 +18,11 @@ SWITCHED_STATES = ("disabled", "cordoned", "draining")
 
 
 def defined_by(connection: Connection, definitions: Iterable[Definition]) -> Mapping[int, Provenance]:
-    """The revisions of definitions, by number."""
-    return revisions.provenance_of(connection, (definition.version for definition in definitions if definition.version))
+    """The revisions of definitions, by number; of one that is no longer kept, what the row of its definition has."""
+    managed = {definition.version: definition for definition in definitions if definition.version}
+    kept = revisions.provenance_of(connection, managed)
+    pruned = ((number, definition.last_change) for number, definition in managed.items() if number not in kept)
+    return kept | {number: pruned_provenance(number, change) for number, change in pruned if change is not None}
 
 
 def cluster_provenance(

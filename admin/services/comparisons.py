@@ -38,7 +38,9 @@ from admin.core.settings.scopes import Scope
 from admin.services.attempts import list_attempts
 from admin.services.consequences import show_outranking
 from admin.services.context import Context
+from admin.services.creator_rights import told_clusters
 from admin.services.decision_views import StoredView
+from admin.services.definitions import current_fleet
 from admin.services.effective import effective_in
 from admin.services.executions import find_execution
 from admin.services.field_provenance import find_field_provenance, rungs_with_sources
@@ -47,6 +49,7 @@ from admin.services.own_settings import effects_on_execution
 from admin.services.registered_work import find_registered
 from admin.services.run_requests import run_request_of
 from admin.services.statuses import times_of
+from admin.services.visibility import told_events
 from admin.store import attributes, cluster_events, decisions, history
 from admin.store.executions import Execution, ExecutionId
 from admin.store.given_jobs import given_jobs
@@ -271,12 +274,14 @@ def _decided(context: Context, connection: Connection, execution: Execution) -> 
     """An execution as its last decision left it, and the settings that it was decided by."""
     decision = decisions.of(connection, execution.id)[-1]
     settings = decisions.trail(connection, decision.settings_trail)
-    winner = winner_of(rungs_with_sources(connection, settings["rungs"], execution.launched))
+    winner = winner_of(rungs_with_sources(context, connection, settings["rungs"], execution.launched))
     message = decision.reason_message
     if decision.cluster and decision.reason in CHOSEN:
         message = describe_choice(decision.cluster, decision.reason, is_past=True)
     trail = decisions.trail(connection, decision.placement_trail)
-    switched_by = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
+    events = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
+    switched_by = told_events(context.access, events)
+    told = told_clusters(context, connection, context.access.identity, current_fleet(context, connection))
     candidates = render_candidates(
         trail, decision.scores, str(execution.key), decision.cluster, switched_by, decision.decided_at
     )
@@ -291,7 +296,11 @@ def _decided(context: Context, connection: Connection, execution: Execution) -> 
         message=message,
         decision=decision.number,
         decided_at=decision.decided_at,
-        candidates={candidate["cluster"]: candidate.get("why_not", "chosen") for candidate in candidates},
+        candidates={
+            candidate["cluster"]: candidate.get("why_not", "chosen")
+            for candidate in candidates
+            if told is None or candidate["cluster"] in {*told, decision.cluster}
+        },
     )
     scope = Scope(
         project=execution.project,

@@ -47,7 +47,8 @@ def find_consequences(
 ) -> tuple[dict[str, ShownConsequence], Mapping[int, Provenance]]:
     """What happens with those of some values at a scope that executions do not follow, and the revisions named.
 
-    The values are those of now, or after changes; `definition` are the settings of the launch plan there.
+    The values are those of now, or after changes; `definition` are the settings of the launch plan there. What the
+    fleet makes of pools and labels is not told to who may not read the fleet.
     """
     concerned = [value for value in values if value.kind.name in KINDS and value.value]
     if not concerned:
@@ -67,7 +68,8 @@ def find_consequences(
     provenance: dict[int, Provenance] = {}
     for value in concerned:
         consequence = consequence_of(value, rows, definition, rules, fleet)
-        if consequence is None:
+        is_of_fleet = consequence is not None and consequence.rung is None and value.kind.name in ROUTE_KINDS
+        if consequence is None or (is_of_fleet and not context.access.sees_fleet()):
             continue
         if consequence.rung is not None:
             [entry], revisions = show_outranking(context, connection, [consequence.rung])
@@ -77,7 +79,9 @@ def find_consequences(
                 context, connection, [consequence], fleet, assumed=assumed, are_rows_stored=changes is None
             )
             verb = "wait" if consequence.refusal is None else "are refused"
-            entry = ShownConsequence(outcome=consequence.code, message=f"Executions that follow it {verb}. {reason}")
+            # The reason why executions wait for agents that have not been seen says that they wait.
+            message = reason if consequence.is_unseen else f"Executions that follow it {verb}. {reason}"
+            entry = ShownConsequence(outcome=consequence.code, message=message)
         shown[value.kind.name] = entry
     return shown, provenance
 

@@ -12,6 +12,8 @@ from typing import Any
 from admin.configuration import Settings
 from admin.core.fleet.seen_changes import SeenChanges
 from admin.core.fleet.silence import Watch
+from admin.core.graph.backends import MemoryBackend
+from admin.core.graph.machines import Machines
 from admin.core.memos import Memo
 from admin.core.settings.effective_text.texts import EffectiveTexts
 from admin.core.settings.warnings import KnownNames
@@ -32,7 +34,9 @@ from admin.store.execution_lists import LIST_LIMITS, ListLimits
 from admin.store.fleet import FleetCache
 from admin.store.group_commit import GroupCommit
 from admin.store.token_backends.base import TokenBackend
-from admin.store.tokens import LiveTokens, TokenCache, TokenUses
+from admin.store.token_lookups import TokenLookups
+from admin.store.tokens import TokenCache, TokenUses
+from admin.store.use_grants import ProvenGroups
 from admin.store.users import UserPresence
 from admin.store.write_probe import WriteProbe
 
@@ -56,18 +60,19 @@ class Context:
     tokens: TokenBackend
     clock: Callable[[], datetime]  #: the same for all admins of a database
     fleet_cache: FleetCache = field(default_factory=FleetCache)
+    machines: Machines = field(default_factory=lambda: Machines(MemoryBackend()))  #: of described clusters
     creation_cache: CreationCache = field(default_factory=CreationCache)
     known_names: Memo[KnownNames] = field(default_factory=Memo)  #: by the numbers of registrations and of the fleet
     launchables: Launchables = field(default_factory=Launchables)  #: by the number of registrations
     token_cache: TokenCache = field(default_factory=TokenCache)
     token_uses: TokenUses = field(default_factory=TokenUses)
-    live_tokens: LiveTokens = field(default_factory=LiveTokens)
+    token_lookups: TokenLookups = field(default_factory=TokenLookups)
     user_presence: UserPresence = field(default_factory=UserPresence)
     audit_queue: AuditQueue = field(default_factory=AuditQueue)
     known_grants: KnownGrants = field(default_factory=KnownGrants)
     known_rights: KnownRights = field(default_factory=KnownRights)
-    #: Of users, what their proofs named last, and the number of changes that requests went by then.
-    noted_groups: dict[str, tuple[int | None, frozenset[str]]] = field(default_factory=dict)
+    #: Of users, the number of changes that requests went by, and the groups that counted then by their proofs.
+    noted_groups: dict[str, tuple[int | None, ProvenGroups]] = field(default_factory=dict)
     watch: Watch = field(default_factory=Watch)  #: of the clusters, by the process that does the background work
     seen_changes: SeenChanges = field(default_factory=SeenChanges)  #: of the fleet, by that process too
     list_limits: ListLimits = LIST_LIMITS

@@ -14,18 +14,22 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.core.creators import Creator
 from admin.core.identities import Identity
+from admin.core.placement.decisions import ASKING
 from admin.core.problems import Invalid
 from admin.core.provenance import ANYBODY, Actor
 from admin.core.times import show_time
 from admin.errors import ExecutionExists, RainbowError
 from admin.metrics import count_created
+from admin.services.bid_rounds import Inquiry, open_rounds
 from admin.services.context import Context
 from admin.services.creator_rights import asks_for_rights, current_rights, note_proven_groups, rights_at_creation
 from admin.services.decision_views import CachedView, NeedsTransaction, StoredView, prepare, refresh
+from admin.services.preparations import Preparation
 from admin.services.refusals import explain_refusals, is_explainable
 from admin.services.run_requests import CreationRequest, RunRequest
 from admin.services.visibility import check_launch
@@ -94,12 +98,13 @@ def create_executions(
     Generated names follow from the key and from `places`, the positions of the requests in the caller's list.
     """
     started = time.perf_counter()
-    requests = list(requests)
-    if not dry_run:
-        context.rate_limiter.count_creations(creator.proven_user, (request.run.project for request in requests))
-        note_proven_groups(context, creator)
     named = list(_named(requests, creator, idempotency_key, count() if places is None else places))
-    results = _create_from_memory(context, named, _denied(context, named), dry_run=dry_run)
+    denied = _denied(context, named)
+    if not dry_run:
+        projects = (None if place in denied else request.run.project for place, request in enumerate(named))
+        context.rate_limiter.count_creations(creator.proven_user, projects)
+        note_proven_groups(context, creator)
+    results = _create_from_memory(context, named, denied, dry_run=dry_run)
     for position, request in enumerate(named):
         if position not in results:
             results[position] = _create_in_transaction(context, request, dry_run=dry_run)
@@ -210,10 +215,20 @@ def _create_in_transaction(context: Context, request: CreationRequest, *, dry_ru
                 if dry_run:
                     return draft.dry()
                 _, stored = creations.store(connection, [creation], preparation.basis, creation.template.trails)
+                if stored and preparation.evaluation.code == ASKING:
+                    _ask(context, connection, request, preparation)
             if stored:
                 return draft.created()
         except (Invalid, RainbowError) as refusal:
             return refusal
+
+
+def _ask(context: Context, connection: Connection, request: CreationRequest, preparation: Preparation) -> None:
+    """Ask the clusters of an execution that was just stored."""
+    execution = executions.get(connection, request.id)
+    assert execution is not None
+    inquiry = Inquiry(execution.id, preparation.run_plan.route, preparation.evaluation)
+    open_rounds(context, connection, [inquiry], execution.created_at)
 
 
 def _named(

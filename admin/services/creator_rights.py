@@ -16,17 +16,19 @@ from admin.services.run_requests import CreationRequest
 from admin.store import use_grants
 from admin.store.executions import Execution, WaitingExecution
 from admin.store.leases import LeasedExecution
+from admin.store.use_grants import ProvenGroups
 
-#: Whoever may do one of these knows every cluster.
-_KNOWING = ("fleet.write", "clusters.switch", "use_grants.read", "use_grants.write")
 #: Who says which clusters others may use.
 _GIVING = "use_grants.write"
 #: Users whose groups are remembered as stored.
 _MOST_NOTED = 16_384
 
 
-def current_rights(context: Context, connection: Connection) -> CreatorRights:
-    """What creators may use, by the grants that a transaction sees."""
+def current_rights(context: Context, connection: Connection, *, is_kept: bool = True) -> CreatorRights:
+    """What creators may use, by the grants that a transaction sees.
+
+    They are not kept for others where the transaction may have changed them, which it may still take back.
+    """
     settings = context.settings
     return context.known_rights.at(
         connection,
@@ -34,6 +36,7 @@ def current_rights(context: Context, connection: Connection) -> CreatorRights:
         settings.roles,
         is_closed=settings.is_cluster_use_closed,
         has_provider=settings.openid is not None,
+        is_kept=is_kept,
     )
 
 
@@ -90,14 +93,15 @@ def _scope_of(execution: Execution | WaitingExecution | LeasedExecution) -> Scop
 def told_clusters(context: Context, connection: Connection, asker: Identity, fleet: Fleet) -> frozenset[str] | None:
     """The clusters that a caller may be told of: those that it may use in some way; None for every cluster.
 
-    What a project may use, whoever may know of the project may be told of.
+    What a project may use, whoever may know of the project may be told of. While clusters are open, none is told to who
+    may not read the fleet.
     """
     if not context.settings.is_cluster_use_closed:
-        return None
+        return None if context.access.sees_fleet() else frozenset([asker.cluster] if asker.cluster else ())
     rights = current_rights(context, connection)
     access = Access(asker, rights.grants)
     usable = rights.granted_anywhere(Creator.of(asker), access.projects)
-    if usable is None or any(access.allows(permission) for permission in _KNOWING):
+    if usable is None or access.runs_fleet():
         return None
     groups = [
         *(fleet.pools[name] for name in usable.pools & fleet.pools.keys()),
@@ -107,11 +111,13 @@ def told_clusters(context: Context, connection: Connection, asker: Identity, fle
     return usable.clusters.union(members, [asker.cluster] if asker.cluster else ())
 
 
-def check_giving_use(context: Context, connection: Connection, access: Access, grantee: Named) -> None:
+def check_giving_use(
+    context: Context, connection: Connection, access: Access, grantee: Named, *, is_kept: bool = True
+) -> None:
     """Refuse what would let somebody use what a user or group may use, where the caller may not give nor use it."""
     if access.allows(_GIVING):
         return
-    missing = current_rights(context, connection).missing_to_own(access.identity, grantee)
+    missing = current_rights(context, connection, is_kept=is_kept).missing_to_own(access.identity, grantee)
     if missing:
         raise access.lacking_to_give(_GIVING, f"{grantee.noun.capitalize()} {grantee.name} may use {min(missing)}")
 
@@ -121,11 +127,12 @@ def note_proven_groups(context: Context, identity: Identity) -> None:
     if identity.proof is not Proof.OPENID or identity.administrator is not None:
         return
     # Another replica may have noted others since, which counts as a change.
-    noted = context.known_grants.number, identity.groups
-    if context.noted_groups.get(identity.user) == noted:
+    number, proven = context.known_grants.number, ProvenGroups(identity.groups, identity.issued_at)
+    noted = context.noted_groups.get(identity.user)
+    if noted is not None and noted[0] == number and not noted[1].is_outdated_by(proven):
         return
     with context.database.writing() as connection:
-        use_grants.note_groups(connection, identity.user, identity.groups)
+        counting = use_grants.note_groups(connection, identity.user, proven)
     if len(context.noted_groups) >= _MOST_NOTED:
         context.noted_groups.clear()
-    context.noted_groups[identity.user] = noted
+    context.noted_groups[identity.user] = number, counting

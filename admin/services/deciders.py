@@ -10,14 +10,16 @@ from sqlalchemy import Connection
 from admin.core.creators import CreatorRights
 from admin.core.executions.attempts import is_backing_off
 from admin.core.fleet.fleet import Fleet
+from admin.core.placement.assessments import criteria_of
 from admin.core.placement.candidates import Workload, group_of
-from admin.core.placement.decisions import ASSIGNED, Decision, Evaluation, choose, decide, evaluate
+from admin.core.placement.decisions import ASKING, ASSIGNED, Decision, Evaluation, choose, decide, evaluate
 from admin.core.placement.obstacles import may_move, may_stay
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.placement.scores import strategy_of
 from admin.core.resources import Amounts, add, subtract
 from admin.services.creator_rights import usable_by
 from admin.services.decision_views import looks_at_load, workload_of
+from admin.services.rule_inputs import NO_INPUT, RuleInputs
 from admin.store import execution_queue
 from admin.store.executions import Execution, WaitingExecution
 
@@ -25,8 +27,11 @@ from admin.store.executions import Execution, WaitingExecution
 class Decider:
     """Decides executions by one fleet; what is the same for executions that are alike is found out once."""
 
-    def __init__(self, fleet_now: Fleet, now: datetime, rights: CreatorRights) -> None:
+    def __init__(
+        self, fleet_now: Fleet, now: datetime, rights: CreatorRights, rule_inputs: RuleInputs | None = None
+    ) -> None:
         self._fleet = fleet_now
+        self._rule_inputs = rule_inputs or {}  #: of what waits, where it is decided and not only asked whether it stays
         self._rights = rights
         self._now = now
         self._stays: dict[tuple[object, ...], bool] = {}
@@ -72,12 +77,14 @@ class Decider:
 
         None for one that stays at an expected cluster, since none that has been seen has room for it.
         """
-        workload, before = workload_of(execution, self._rights), waiting.get(execution.cluster or "")
+        rule_input = self._rule_inputs.get(execution.id, NO_INPUT)
+        workload = workload_of(execution, self._rights, rule_input)
+        before = waiting.get(execution.cluster or "")
         stays = self._may_stay(execution)
         if execution.cluster is not None and before is not None:
             waiting[execution.cluster] = subtract(before, self._takes_of(execution.cluster, execution, workload))
         decision = self._decide(execution, workload, waiting, needs_room=stays)
-        if stays and decision.code != ASSIGNED:
+        if stays and decision.code not in (ASSIGNED, ASKING):
             if execution.cluster is not None and before is not None:
                 waiting[execution.cluster] = before
             return None
@@ -117,9 +124,9 @@ class Decider:
         needs_room: bool = False,
     ) -> Decision:
         route = route_of(execution)
-        if needs_room or looks_at_load(route, self._fleet):
+        if needs_room or looks_at_load(route, self._fleet, workload.requested):
             return decide(route, self._fleet, workload, waiting, needs_room=needs_room)
-        key = (*_likeness(execution), workload.usable)
+        key = (*_likeness(execution), criteria_of(group_of(route, self._fleet), workload))
         if key not in self._evaluations:
             self._evaluations[key] = evaluate(route, self._fleet, workload, {})
         return choose(self._evaluations[key], workload.key)
@@ -136,6 +143,7 @@ def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
         execution.demand_ephemeral_storage,
         execution.demand_nodes,
         execution.exclusive,
+        execution.asks,
         tuple(execution.required_plugins),
         tuple(execution.avoid),
     )
@@ -143,6 +151,8 @@ def _likeness(execution: Execution | WaitingExecution) -> tuple[object, ...]:
 
 def differs(execution: Execution | WaitingExecution, decision: Decision) -> bool:
     """Whether a decision is another one than what is stored of an execution."""
+    if decision.code == ASKING == execution.reason:  # its clusters are being asked, or will be again
+        return False
     stored = (execution.cluster, execution.reason, execution.reason_message)
     return (decision.cluster, decision.code, decision.message) != stored
 

@@ -12,12 +12,14 @@ from admin.core.creators import UNLIMITED, CreatorRights, Rights
 from admin.core.executions.attempts import is_backing_off
 from admin.core.executions.effective_settings import EffectiveSettings, resolve_settings
 from admin.core.executions.placements import check_feasible, check_route
-from admin.core.executions.plans import RunPlan, build_run_plan
+from admin.core.executions.plans import RunPlan, build_run_plan, parameters_of
+from admin.core.executions.spec import requested_strategy
 from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import json_text
 from admin.core.narrowing import read_use
-from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.assessments import criteria_of
+from admin.core.placement.candidates import RequestedStrategy, Workload, group_of
 from admin.core.placement.decisions import Evaluation, evaluate
 from admin.core.placement.routes import Route
 from admin.core.placement.scores import strategy_of
@@ -33,6 +35,7 @@ from admin.services.creator_rights import asks_for_rights, current_rights, right
 from admin.services.definitions import current_fleet, fleet_after
 from admin.services.launches import find_launch
 from admin.services.preparations import Preparation
+from admin.services.rule_inputs import NO_INPUT, RuleInput
 from admin.services.run_requests import MAX_CACHED_BYTES, CreationRequest, ResolvedLaunch
 from admin.store import attributes, decision_basis, execution_queue, fleet, registrations, revisions
 from admin.store.decision_basis import DecisionBasis
@@ -49,13 +52,19 @@ def prepare(context: Context, view: DecisionView, request: CreationRequest) -> P
     effective = view.effective_settings(resolved)
     run_plan = build_run_plan(resolved.launch, request.name or "", effective, context.settings.rules)
     usable, may_override = view.rights(request)
-    check_route(effective, view.fleet, may_override=may_override)
+    check_route(
+        effective,
+        view.fleet,
+        run_plan.workload.requested,
+        may_override=may_override,
+        sees_fleet=context.access.sees_fleet,
+    )
     if usable is not None:
         _check_token(request, usable, run_plan.route, view.fleet)
         workload = replace(run_plan.workload, usable=usable.by(run_plan.route))
         run_plan = replace(run_plan, workload=workload)
     evaluation = view.evaluate(run_plan)
-    check_feasible(evaluation)
+    check_feasible(evaluation, run_plan.route, context.access.sees_fleet)
     return Preparation(resolved=resolved, run_plan=run_plan, evaluation=evaluation, basis=view.basis)
 
 
@@ -133,10 +142,10 @@ class CachedView:
             return _applying_rows(self._context, connection, scope)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
-        if loaded_clusters(run_plan.route, self.fleet):
-            raise NeedsTransaction
         route, workload = run_plan.route, run_plan.workload
-        key = (route.kind, route.name, workload.criteria)
+        if loaded_clusters(route, self.fleet, workload.requested):
+            raise NeedsTransaction
+        key = (route.kind, route.name, criteria_of(group_of(route, self.fleet), workload))
         return self._cache.evaluations.find(key, lambda: evaluate(route, self.fleet, workload, {}), self.basis.fleet)
 
     def is_current(self) -> bool:
@@ -191,9 +200,12 @@ class StoredView:
         return resolve_settings(launch, rows, self._context.settings.rules)
 
     def evaluate(self, run_plan: RunPlan) -> Evaluation:
-        now = self._context.clock()
+        now, requested = self._context.clock(), run_plan.workload.requested
         waiting: dict[str, dict[str, int]] = {}
-        clusters = loaded_clusters(run_plan.route, self.fleet)
+        clusters = loaded_clusters(run_plan.route, self.fleet, requested)
+        fleet_now = self.fleet
+        if clusters and requested is not None:  # a report of load alone is no new generation where no pool looks at it
+            fleet_now = fleet_now.with_states(fleet.states(self._connection, clusters))
         if clusters:
             if self._hold:  # so that no other transaction counts on the same room
                 fleet.hold(self._connection, clusters)
@@ -207,7 +219,7 @@ class StoredView:
                 waiting[execution.cluster] = subtract(waiting[execution.cluster], taken)
             if target in clusters:
                 waiting[target] = add(waiting.get(target, {}), execution.takes_of(clusters[target]))
-        return evaluate(run_plan.route, self.fleet, run_plan.workload, waiting)
+        return evaluate(run_plan.route, fleet_now, run_plan.workload, waiting)
 
 
 #: What a request is decided by, all of it at one basis.
@@ -222,29 +234,41 @@ def _applying_rows(context: Context, connection: Connection, scope: Scope) -> di
     return rows
 
 
-def loaded_clusters(route: Route, fleet_now: Fleet) -> dict[str, Cluster]:
-    """The clusters that a route leads to, if its strategy looks at their load."""
+def loaded_clusters(route: Route, fleet_now: Fleet, requested: RequestedStrategy | None = None) -> dict[str, Cluster]:
+    """The clusters that a route leads to, if its strategy, or the one that is requested, looks at their load."""
     group = group_of(route, fleet_now)
-    if group is None or not looks_at_load(route, fleet_now):
+    if group is None or not looks_at_load(route, fleet_now, requested):
         return {}
     return {member.cluster: fleet_now.clusters[member.cluster] for member in group.members}
 
 
-def looks_at_load(route: Route, fleet_now: Fleet) -> bool:
+def looks_at_load(route: Route, fleet_now: Fleet, requested: RequestedStrategy | None = None) -> bool:
     """Whether the load of the clusters that a route leads to counts."""
     group = group_of(route, fleet_now)
-    return group is not None and strategy_of(group).looks_at_load
+    return group is not None and strategy_of(group, requested).looks_at_load
 
 
-def workload_of(execution: Execution | WaitingExecution, rights: CreatorRights | None) -> Workload:
-    """What is to be placed of an execution; by the rights that its creator has now."""
+def workload_of(
+    execution: Execution | WaitingExecution, rights: CreatorRights | None, rule_input: RuleInput = NO_INPUT
+) -> Workload:
+    """What is to be placed of an execution; by the rights that its creator has now.
+
+    Of one that waits, `rule_input` is what its request says of a strategy, and what rules look at of its job.
+    """
+    if isinstance(execution, Execution):
+        scope = Scope(execution.domain, execution.project, execution.workflow, execution.launch_plan)
+        job = parameters_of(execution.content["job"], scope, execution.priority)
+        rule_input = RuleInput(requested_strategy(execution.request["spec"]), job)
     return Workload(
         key=str(execution.key),
         demand=execution.demand,
         exclusive=execution.exclusive,
+        asks=execution.asks,
         plugins=tuple(execution.required_plugins),
         declined=tuple(execution.avoid),
         usable=usable_by(execution, rights),
+        requested=rule_input.requested,
+        job=rule_input.job,
     )
 
 

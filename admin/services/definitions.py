@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -15,9 +15,14 @@ from admin.core.in_use import Use, describe_executions, describe_waiting
 from admin.core.placement.routes import RouteKind
 from admin.core.settings import builtin_kinds
 from admin.core.settings.kinds import NameList, Payload
+from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames
+from admin.core.use_grants import Named
 from admin.errors import DeclaredInConfiguration
+from admin.services.access import Access
 from admin.services.context import Context
+from admin.services.granted_uses import granted_uses
+from admin.services.machines import machines_of
 from admin.store import active_plans, attributes, executions, fleet, registrations
 from admin.store.database import is_writing
 from admin.store.decision_basis import DecisionBasis
@@ -30,7 +35,8 @@ _FIELDS = {
 }
 
 
-NAMES = "names"  #: the key of what `Context.known_names` keeps
+NAMES = "names"  #: the key of all names in `Context.known_names`
+_OF_FLEET = (NameList.POOL, NameList.LABEL)
 
 #: Managed definitions by kind and name, None for those that go.
 ChangedDefinitions = Mapping[tuple[FleetKind, str], Definition | None]
@@ -41,8 +47,8 @@ def current_fleet(context: Context, connection: Connection) -> Fleet:
     generation = fleet.generation(connection)
 
     def build() -> Fleet:
-        defined = [*context.settings.fleet, *fleet.definitions(connection)]
-        return build_fleet(generation, defined, fleet.states(connection))
+        defined, states = [*context.settings.fleet, *fleet.definitions(connection)], fleet.states(connection)
+        return build_fleet(generation, defined, states, machines_of(context, connection, states))
 
     return context.fleet_cache.at(generation, build, keep=not is_writing(connection))
 
@@ -70,19 +76,22 @@ def fleet_after(context: Context, connection: Connection, changes: Iterable[RowC
     if not changed:
         return current_fleet(context, connection)
     managed = {(definition.kind, definition.name): definition for definition in fleet.definitions(connection)}
-    return _fleet_of(connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
+    return _fleet_of(context, connection, [*context.settings.fleet, *_present({**managed, **changed})], changed)
 
 
 def fleet_without(context: Context, connection: Connection, kind: FleetKind, names: Collection[str]) -> Fleet:
     """The fleet without some definitions, be they configured or managed; pools and labels go on naming a cluster."""
     present = [*context.settings.fleet, *fleet.definitions(connection)]
     left = [definition for definition in present if definition.kind is not kind or definition.name not in names]
-    return _fleet_of(connection, left, {(kind, name): None for name in names})
+    return _fleet_of(context, connection, left, {(kind, name): None for name in names})
 
 
-def _fleet_of(connection: Connection, defined: list[Definition], changed: ChangedDefinitions) -> Fleet:
+def _fleet_of(
+    context: Context, connection: Connection, defined: list[Definition], changed: ChangedDefinitions
+) -> Fleet:
     """The fleet of some definitions, of which some are changed."""
-    after = build_fleet(fleet.generation(connection), defined, fleet.states(connection))
+    states = fleet.states(connection)
+    after = build_fleet(fleet.generation(connection), defined, states, machines_of(context, connection, states))
     return after.with_states(_states_after(after, changed))
 
 
@@ -129,24 +138,49 @@ def _present(definitions: ChangedDefinitions) -> list[Definition]:
     return [definition for definition in definitions.values() if definition is not None]
 
 
-def names_known(context: Context, connection: Connection, current: Fleet) -> KnownNames:
-    """The names that rows may use without a warning."""
+def names_known(
+    context: Context, connection: Connection, current: Fleet, readable: frozenset[Scope] | None = None
+) -> KnownNames:
+    """The names that rows may use without a warning; of what is registered only at and below `readable`, if given."""
     return {
         NameList.POOL: frozenset(current.pools),
         NameList.LABEL: current.label_names(),
         NameList.QUEUE_TAG: frozenset(tag for queue in context.settings.rules.queues for tag in queue.tags),
-        NameList.WORKFLOW: frozenset(registrations.all_names(connection, workflows)),
-        NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, launch_plans)),
+        NameList.WORKFLOW: frozenset(registrations.all_names(connection, workflows, readable)),
+        NameList.LAUNCH_PLAN: frozenset(registrations.all_names(connection, launch_plans, readable)),
     }
 
 
-def names_known_at(context: Context, connection: Connection, basis: DecisionBasis) -> KnownNames:
+def names_known_at(
+    context: Context, connection: Connection, basis: DecisionBasis, readable: frozenset[Scope] | None = None
+) -> KnownNames:
     """The same at a transaction's basis, from memory where they are known."""
 
     def read() -> KnownNames:
-        return names_known(context, connection, current_fleet(context, connection))
+        return names_known(context, connection, current_fleet(context, connection), readable)
 
-    return context.known_names.find(NAMES, read, names_version(basis))
+    return context.known_names.find(names_key(readable), read, names_version(basis))
+
+
+def names_told_at(context: Context, connection: Connection, basis: DecisionBasis) -> KnownNames:
+    """Those of them that the caller may be told of."""
+    names = names_known_at(context, connection, basis, context.access.scopes("workflows.read"))
+    return told_names(context.access, names)
+
+
+def told_names(access: Access, names: KnownNames) -> KnownNames:
+    """The names without the lists of the fleet, if the caller may not know that."""
+    return names if access.sees_fleet() else {key: names[key] for key in names if key not in _OF_FLEET}
+
+
+def untold_names(access: Access, names: KnownNames) -> KnownNames:
+    """The lists that `told_names` leaves out."""
+    return {} if access.sees_fleet() else {key: names[key] for key in names if key in _OF_FLEET}
+
+
+def names_key(readable: frozenset[Scope] | None) -> Hashable:
+    """The key under which `Context.known_names` keeps names."""
+    return NAMES if readable is None else (NAMES, readable)
 
 
 def names_version(basis: DecisionBasis) -> tuple[int, int]:
@@ -214,8 +248,10 @@ def users_of(
         placed_by = {"cluster": name}
     else:
         placed_by = {"route_kind": definition.kind.noun, "route_name": name}
+    changes = list(changes)
     if definition.kind is not FleetKind.CLUSTER or after.label(name) is None:
         yield from _named_by(context, connection, definition, changes, named)
+    yield from granted_uses(connection, Named(definition.kind.noun, name), changes)
     yield from _executions(connection, describe_executions, **placed_by)
     if definition.kind is FleetKind.CLUSTER:  # which a request names, and which none may wait at now
         waiting = {"route_kind": RouteKind.CLUSTER.value, "route_name": name, "cluster": ""}

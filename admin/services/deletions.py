@@ -18,7 +18,12 @@ _MOST_NAMES = 100
 
 
 def explain_deletions(context: Context, connection: Connection, warnings: Sequence[Warning]) -> list[Warning]:
-    """Warnings that say of a missing definition by which revision it was deleted, where it was and that is kept."""
+    """Warnings that say of a missing definition by which revision it was deleted, where it was and that is kept.
+
+    Only to callers who may know the fleet.
+    """
+    if not context.access.sees_fleet():
+        return list(warnings)
     missing = list(dict.fromkeys(warning.missing for warning in warnings if warning.missing is not None))
     deleted = {place: _find_deletion(connection, *place) for place in missing[:_MOST_NAMES]}
     now = context.clock()

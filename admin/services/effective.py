@@ -20,7 +20,7 @@ from admin.core.settings.warnings import unknown_names
 from admin.services.change_drafts import planned_changes
 from admin.services.consequences import ShownConsequence, find_consequences
 from admin.services.context import Context
-from admin.services.definitions import names_known_at
+from admin.services.definitions import names_told_at
 from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import FieldProvenance, find_field_provenance
 from admin.services.nearest import find_nearest
@@ -182,7 +182,7 @@ def _nearest(context: Context, connection: Connection, scope: Scope, values: Ite
 
 def _unknown_in(context: Context, connection: Connection, rows: Mapping[str, Row]) -> dict[str, str]:
     """By kind, that a row names a pool, a label or only queue tags that there are not; the first such name counts."""
-    names = names_known_at(context, connection, decision_basis.read(connection))
+    names = names_told_at(context, connection, decision_basis.read(connection))
     warnings = []
     for name, row in rows.items():
         kind = context.settings.kinds[name]

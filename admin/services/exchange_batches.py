@@ -16,6 +16,7 @@ from admin.core.fleet.silence import describe_return
 from admin.core.placement.scores import looks_at_load_of
 from admin.core.problems import Invalid, invalid
 from admin.errors import AgentPresent, AgentReplaced, Unauthenticated
+from admin.services.bids import ask_for_bids, take_bids
 from admin.services.context import Context
 from admin.services.definitions import are_enabled, current_fleet
 from admin.services.exchanges import Exchange, Lock, NeedsLock, SyncResult, SyncSuperseded
@@ -74,6 +75,7 @@ def _exchange_batch(connection: Connection, exchanges: list[Exchange]) -> None:
     for exchange in exchanges:
         offer(exchange, connection, now)
         changed += [*exchange.leased.values(), *exchange.answer.leases]
+    ask_for_bids(exchanges, connection, now)
     leases.save(connection, changed)
     finished = [execution for exchange in exchanges for execution in exchange.answer.finished]
     limited = [execution.id for execution in finished if cause_of(execution.phase, execution.reason) is Cause.LIMIT]
@@ -126,6 +128,7 @@ def _state_after(before: ClusterState, exchange: Exchange, connection: Connectio
         agent_instance=request.instance,
         agent_host=request.host,
         agent_since=before.agent_since if before.agent == request.agent else now,
+        can_bid=request.can_bid,
         last_sync_at=now,
         syncs=max(before.syncs, request.seen) + 1,
         health=Health.READY.value,
@@ -221,6 +224,8 @@ def _handle(exchange: Exchange, connection: Connection, now: datetime) -> None:
             output_limit=limit,
             silent_since=exchange.silent_since,
         )
+    if request.bids:
+        take_bids(exchange, connection, now)
     for execution in exchange.unanswered:
         if waits_for_other(execution, request.instance, now):
             continue

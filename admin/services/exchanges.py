@@ -9,9 +9,11 @@ from typing import Any
 
 from admin.core.executions.reports import Reporter
 from admin.core.fleet.clusters import SILENT, ClusterState
+from admin.core.placement.bid_reports import BidReport
 from admin.services.context import Context
 from admin.services.logs import LogPiece
 from admin.services.reports import Held, Report, Reported
+from admin.store.bids import Question
 from admin.store.executions import ExecutionId
 from admin.store.leases import LeasedExecution
 from admin.store.reconciliations import Restoration
@@ -33,6 +35,8 @@ class Sync:
     holding: tuple[Held, ...] = ()
     events: tuple[Report, ...] = ()
     logs: tuple[LogPiece, ...] = ()
+    can_bid: bool = False  #: whether the agent answers questions for bids
+    bids: tuple[BidReport, ...] = ()
     wait_seconds: float = 0
     last_sync_at: datetime | None = None  #: the time of this very sync, when it is answered again while it waits
 
@@ -70,6 +74,8 @@ class SyncResult(Reported):
     cancels: list[LeasedExecution] = field(default_factory=list)
     questions: list[LeasedExecution] = field(default_factory=list)
     log_offsets: list[tuple[LogPiece, int, bool]] = field(default_factory=list)
+    bid_requests: list[Question] = field(default_factory=list)
+    complete_rounds: list[int] = field(default_factory=list)  #: of bids, in which its own was the last answer
     state: ClusterState
     enabled: bool = True
     is_permission: bool = False  #: whether the agent may start something that it might not before
@@ -79,7 +85,9 @@ class SyncResult(Reported):
     @property
     def has_news(self) -> bool:
         """Whether there is something that the agent must act on."""
-        return bool(self.is_permission or self.leases or self.lost or self.cancels or self.questions)
+        return bool(
+            self.is_permission or self.leases or self.lost or self.cancels or self.questions or self.bid_requests
+        )
 
     @property
     def takes_work(self) -> bool:

@@ -373,6 +373,8 @@ def repeat_request(
             inputs |= value
         else:
             spec[field] = value
+    if "strategy" in changes and "rules" not in changes:
+        spec.pop("rules", None)  # those of the strategy that is replaced
     if changes.keys() & {"cluster", "cluster_assignment", "execution_cluster_label"}:
         for field in ("cluster", "cluster_assignment", "execution_cluster_label"):
             if field not in changes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -12,6 +13,7 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.received import received
 from admin.core.executions.spec import request_warnings
 from admin.core.executions.statuses import Status
+from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
 from admin.core.json_text import JsonObject
 from admin.core.placement.decisions import CHOSEN, describe_choice
@@ -23,11 +25,13 @@ from admin.services.context import Context
 from admin.services.creator_rights import told_clusters
 from admin.services.definitions import current_fleet
 from admin.services.executions import Previous, beyond_last, find_execution, find_previous, reading_execution
+from admin.services.explained_rounds import RoundView, view_rounds, without_clusters_but
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
 from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import EffectsByKind, effects_on_execution
 from admin.services.silences import SilenceView, view_silence
 from admin.services.statuses import ForeseenWait, LeaseView, view_lease, view_status
+from admin.services.visibility import told_events
 from admin.store import cluster_events, decisions, execution_events, fleet
 from admin.store.decisions import StoredDecision
 from admin.store.execution_events import Event
@@ -49,6 +53,8 @@ class Explanation:
     pool: str | None
     label: str | None
     strategy: str
+    strategy_source: str | None  #: `request` where that asked for it
+    rules: list[JsonObject] | None  #: that were applied
     revision: int
     rungs: list[JsonObject]
     candidates: list[JsonObject]
@@ -74,6 +80,8 @@ class Explanation:
     lease: LeaseView | None = None  #: while an agent has it
     not_candidates: list[JsonObject] | None = None  #: the other clusters of the fleet as it is now
     untold_clusters: int = 0  #: that the asker may not use, and is not told of
+    unseen_clusters: int = 0  #: the same of an asker who may use them, and may not read the fleet
+    rounds: list[RoundView] | None = None  #: of bids, where its clusters were asked
     wait: ForeseenWait | None = None  #: of what was not created: why its cluster would not take it at once
 
 
@@ -123,11 +131,13 @@ def _stand(context: Context, connection: Connection, execution: Execution, silen
     return view_status(context, connection, execution, settings, provenance, silence, attempts)
 
 
-def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Explanation:
+def without_untold(context: Context, explanation: Explanation, told: frozenset[str] | None) -> Explanation:
     """An explanation without the clusters that its asker is not told of, which are counted; None for all.
 
     The cluster that an execution is at is told to everyone who may read it.
     """
+    if not context.access.sees_fleet():
+        explanation = _without_pool_rules(explanation)
     if told is None:
         return explanation
     names = told | {explanation.cluster}
@@ -135,7 +145,36 @@ def without_untold(explanation: Explanation, told: frozenset[str] | None) -> Exp
     candidates = [entry for entry in explanation.candidates if entry["cluster"] in names]
     others = [entry for entry in all_others if entry["cluster"] in names]
     untold = len(explanation.candidates) - len(candidates) + len(all_others) - len(others)
-    return replace(explanation, candidates=candidates, not_candidates=others, untold_clusters=untold)
+    rounds = without_clusters_but(explanation.rounds or (), frozenset(names))
+    is_closed = context.settings.is_cluster_use_closed
+    return replace(
+        explanation,
+        candidates=candidates,
+        not_candidates=others,
+        untold_clusters=untold if is_closed else 0,
+        unseen_clusters=0 if is_closed else untold,
+        rounds=rounds,
+    )
+
+
+def _without_pool_rules(explanation: Explanation) -> Explanation:
+    """An explanation without the rules of a pool and their values, which name properties of clusters."""
+    if explanation.rules is None or explanation.strategy_source is not None:  # the request is told to its readers
+        return explanation
+    candidates = [
+        {key: value for key, value in candidate.items() if key != "values"} for candidate in explanation.candidates
+    ]
+    return replace(explanation, rules=None, candidates=candidates)
+
+
+class _Standing(NamedTuple):
+    """Where an execution stands now; nothing of it belongs to an earlier decision."""
+
+    silence: SilenceView | None = None
+    status: Status | None = None
+    lease: LeaseView | None = None
+    refused_reports: list[Event] | None = None
+    attempts: AttemptList | None = None
 
 
 def explain(context: Context, key: ExecutionId, number: int | None = None, *, asker: Identity = ANYBODY) -> Explanation:
@@ -143,80 +182,114 @@ def explain(context: Context, key: ExecutionId, number: int | None = None, *, as
     with context.database.reading() as connection:
         execution = find_execution(context, connection, key)
         history = decisions.of(connection, execution.id)
-        if number is not None and not 1 <= number <= len(history):
-            raise beyond_last("decision", execution, len(history))
-        decision = history[(number or len(history)) - 1]
+        decision = _choose_decision(execution, history, number)
+        is_last = decision is history[-1]
         settings = decisions.trail(connection, decision.settings_trail)
         trail = decisions.trail(connection, decision.placement_trail)
         given_job = given_jobs(connection, [execution]).get(execution.id)
         field_effects = effects_on_execution(context, execution, settings["settings"], given_job)
         settings, provenance = with_field_provenance(context, connection, settings)
-        switched = switched_candidates(trail)
-        switched_by = cluster_events.switched_by(connection, switched, decision.decided_at)
-        winner = winner_of(settings["rungs"])
+        route = route_of(winner_of(settings["rungs"]))
         fleet_now = current_fleet(context, connection)
-        others = not_candidates(context, connection, fleet_now, route_of(winner), trail)
-        rungs = rungs_with_sources(connection, settings["rungs"], execution.launched)
         attempts = list_attempts(connection, execution)
-        silence = status = lease = refused = None
-        if decision is history[-1]:
-            heard = fleet.heard(connection, [execution.cluster or ""]).get(execution.cluster or "")
-            silence = view_silence(context, connection, execution, heard)
-            name = execution.cluster or ""
-            lease = view_lease(execution, heard, fleet_now.clusters[name] if fleet_now.has_cluster(name) else None)
-            status = view_status(context, connection, execution, settings, provenance, silence, attempts)
-            refused = execution_events.refused_reports(connection, execution.id, _MOST_REFUSED)
-        told = told_clusters(context, connection, asker, fleet_now)
-    message = decision.reason_message
-    is_chosen = decision.reason in CHOSEN
-    is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
-    has_left = decision is not history[-1] or not is_waiting_there or execution.not_before is not None
-    if decision.cluster and is_chosen and has_left:
-        message = describe_choice(decision.cluster, decision.reason, is_past=True)
-    explanation = Explanation(
-        id=execution.key,
-        cluster=decision.cluster,
-        reason=decision.reason,
-        reason_message=message,
-        pool=winner["name"] if winner["kind"] == "pool" else None,
-        label=winner["name"] if winner["kind"] == "label" else None,
-        strategy=trail["strategy"],
-        revision=decision.revision,
-        rungs=rungs,
-        candidates=render_candidates(
-            with_declines(trail, attempts.declines),
-            decision.scores,
-            str(key),
-            decision.cluster,
-            switched_by,
-            decision.decided_at,
-        ),
-        settings=settings["settings"],
-        job=execution.content["job"],
-        queue=execution.content["queue"],
-        received=received(
-            execution.content["job"],
-            given_job,
-            settings["settings"],
-            project=execution.project,
+        standing = _Standing()
+        if is_last:
+            standing = _find_standing(context, connection, execution, fleet_now, settings, provenance, attempts)
+        explanation = Explanation(
+            id=execution.key,
+            cluster=decision.cluster,
+            reason=decision.reason,
+            reason_message=_decided_message(execution, decision, is_last=is_last),
+            pool=route.pool,
+            label=route.label,
+            strategy=trail["strategy"],
+            strategy_source=trail.get("strategy_source"),
+            rules=trail.get("rules"),
+            revision=decision.revision,
+            rungs=rungs_with_sources(context, connection, settings["rungs"], execution.launched),
+            candidates=_candidates(context, connection, execution, decision, trail, attempts),
+            settings=settings["settings"],
+            job=execution.content["job"],
+            queue=execution.content["queue"],
+            received=_received(execution, given_job, settings["settings"]),
+            field_effects=field_effects,
+            rounds=view_rounds(connection, execution.id, decision.number, is_last=is_last),
             launched=execution.launched,
-        ),
-        field_effects=field_effects,
-        launched=execution.launched,
-        rule=describe_rungs(settings["rungs"]),
-        warnings=request_warnings(execution.request["spec"]),
-        created_at=execution.created_at,
-        created_by=execution.created_by or None,
-        claimed_by=execution.claimed_by,
-        created_proof=execution.created_proof,
-        provenance=provenance,
-        decision=decision,
-        history=history,
+            rule=describe_rungs(settings["rungs"]),
+            warnings=request_warnings(execution.request["spec"]),
+            created_at=execution.created_at,
+            created_by=execution.created_by or None,
+            claimed_by=execution.claimed_by,
+            created_proof=execution.created_proof,
+            provenance=provenance,
+            decision=decision,
+            history=history,
+            **standing._asdict(),
+            not_candidates=not_candidates(context, connection, fleet_now, route, trail),
+        )
+        return without_untold(context, explanation, told_clusters(context, connection, asker, fleet_now))
+
+
+def _choose_decision(execution: Execution, history: list[StoredDecision], number: int | None) -> StoredDecision:
+    """The decision that was asked for; the last one where none was."""
+    if number is not None and not 1 <= number <= len(history):
+        raise beyond_last("decision", execution, len(history))
+    return history[(number or len(history)) - 1]
+
+
+def _find_standing(
+    context: Context,
+    connection: Connection,
+    execution: Execution,
+    fleet_now: Fleet,
+    settings: JsonObject,
+    provenance: Mapping[int, Provenance],
+    attempts: AttemptList,
+) -> _Standing:
+    name = execution.cluster or ""
+    heard = fleet.heard(connection, [name]).get(name)
+    silence = view_silence(context, connection, execution, heard)
+    return _Standing(
         silence=silence,
-        status=status,
-        attempts=attempts if decision is history[-1] else None,
-        refused_reports=refused,
-        lease=lease,
-        not_candidates=others,
+        status=view_status(context, connection, execution, settings, provenance, silence, attempts),
+        lease=view_lease(execution, heard, fleet_now.clusters[name] if fleet_now.has_cluster(name) else None),
+        refused_reports=execution_events.refused_reports(connection, execution.id, _MOST_REFUSED),
+        attempts=attempts,
     )
-    return without_untold(explanation, told)
+
+
+def _decided_message(execution: Execution, decision: StoredDecision, *, is_last: bool) -> str:
+    """What a decision said; in the past tense where the execution no longer waits at the cluster that it chose."""
+    is_waiting_there = Phase(execution.phase) is Phase.QUEUED and execution.cluster == decision.cluster
+    has_left = not is_last or not is_waiting_there or execution.not_before is not None
+    if decision.cluster and decision.reason in CHOSEN and has_left:
+        return describe_choice(decision.cluster, decision.reason, is_past=True)
+    return decision.reason_message
+
+
+def _candidates(
+    context: Context,
+    connection: Connection,
+    execution: Execution,
+    decision: StoredDecision,
+    trail: JsonObject,
+    attempts: AttemptList,
+) -> list[JsonObject]:
+    """The candidates of a decision, with who had switched off those that were."""
+    events = cluster_events.switched_by(connection, switched_candidates(trail), decision.decided_at)
+    switched_by = told_events(context.access, events)
+    return render_candidates(
+        with_declines(trail, attempts.declines),
+        decision.scores,
+        str(execution.key),
+        decision.cluster,
+        switched_by,
+        decision.decided_at,
+    )
+
+
+def _received(execution: Execution, given_job: JsonObject | None, settings: list[JsonObject]) -> list[JsonObject]:
+    """What the job of an execution gets, each part with its origin."""
+    return received(
+        execution.content["job"], given_job, settings, project=execution.project, launched=execution.launched
+    )

@@ -8,11 +8,11 @@ from itertools import islice
 
 from sqlalchemy import Connection
 
-from admin.core.changes import UNSTORED, RowChange
+from admin.core.changes import UNSTORED, LastChange, RowChange
 from admin.core.executions.effective_settings import versions_in
 from admin.core.json_text import JsonObject
 from admin.core.placement.routes import asks_by_definition, with_sources
-from admin.core.provenance import Provenance
+from admin.core.provenance import Provenance, pruned_provenance
 from admin.core.registrations import Identifier
 from admin.core.settings.field_revisions import (
     FieldRevisions,
@@ -24,7 +24,9 @@ from admin.core.settings.field_revisions import (
     with_revisions,
 )
 from admin.core.settings.resolution import Row
+from admin.services.access import Access
 from admin.services.context import Context
+from admin.services.visibility import told_provenance, told_registration
 from admin.store import attributes, registrations, revisions, row_changes
 from admin.store.attributes import StoredAttribute
 from admin.store.registration_tables import launch_plans
@@ -67,9 +69,9 @@ def find_field_provenance(
     stored_rows = [row for name in named_rows if (row := _stored_row(name, fields.get(name))).version]
     numbers = {number for number in (*versions, *(row.version for row in stored_rows)) if number}
     numbers.update(number for row_fields in fields.values() for number in row_fields.revisions.values())
-    provenance = revisions.provenance_of(connection, numbers)
+    provenance = told_provenance(context.access, connection, revisions.provenance_of(connection, numbers))
     pruned = [row for row in stored_rows if row.version not in provenance]
-    return FieldProvenance(fields=fields, provenance=provenance | _stored(connection, pruned))
+    return FieldProvenance(fields=fields, provenance=provenance | _stored(context.access, connection, pruned))
 
 
 def _trace_together(
@@ -120,11 +122,13 @@ def _stored_row(row: RowVersion, fields: FieldRevisions | None) -> RowVersion:
     return row._replace(version=stored_version) if stored_version else row
 
 
-def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, Provenance]:
+def _stored(access: Access, connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, Provenance]:
     """What rows themselves have of the revisions that changed them last, which are no longer kept."""
     versions = {(row.kind, row.scope): row.version for row in pruned}
     return {
         row.version: _provenance_of(row)
+        if access.allows("attributes.read", row.scope)
+        else _provenance_of(row).without_author()
         for row in (attributes.exactly(connection, versions) if versions else ())
         if row.version == versions[row.kind, row.scope]
     }
@@ -132,14 +136,7 @@ def _stored(connection: Connection, pruned: Iterable[RowVersion]) -> dict[int, P
 
 def _provenance_of(row: StoredAttribute) -> Provenance:
     """What a row itself has of the revision that changed it last, which is no longer kept."""
-    return Provenance(
-        revision=row.version,
-        author=row.updated_by,
-        claimed_by=row.claimed_by,
-        at=row.updated_at,
-        message=None,
-        kept=False,
-    )
+    return pruned_provenance(row.version, LastChange(row.updated_at, row.updated_by, row.claimed_by))
 
 
 def find_row_provenance(connection: Connection, rows: Sequence[Row]) -> dict[int, Provenance]:
@@ -163,11 +160,11 @@ def with_field_provenance(
 
 
 def rungs_with_sources(
-    connection: Connection, rungs: Sequence[JsonObject], launched: Mapping[str, Mapping[str, str]]
+    context: Context, connection: Connection, rungs: Sequence[JsonObject], launched: Mapping[str, Mapping[str, str]]
 ) -> list[JsonObject]:
     """The rungs of a trail, of which those that are no setting name their source, and who registered a launch plan."""
     plan = launched.get("launch_plan")
     registered = None
     if plan and asks_by_definition(rungs):
         registered = registrations.get(connection, launch_plans, Identifier(**plan))
-    return with_sources(rungs, plan, registered.registered_by if registered else None)
+    return with_sources(rungs, plan, told_registration(context.access, registered) if registered else None)

@@ -30,7 +30,8 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet, find_unused, fleet_of
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.silences import note_silences
-from admin.store import cluster_events, execution_queue, executions, fleet
+from admin.store import bids, cluster_events, execution_queue, executions, fleet
+from admin.store.bids import BidRecord
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.executions import ListedExecution
 from admin.store.tokens import CLUSTER_TOKENS
@@ -56,6 +57,7 @@ class ClusterView:
     free: Amounts | None  #: for new work
     silence: str | None  #: why its agent does not sync
     summary: str  #: whether it takes work, and why not
+    bid_record: BidRecord | None  #: how good its bids were; None where it was never chosen by one
     provenance: Mapping[str, Provenance]  #: of its `definition`, and of `disabled`, `cordoned` and `draining` if it is
 
 
@@ -81,6 +83,7 @@ class ClusterDetails(ClusterView):
     leased: Sequence[ListedExecution]
     outlooks: Mapping[int, Outlook]  #: of those that run, by their row ids
     queue: Sequence[ListedExecution]  #: what its agent does not have yet, the first to be leased first
+    waiting_for: Sequence[ListedExecution]  #: what waits without a cluster and names it, in the same order
     by_pool: Mapping[str, GroupCapacity]
     recent_wait: RecentWait | None  #: None where none of the newest executions has started there first
 
@@ -231,6 +234,7 @@ def get_cluster(context: Context, name: str) -> ClusterDetails:
             leased=leased,
             outlooks=_outlooks(context, connection, view.cluster, leased),
             queue=_seen(context, execution_queue.next_at(connection, name, MOST_EXECUTIONS)),
+            waiting_for=_seen(context, execution_queue.waiting_for(connection, name, MOST_EXECUTIONS)),
             by_pool=dict(zip(view.pools, _capacities(context, connection, current, pools)[1], strict=True)),
             recent_wait=_recent_wait(connection, name),
         )
@@ -301,6 +305,7 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
         name for (name, _), number in counts.items() if number
     }
     used |= {name for name, groups_of_cluster in groups.items() if any(groups_of_cluster)}
+    records = bids.records(connection)
     return [
         ClusterView(
             cluster=cluster,
@@ -320,6 +325,7 @@ def _views(context: Context, connection: Connection, current: Fleet, clusters: l
                 waiting=counts.get((cluster.name, "QUEUED"), 0),
                 is_unused=cluster.name not in used,
             ),
+            bid_record=records.get(cluster.name),
             provenance=provenance[cluster.name],
         )
         for cluster in clusters

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from admin.core.changes import Expectation
 from admin.core.grants import GRANT, GROUP, USER, Grant, Grantee, Grants, place_of
+from admin.core.identities import SHARED_TOKEN_USER
 from admin.core.narrowing import Narrowing
 from admin.core.permissions import ADMIN, PERMISSIONS, Place, Role
 from admin.core.problems import Invalid, unknown_problem
@@ -23,6 +24,7 @@ from admin.services.changes import Changed, make_change
 from admin.services.context import Context
 from admin.services.named_rows import create_row, row_not_found
 from admin.services.scopes import check_readable
+from admin.services.visibility import told_provenance
 from admin.store import grants, revisions, user_groups
 from admin.store.grants import GrantFilter, StoredGrant
 
@@ -48,7 +50,7 @@ def list_grants(
             if scope is not None:
                 check_readable(context, connection, scope)
         stored = grants.page(connection, conditions, after=after, limit=limit + 1)
-        views = _views(connection, stored[:limit])
+        views = _views(context, connection, stored[:limit])
     return views, stored[limit - 1].name if len(stored) > limit else None
 
 
@@ -61,7 +63,7 @@ def get_grant(context: Context, name: str) -> GrantView:
             compared = grants.page(connection, GrantFilter(within=within), limit=_MOST_COMPARED)
             past = connection if within is None else None
             raise row_not_found(context, past, GrantNotFound, GRANT, name, [row.name for row in compared])
-        [view] = _views(connection, stored.values())
+        [view] = _views(context, connection, stored.values())
     return view
 
 
@@ -93,9 +95,10 @@ def delete_grant(context: Context, name: str, expectation: Expectation, options:
     return make_change(context, [revocation(name, expectation)], options)
 
 
-def _views(connection: Connection, stored: Iterable[StoredGrant]) -> list[GrantView]:
+def _views(context: Context, connection: Connection, stored: Iterable[StoredGrant]) -> list[GrantView]:
     rows = list(stored)
     made_by = revisions.provenance_of(connection, (row.version for row in rows))
+    made_by = told_provenance(context.access, connection, made_by)
     return [GrantView(grant=row.grant, version=row.version, provenance=made_by.get(row.version)) for row in rows]
 
 
@@ -123,7 +126,7 @@ def access_at(
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
         keyed = _reaching(connection, scope, after or (0, ""), limit + 1)
-        views = _views(connection, [row for _, row in keyed[:limit]])
+        views = _views(context, connection, [row for _, row in keyed[:limit]])
         memberships = user_groups.memberships(connection)
     every = Grants((view.grant for view in views), memberships, context.settings.roles)
     groups = {view.grant.grantee.name for view in views if view.grant.grantee.noun == GROUP}
@@ -170,16 +173,26 @@ class AccessExplanation:
     able: Sequence[Grantee]  #: who could give it
     narrowed: Narrowing | None = None  #: what the token is good for by which the user asks, where that is less
     token_allowed: bool | None = None  #: whether it is allowed by that token; None where there is none
+    has_shared_token: bool | None = None  #: where that is whom it is about: whether the admin has one
 
     @property
     def is_allowed(self) -> bool:
-        return bool(self.views)
+        return bool(self.views or self.has_shared_token)
 
     @property
     def message(self) -> str:
         """All of it in a few sentences."""
         who = f"{self.grantee.noun.title()} {self.grantee.name}"
         where = "at any scope" if self.place is None else f"on {self.place}"
+        if self.has_shared_token:
+            return (
+                f"{who} has {self.permission} {where}: whoever has the shared token may do everything without a grant."
+            )
+        if self.has_shared_token is not None:
+            return (
+                f"{who} lacks {self.permission} {where}: this admin has no shared token, so nobody calls by that name. "
+                "The admin's option --apiTokenFile gives it one."
+            )
         if self.views:
             by = "; ".join(self.describe(view) for view in self.views[:_MOST_NAMED])
             return f"{who} has {self.permission} {where}, by {by}{_more(self.views)}.{self._of_token}"
@@ -222,6 +235,8 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
     context.access.check_known(scope)  # anybody may ask what they may do themselves
     with context.database.reading() as connection:
         check_readable(context, connection, scope)
+        if grantee == Grantee(USER, SHARED_TOKEN_USER):
+            return _explain_shared_token(context, grantee, permission, scope)
         memberships = user_groups.memberships(connection)
         every = Grants(
             _needed(connection, grantee, permission, scope, memberships), memberships, context.settings.roles
@@ -232,17 +247,16 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         if grantee != Grantee(USER, context.access.identity.user):
             elsewhere = [grant for grant in elsewhere if context.access.allows(_READING, grant.scope)]
         stored = grants.some(connection, [grant.name for grant in (*allowing, *elsewhere)])
-        views = {view.grant: view for view in _views(connection, stored.values())}
+        views = {view.grant: view for view in _views(context, connection, stored.values())}
     is_user = grantee.noun == USER
     is_own = grantee == Grantee(USER, context.access.identity.user)
     narrowed = context.access.identity.narrowed if is_own else None
     groups = memberships.groups_of(grantee.name) if is_user else memberships.groups_above([grantee.name])
-    place = PERMISSIONS[permission].place
     return AccessExplanation(
         grantee=grantee,
         permission=permission,
         scope=scope,
-        place=None if place is Place.ANYWHERE else place_of(permission, scope),
+        place=_place(permission, scope),
         views=[views[grant] for grant in allowing],
         paths={
             grant.name: memberships.path(grantee.name, grant.grantee.name) if is_user else (grant.grantee.name,)
@@ -256,6 +270,28 @@ def explain_access(context: Context, grantee: Grantee, permission: str, scope: S
         narrowed=narrowed,
         token_allowed=None if narrowed is None else context.access.allows(permission, scope),
     )
+
+
+def _explain_shared_token(context: Context, grantee: Grantee, permission: str, scope: Scope) -> AccessExplanation:
+    """What the token that operators share allows: everything, whatever grants say."""
+    return AccessExplanation(
+        grantee=grantee,
+        permission=permission,
+        scope=scope,
+        place=_place(permission, scope),
+        views=(),
+        paths={},
+        elsewhere=(),
+        groups=(),
+        roles=(),
+        able=(),
+        has_shared_token=context.settings.server.api_token_file is not None,
+    )
+
+
+def _place(permission: str, scope: Scope) -> Scope | None:
+    """Where a permission must be held for something at a scope; None for anywhere."""
+    return None if PERMISSIONS[permission].place is Place.ANYWHERE else place_of(permission, scope)
 
 
 def _needed(

@@ -45,7 +45,7 @@ def _scopes_below(
             last, names = after.project, (after.workflow, after.launch_plan)
             yield from scopes.below(connection, domain, [last], limit, after=names)
         while True:
-            chunk = _projects_after(connection, scope, last)
+            chunk = _projects_after(context, connection, scope, last)
             places = scopes.below(connection, domain, chunk, limit) if chunk else []
             for project in chunk:
                 yield Scope(domain, project)
@@ -55,8 +55,10 @@ def _scopes_below(
             last = chunk[-1]
 
 
-def _projects_after(connection: Connection, scope: Scope, last: str) -> list[str]:
-    """The next projects below a scope; the only one of a project's own scope, unless it has been read."""
+def _projects_after(context: Context, connection: Connection, scope: Scope, last: str) -> list[str]:
+    """The next projects below a scope that the caller may know of; of a project's own scope it alone, if not read."""
     if scope.project:
         return [] if last else [scope.project]
-    return [project.id for project in projects.page(connection, state=None, after=last or None, limit=_PROJECTS)]
+    known = context.access.projects
+    page = projects.page(connection, state=None, after=last or None, limit=_PROJECTS, among=known)
+    return [project.id for project in page]

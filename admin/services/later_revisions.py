@@ -29,7 +29,9 @@ def later_details(entries: Sequence[JsonObject], count: int) -> JsonObject:
     """
     if count > 1:
         return {"later": list(entries), "later_count": count}
-    return {name: entry[name] for entry in entries[:1] for name in ("undone", "restored") if name in entry}
+    return {
+        name: entry[name] for entry in entries[:1] for name in ("undone", "also_undone", "restored") if name in entry
+    }
 
 
 def describe_later(entries: Sequence[JsonObject], count: int, now: datetime) -> str:

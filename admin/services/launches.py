@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from admin.core.executions.launches import Launch
 from admin.core.executions.spec import request_warnings
+from admin.core.graph.jobspec_requests import layered_request
 from admin.core.jobs.inputs import bind
 from admin.core.jobs.job import check_job, read_job
 from admin.core.jobs.jobspecs import read_jobspec
@@ -26,8 +27,13 @@ def find_launch(catalog: Catalog, request: RunRequest, *, may_be_archived: bool 
     warnings = request_warnings(request.spec)
     request_settings = settings_of(request.spec)
     if "launch_plan" not in request.spec:
-        job = _ad_hoc_job(request)
-        launch = Launch(scope=scope, job=job, request=request_settings, project_labels=project.labels)
+        launch = Launch(
+            scope=scope,
+            job=_ad_hoc_job(request),
+            request=request_settings,
+            project_labels=project.labels,
+            asked=layered_request(request.spec.get("jobspec", {}), ("spec", "jobspec")),
+        )
         return ResolvedLaunch(launch=launch, warnings=warnings)
     plan, workflow = _find_registered(catalog, request, warnings)
     spec = plan.spec if plan else {}

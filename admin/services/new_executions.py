@@ -47,8 +47,11 @@ class NewExecutions:
 def new_executions_after(context: Context, connection: Connection, changes: Sequence[RowChange]) -> NewExecutions:
     """Where changes would keep new executions from being placed; of a limited number of scopes.
 
-    Those are where the changed settings apply, and where settings lead to the changed clusters, pools and labels.
+    Those are where the changed settings apply, and where settings lead to the changed clusters, pools and labels. None
+    is told to who may not read the fleet, on which it depends.
     """
+    if not context.access.sees_fleet():
+        return NewExecutions()
     real = [change for change in changes if change.is_real]
     settings = [change for change in real if change.is_attribute and change.kind in KINDS]
     definitions = [(kind.noun, name) for kind, name in definitions_after(real)]

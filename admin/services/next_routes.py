@@ -60,7 +60,7 @@ def next_routes(context: Context, connection: Connection, changes: Sequence[RowC
             winners[scope] = then.winner
     set_by = [rung for rung in winners.values() if rung.kind is not RouteKind.ANY]
     described = iter(describe_rungs_set(context, connection, set_by))
-    anywhere = _describe_anywhere(fleet_after(context, connection, changes))
+    anywhere = _describe_anywhere(fleet_after(context, connection, changes) if context.access.sees_fleet() else None)
     routes = []
     for scope, rung in winners.items():
         noun, start = rung.kind.value, f"New executions at {scope} would go"
@@ -72,10 +72,12 @@ def next_routes(context: Context, connection: Connection, changes: Sequence[RowC
     return routes
 
 
-def _describe_anywhere(fleet: Fleet) -> str:
-    """Where executions go that no pool or label leads anywhere."""
-    enabled = [f"'{name}'" for name, cluster in sorted(fleet.clusters.items()) if cluster.enabled]
-    named = f" ({list_first(enabled, _MOST_NAMED)})" if enabled else ", of which there is none"
+def _describe_anywhere(fleet: Fleet | None) -> str:
+    """Where executions go that no pool or label leads anywhere; without names for who may not know the fleet."""
+    named = ""
+    if fleet is not None:
+        enabled = [f"'{name}'" for name, cluster in sorted(fleet.clusters.items()) if cluster.enabled]
+        named = f" ({list_first(enabled, _MOST_NAMED)})" if enabled else ", of which there is none"
     return f"to any enabled cluster{named}, for no pool or label is left that decides"
 
 

@@ -21,7 +21,7 @@ from admin.core.settings.scopes import Level, Scope
 from admin.core.settings.warnings import KnownNames, Warning
 from admin.services.changeable.attributes import undeclared
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, names_known_at
+from admin.services.definitions import current_fleet, names_told_at, told_names
 from admin.services.deletions import explain_deletions
 from admin.services.field_provenance import MOST_ROWS, FieldProvenance, find_field_provenance
 from admin.services.registered_work import find_registered
@@ -54,7 +54,7 @@ def list_no_effect(
     with context.database.reading() as connection:
         check_readable(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         basis = decision_basis.read(connection)
-        reasons = _Reasons(context, connection, names_known_at(context, connection, basis))
+        reasons = _Reasons(context, connection, names_told_at(context, connection, basis))
         warnings: list[Warning] = []
         if after is None and conditions.is_everything and len(conditions.kinds) == len(list(settings.kinds)):
             in_use = attributes.kinds_in_use(connection)
@@ -81,7 +81,7 @@ class _Reasons:
         self._context = context
         self._connection = connection
         self._known = names
-        self._empty = _empty_groups(current_fleet(context, connection))
+        self._empty = told_names(context.access, _empty_groups(current_fleet(context, connection)))
 
     def of_all(self, rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:
         """Rows that are sorted by kind, each with every reason why it has no effect."""

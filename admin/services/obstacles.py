@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection
 
-from admin.core.fleet.clusters import build_cluster
 from admin.core.fleet.definitions import FleetKind
 from admin.core.placement.candidates import Workload, group_of
 from admin.core.placement.filters import Verdict
@@ -57,13 +56,13 @@ def find_obstacles(
     route = Route(kind=RouteKind(execution.route_kind), name=execution.route_name, rungs=())
     fleet_now = current_fleet(context, connection)
     if group_of(route, fleet_now) is None:
-        message = describe_gone(route, deleted_route(connection, route), now)
+        deleted_by = deleted_route(connection, route) if context.access.sees_fleet() else None
+        message = describe_gone(route, deleted_by, now)
         return Obstacles(message, f"when {route} is defined again")
-    loaded = loaded_clusters(route, fleet_now) if needs_room else {}
+    workload = _workload(context, connection, execution)
+    loaded = loaded_clusters(route, fleet_now, workload.requested) if needs_room else {}
     waiting = execution_queue.taken_by_waiting(connection, loaded, now) if loaded else None
-    return explain_unable(
-        context, connection, route, fleet_now, _workload(context, connection, execution), waiting, declines
-    )
+    return explain_unable(context, connection, route, fleet_now, workload, waiting, declines)
 
 
 def find_obstacle(context: Context, connection: Connection, execution: Execution) -> Verdict | None:
@@ -71,12 +70,12 @@ def find_obstacle(context: Context, connection: Connection, execution: Execution
     name = execution.cluster or ""
     cluster = current_fleet(context, connection).clusters.get(name)
     if cluster is None:
-        deleted = deleted_cluster(connection, name)
+        deleted = deleted_cluster(connection, name) if context.access.sees_fleet() else None
         by = f", deleted by {deleted.describe(context.clock())}" if deleted else ""
         return Verdict("", False, f"is gone from the fleet{by}")
     # Its last report may be newer than the fleet: one of load alone is no new generation.
     state = fleet.states(connection, [name]).get(name, cluster.state)
-    current = build_cluster(cluster.definition, state)
+    current = cluster.with_state(state)
     obstacle = obstacle_at(current, _workload(context, connection, execution))
     return None if obstacle is None else with_provenance(context, connection, current, obstacle)
 

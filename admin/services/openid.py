@@ -88,7 +88,14 @@ class Verifier:
             _refuse(f"The token is signed with a key that {self._openid.issuer} does not publish. {_LOGIN}")
         claims = self._claims(token, algorithm, key)
         user, groups = self._user(claims), self._groups(claims)
-        identity = Identity(user=user, groups=groups, proof=Proof.OPENID, token=_login_name(user, claims, token))
+        identity = Identity(
+            user=user,
+            groups=groups,
+            proof=Proof.OPENID,
+            token=_login_name(user, claims, token),
+            # Those of one provider last equally long, so that the end of one that does not say it tells as much.
+            issued_at=float(claims.get("iat") or claims["exp"]),
+        )
         return _Verified(identity, int(claims["exp"]) + self._openid.leeway_seconds, key_id, key)
 
     def _claims(self, token: str, algorithm: str, key: Key) -> Claims:

@@ -11,6 +11,7 @@ from admin.core.fleet.definitions import Definition, FleetKind
 from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.provenance import Provenance
 from admin.errors import NotFound
+from admin.services.cluster_provenance import defined_by
 from admin.services.context import Context
 from admin.services.definitions import is_declared
 from admin.services.fleet import NOT_FOUND
@@ -23,7 +24,7 @@ class StoredDefinition:
     """A definition as a revision left it."""
 
     definition: Definition
-    provenance: Provenance | None  #: of that revision; None where it is no longer kept
+    provenance: Provenance | None  #: of that revision; None where nothing is kept of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ def list_definitions(
             raise _not_found(context, connection, kind, name, revision)
         remaining = [definition for definition in definitions if after is None or definition.name > after]
         page = remaining[:limit]
-        made_by = revisions.provenance_of(connection, (definition.version or 0 for definition in page))
+        made_by = defined_by(connection, page)
     return DefinitionsAt(
         definitions=[
             StoredDefinition(definition=definition, provenance=made_by.get(definition.version or 0))

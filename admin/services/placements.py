@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
 from itertools import islice
 
-from admin.core.changes import RowWrite
+from sqlalchemy import Connection
+
+from admin.core.changes import RowChange, RowWrite
 from admin.core.creators import Creator
+from admin.core.executions.plans import RunPlan
 from admin.core.executions.received import received
 from admin.core.executions.selectors import Condition
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.identities import Identity
+from admin.core.placement.bids import Load
+from admin.core.placement.decisions import ASKING
 from admin.core.placement.routes import describe_rungs
 from admin.core.placement.stored_candidates import render_candidates, switched_candidates
 from admin.core.problems import Invalid
@@ -28,22 +33,24 @@ from admin.services.change_drafts import planned_changes
 from admin.services.context import Context
 from admin.services.creations import generated_name
 from admin.services.creator_rights import asks_for_rights, rights_at_creation, told_clusters
-from admin.services.decision_views import StoredView, prepare
+from admin.services.decision_views import StoredView, loaded_clusters, prepare
 from admin.services.definitions import ChangedDefinitions, definitions_after
 from admin.services.executions import matching_in
 from admin.services.explanations import Explanation, without_untold
 from admin.services.field_provenance import rungs_with_sources, with_field_provenance
+from admin.services.last_bids import foresee_bids
 from admin.services.non_candidates import not_candidates
 from admin.services.own_settings import effects_on_job
 from admin.services.planned_rights import rights_after
+from admin.services.preparations import Preparation
 from admin.services.refusals import explain_refusals
 from admin.services.retention import find_not_counted
 from admin.services.run_requests import CreationRequest
 from admin.services.scopes import check_readable
 from admin.services.simulators import KeyedRequest, Recorder, SimulatedPlacement, Simulator
-from admin.services.statuses import foresee_wait
-from admin.services.visibility import check_launch, seen_executions
-from admin.store import cluster_events, execution_counts, revisions
+from admin.services.statuses import ForeseenWait, foresee_wait
+from admin.services.visibility import check_launch, seen_executions, told_events
+from admin.store import bids, cluster_events, execution_counts, execution_queue, revisions
 from admin.store.execution_lists import Place
 from admin.store.executions import Execution
 from admin.store.statuses import NewInLine
@@ -66,60 +73,99 @@ def where_would(
     named = request._replace(name=name, created_by=user, created_proof=proof, created_use=use, groups=groups)
     with context.database.reading() as connection:
         changes = [] if proposed is None else planned_changes(context, connection, proposed, force=True)
-        try:
-            known = rights_after(context, connection, changes) if asks_for_rights(context, creator) else None
-            rights = partial(rights_at_creation, context, rights=known)
-            view = StoredView(context, connection, proposed=changes, rights=rights)
-            preparation = prepare(context, view, named)
-        except Invalid as refusal:
-            [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
-            raise explained from refusal
-        trail = preparation.run_plan.effective.trail.body
-        steps, provenance = with_field_provenance(context, connection, trail, changes)
-        placement, now = preparation.place(named.key), context.clock()
-        run_plan, decision, resolved = placement.run_plan, placement.decision, preparation.resolved
-        evaluation = decision.evaluation
-        candidates = evaluation.trail.body
-        switched_by = cluster_events.switched_by(connection, switched_candidates(candidates), now)
-        others = not_candidates(context, connection, view.fleet, run_plan.route, candidates)
-        rungs = rungs_with_sources(connection, steps["rungs"], resolved.identifiers)
-        told = told_clusters(context, connection, asker, view.fleet)
-        wait = None
-        if decision.cluster is not None:
-            new = NewInLine(decision.cluster, run_plan.tier, run_plan.priority)
-            wait = foresee_wait(context, connection, view.fleet.clusters[new.cluster], run_plan.workload, new)
-        outranked = _outranked_capacities(view.fleet, definitions_after(changes))
+        view, preparation = _prepare(context, connection, named, creator, changes)
+        explanation = _explain(context, connection, view, preparation, named, changes)
+        return without_untold(context, explanation, told_clusters(context, connection, asker, view.fleet))
+
+
+def _prepare(
+    context: Context, connection: Connection, request: CreationRequest, creator: Creator, changes: Sequence[RowChange]
+) -> tuple[StoredView, Preparation]:
+    """The state after changes, and the request prepared by it; a refusal says who is behind it."""
+    try:
+        known = rights_after(context, connection, changes) if asks_for_rights(context, creator) else None
+        rights = partial(rights_at_creation, context, rights=known)
+        view = StoredView(context, connection, proposed=changes, rights=rights)
+        return view, _with_last_bids(context, connection, view, prepare(context, view, request))
+    except Invalid as refusal:
+        [explained] = explain_refusals(context, connection, [refusal], are_rows_stored=not changes)
+        raise explained from refusal
+
+
+def _explain(
+    context: Context,
+    connection: Connection,
+    view: StoredView,
+    preparation: Preparation,
+    request: CreationRequest,
+    changes: Sequence[RowChange],
+) -> Explanation:
+    """Where a prepared request would run, and why."""
+    trail = preparation.run_plan.effective.trail.body
+    steps, provenance = with_field_provenance(context, connection, trail, changes)
+    placement, now = preparation.place(request.key), context.clock()
+    run_plan, decision, resolved = placement.run_plan, placement.decision, preparation.resolved
+    evaluation = decision.evaluation
+    candidates = evaluation.trail.body
+    events = cluster_events.switched_by(connection, switched_candidates(candidates), now)
+    switched_by = told_events(context.access, events)
     given_job = dict(resolved.launch.job) if resolved.workflow else request.run.spec.get("job")
-    explanation = Explanation(
-        id=named.id,
+    id, launched = str(request.id), resolved.identifiers
+    return Explanation(
+        id=request.id,
         cluster=decision.cluster,
         reason=decision.code,
         reason_message=decision.message,
         pool=run_plan.route.pool,
         label=run_plan.route.label,
         strategy=evaluation.strategy,
+        strategy_source=candidates.get("strategy_source"),
+        rules=candidates.get("rules"),
         revision=preparation.basis.revision,
-        rungs=rungs,
-        candidates=render_candidates(candidates, evaluation.scores, str(named.id), decision.cluster, switched_by, now),
+        rungs=rungs_with_sources(context, connection, steps["rungs"], launched),
+        candidates=render_candidates(candidates, evaluation.scores, id, decision.cluster, switched_by, now),
         settings=steps["settings"],
         job=run_plan.job,
         queue=run_plan.queue,
-        received=received(
-            run_plan.job,
-            given_job,
-            steps["settings"],
-            project=request.run.project,
-            launched=resolved.identifiers,
-        ),
+        received=received(run_plan.job, given_job, steps["settings"], project=request.run.project, launched=launched),
         field_effects=effects_on_job(run_plan.effective.settings.values(), resolved.workflow, given_job),
-        launched=resolved.identifiers,
+        launched=launched,
         rule=describe_rungs(steps["rungs"]),
-        warnings=[*preparation.warnings(decision.cluster), *outranked],
+        warnings=[
+            *preparation.warnings(decision.cluster),
+            *_outranked_capacities(view.fleet, definitions_after(changes)),
+        ],
         provenance=provenance,
-        not_candidates=others,
-        wait=wait,
+        not_candidates=not_candidates(context, connection, view.fleet, run_plan.route, candidates),
+        wait=_foresee_wait(context, connection, view.fleet, run_plan, decision.cluster),
     )
-    return without_untold(explanation, told)
+
+
+def _foresee_wait(
+    context: Context, connection: Connection, fleet: Fleet, run_plan: RunPlan, cluster: str | None
+) -> ForeseenWait | None:
+    """Why the chosen cluster, if there is one, would not take it at once."""
+    if cluster is None:
+        return None
+    new = NewInLine(cluster, run_plan.tier, run_plan.priority)
+    return foresee_wait(context, connection, fleet.clusters[cluster], run_plan.workload, new)
+
+
+def _with_last_bids(
+    context: Context, connection: Connection, view: StoredView, preparation: Preparation
+) -> Preparation:
+    """A preparation that would ask clusters, as their last bids say."""
+    if preparation.evaluation.code != ASKING:
+        return preparation
+    run_plan, now = preparation.run_plan, context.clock()
+    waiting = execution_queue.taken_by_waiting(
+        connection, loaded_clusters(run_plan.route, view.fleet, run_plan.workload.requested), now
+    )
+    known = bids.last(connection)
+    evaluation = foresee_bids(
+        run_plan.route, view.fleet, run_plan.workload, preparation.evaluation, known, Load(now=now, assigned=waiting)
+    )
+    return replace(preparation, evaluation=evaluation)
 
 
 def _outranked_capacities(fleet: Fleet, definitions: ChangedDefinitions) -> Iterator[dict[str, str]]:
@@ -164,6 +210,7 @@ class Simulation:
     state: FleetState
     fleet: Fleet  #: as it is
     told: frozenset[str] | None  #: the clusters that the asker is told of; None for all
+    is_use_closed: bool  #: whether those are the clusters that the asker may use
     at: datetime
     revision: int
     not_counted: str | None  #: what was pruned and might have been compared, in a sentence
@@ -215,6 +262,7 @@ def simulate(
         state=state,
         fleet=current.fleet,
         told=told,
+        is_use_closed=context.settings.is_cluster_use_closed,
         at=context.clock(),
         revision=revision,
         not_counted=pruned,

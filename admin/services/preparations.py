@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 
 from admin.core.creators import CreatorRights
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.lifecycle import Phase
+from admin.core.executions.own_settings import FieldEffect, unread_in_launch
 from admin.core.executions.plans import RunPlan
 from admin.core.executions.queues import queue_deadline
 from admin.core.json_text import JsonObject
@@ -18,6 +19,7 @@ from admin.core.memos import Memo
 from admin.core.placement.decisions import Evaluation, choose
 from admin.core.placement.filters import EXPECTED
 from admin.core.placement.routes import RouteKind
+from admin.core.settings.builtin_kinds import ENGINES
 from admin.core.settings.warnings import WarningCode
 from admin.services.run_requests import CreationRequest, Placement, ResolvedLaunch, RunRequest
 from admin.store import executions
@@ -42,7 +44,7 @@ class Preparation:
 
     def warnings(self, cluster: str | None) -> list[dict[str, str]]:
         """What is questionable about the request, and about the cluster that it goes to."""
-        warnings = [*self.resolved.warnings, *self._unknown_capacity(cluster)]
+        warnings = [*self.resolved.warnings, *self._unknown_capacity(cluster), *self._unread_fields(cluster)]
         if self.evaluation.code != EXPECTED.code:
             return warnings
         route = self.run_plan.route
@@ -68,6 +70,21 @@ class Preparation:
                     f"Whether cluster '{cluster}' has a gpu is not known: neither its agent nor its definition says."
                 )
                 yield {"code": WarningCode.UNKNOWN_CAPACITY.value, "message": message}
+
+    @cached_property
+    def _unread(self) -> list[dict[str, str]]:
+        """Warnings of what the request, its launch plan or its job says and no engine of Rainbow reads."""
+        effects = unread_in_launch(self.run_plan.effective.settings.values(), self.resolved.launch.job)
+        return [{"code": effect.outcome.value, "message": effect.message} for effect in _by_message(effects)]
+
+    def _unread_fields(self, cluster: str | None) -> Sequence[dict[str, str]]:
+        """The same where the cluster's agent has no engine of somebody's own, which may read it."""
+        if not self._unread:
+            return ()
+        candidates = (candidate.cluster for candidate in self.evaluation.candidates)
+        engines = (candidate.state.report.get("engine") for candidate in candidates if candidate.name == cluster)
+        engine = next(engines, None)
+        return self._unread if engine is None or engine in ENGINES else ()
 
     def creation(self, request: CreationRequest, now: datetime) -> Creation:
         """The creation of a request that has a name."""
@@ -107,6 +124,7 @@ class Preparation:
             "priority": run_plan.priority,
             **executions.demand_columns(run_plan.workload.demand),
             "exclusive": run_plan.workload.exclusive,
+            "asks": run_plan.workload.asks,
         }
 
     def _template(self, run: RunRequest, queue: str | None) -> Template:
@@ -138,6 +156,11 @@ class Preparation:
             placement=self.evaluation.trail,
             scores=self.evaluation.scores,
         )
+
+
+def _by_message(effects: Iterable[FieldEffect]) -> Iterable[FieldEffect]:
+    """One effect for each message, which is about all fields of a kind."""
+    return {effect.message: effect for effect in effects}.values()
 
 
 @dataclass(kw_only=True)

@@ -17,6 +17,7 @@ from admin.services.changeable.base import ChangeOptions
 from admin.services.changeable.projects import project_write
 from admin.services.changes import make_change
 from admin.services.context import Context
+from admin.services.scopes import known_projects
 from admin.store import executions, projects, revisions, row_changes
 
 
@@ -61,7 +62,7 @@ def get_project(context: Context, project_id: str) -> Project:
     with context.database.reading() as connection:
         project = projects.get(connection, project_id) if is_id else None
         if project is None:
-            raise ProjectNotFound.called(project_id, projects.ids(connection))
+            raise ProjectNotFound.called(project_id, known_projects(connection, context.access))
     return project
 
 

@@ -46,15 +46,18 @@ class RateLimiter:
             uses.append(_Use("project_requests", project, by_project, 1))
         self._take(uses)
 
-    def count_creations(self, user: str, projects: Iterable[str]) -> None:
-        """Count executions that a user wants to create, each by its project; TooManyRequests counts none of them."""
+    def count_creations(self, user: str, projects: Iterable[str | None]) -> None:
+        """Count executions that a user wants to create, each by its project; TooManyRequests counts none of them.
+
+        None is for the project of one that is denied, which counts for the user alone.
+        """
         if not self._limits_creations:
             return
         by_user, by_project = self._limits.user.creations_per_second, self._limits.project.creations_per_second
         counts = Counter(projects)
         uses = [] if by_user is None else [_Use("user_creations", user, by_user, counts.total())]
         if by_project is not None:
-            uses += [_Use("project_creations", name, by_project, count) for name, count in counts.items()]
+            uses += [_Use("project_creations", name, by_project, count) for name, count in counts.items() if name]
         self._take(uses)
 
     def _take(self, uses: list[_Use]) -> None:

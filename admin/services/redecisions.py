@@ -6,7 +6,7 @@ moves to one that has been seen, as soon as that has room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -21,7 +21,10 @@ from admin.core.executions.lifecycle import Phase
 from admin.core.executions.queues import queue_deadline
 from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.decisions import WAITS_FOR_ROOM, Decision, decide
+from admin.core.placement.assessments import criteria_of
+from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.decisions import WAITS_FOR_ROOM, WAITS_FOR_RULES, Decision, decide
+from admin.core.placement.routes import Route
 from admin.core.problems import Invalid
 from admin.core.provenance import NOBODY, Actor
 from admin.core.settings.scopes import Scope
@@ -30,19 +33,21 @@ from admin.metrics import count_redecided
 from admin.services.context import Context
 from admin.services.creator_rights import creator_of, current_rights, rights_of, usable_by
 from admin.services.deciders import Decider, clusters_of, clusters_with_load, differs, first_to_draw, route_of, taken_of
-from admin.services.decision_views import StoredView, prepare, reason_of, workload_of
+from admin.services.decision_views import StoredView, looks_at_load, prepare, reason_of, workload_of
 from admin.services.definitions import current_fleet
 from admin.services.executions import matching
+from admin.services.new_decisions import NewDecision, store_again, store_decisions
 from admin.services.redecision_rounds import FleetRound, Redecided, RequestedRound, Round
+from admin.services.rule_inputs import NO_INPUT, RuleInputs, load_rule_inputs
 from admin.services.run_requests import CreationRequest, run_request_of
-from admin.store import decisions, execution_events, execution_queue, executions, fleet
-from admin.store.decisions import StoredDecision
-from admin.store.execution_events import Event
+from admin.store import decisions, execution_queue, executions, fleet
 from admin.store.execution_lists import ListLimits
 from admin.store.executions import Execution, ListedExecution, WaitingExecution
 
 #: Executions in one transaction: few enough that creations hardly wait, many enough that thousands take seconds.
 _BATCH = 500
+#: Executions that no cluster passes the rules for, of which the oldest are tried again when something may have ended.
+_MOST_BY_RULES = 100
 
 
 def decide_waiting(context: Context) -> list[Redecided]:
@@ -78,18 +83,23 @@ def _decide_batch(
         fleet.share(connection)
         fleet_now = current_fleet(context, connection)
         round_.begin(connection)
-        loaded = _hold_loaded(connection, fleet_now)
+        loaded = hold_loaded(connection, fleet_now)
         waiting = load(connection)
         now, rights = context.clock(), current_rights(context, connection)
         decider = Decider(fleet_now, now, rights)
         unsettled = [execution for execution in waiting if not decider.is_settled(execution)]
         if not unsettled:
             return waiting, []
-        movable = [execution for execution in unsettled if decider.may_move(execution)]
-        if movable:
-            loaded |= clusters_of(movable, fleet_now)
+        rule_inputs = load_rule_inputs(connection, fleet_now, unsettled)
+        by_load = [
+            execution
+            for execution in unsettled
+            if decider.may_move(execution) or _asks_for_load(execution, fleet_now, rule_inputs)
+        ]
+        if by_load:
+            loaded |= clusters_of(by_load, fleet_now)
             fleet_now = _with_load(connection, fleet_now)
-            decider = Decider(fleet_now, now, rights)
+        decider = Decider(fleet_now, now, rights, rule_inputs)
         taken = taken_of(connection, loaded, fleet_now, now) if loaded else {}
         changes = decider.changes(unsettled, taken)
         given_back = [execution for execution, _ in changes if execution.reason == UNDECIDED]
@@ -98,10 +108,16 @@ def _decide_batch(
             replace(_changed(execution, decision), given_back_by=left.get(execution.id))
             for execution, decision in changes
         ]
-        _store(connection, changes, [round_.because(connection, outcome) for outcome in changed], context.clock())
+        store_again(context, connection, changes, [round_.because(connection, outcome) for outcome in changed])
         round_.note(connection, changed)
     count_redecided(changed)
     return waiting, changed
+
+
+def _asks_for_load(execution: WaitingExecution, fleet_now: Fleet, rule_inputs: RuleInputs) -> bool:
+    """Whether the request of an execution asks for a strategy that looks at load."""
+    requested = rule_inputs.get(execution.id, NO_INPUT).requested
+    return requested is not None and looks_at_load(route_of(execution), fleet_now, requested)
 
 
 class Preview(NamedTuple):
@@ -131,7 +147,9 @@ def preview(
     number = min(len(returning), len(decided))
     loaded = clusters_with_load(fleet_then) | clusters_of(decided, fleet_then)
     taken = taken_of(connection, loaded, fleet_then, now) if loaded else {}
-    changes = decider.changes(unsettled[: len(decided) - number], taken)
+    again = unsettled[: len(decided) - number]
+    decider = Decider(fleet_then, now, rights, load_rule_inputs(connection, fleet_then, again))
+    changes = decider.changes(again, taken)
     returned = [decider.place(execution, taken) for execution in returning[:number]]
     changed = [_changed(execution, decision) for execution, decision in changes]
     return Preview(changed, returned, [*returning[number:], *unsettled[len(decided) - number :]])
@@ -170,17 +188,24 @@ def is_room_again(context: Context) -> bool:
         oldest = execution_queue.full_routes(connection, WAITS_FOR_ROOM, by_creator=is_closed)
         fleet_now = current_fleet(context, connection)
         now, rights = context.clock(), current_rights(context, connection)
-        oldest = _first_of_rights(oldest, rights)
+        by_rules = execution_queue.unplaced(connection, WAITS_FOR_RULES, _MOST_BY_RULES)
+        oldest = [*_first_of_rights(oldest, rights), *by_rules]
         movable = _oldest_movable(connection, fleet_now, now, rights)
         if not oldest and not movable:
             return False
-        if movable:
+        rule_inputs = load_rule_inputs(connection, fleet_now, [*oldest, *movable])
+        if movable or any(_asks_for_load(execution, fleet_now, rule_inputs) for execution in oldest):
             fleet_now = _with_load(connection, fleet_now)
         taken = taken_of(connection, fleet_now.clusters, fleet_now, now)
-        decider = Decider(fleet_now, now, rights)
+        decider = Decider(fleet_now, now, rights, rule_inputs)
+        workloads: dict[tuple[object, ...], tuple[Route, Workload]] = {}
+        for execution in oldest:
+            route = route_of(execution)
+            workload = workload_of(execution, rights, rule_inputs.get(execution.id, NO_INPUT))
+            key = (route.kind, route.name, criteria_of(group_of(route, fleet_now), workload))
+            workloads.setdefault(key, (route, workload))
         return any(
-            decide(route_of(execution), fleet_now, workload_of(execution, rights), taken).cluster is not None
-            for execution in oldest
+            decide(route, fleet_now, workload, taken).cluster is not None for route, workload in workloads.values()
         ) or any(decider.decide(execution, taken) is not None for execution in movable)
 
 
@@ -209,7 +234,7 @@ def _with_load(connection: Connection, fleet_now: Fleet) -> Fleet:
     return fleet_now.with_states(fleet.states(connection))
 
 
-def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
+def hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
     """Lock the clusters whose load counts for some pool, so that no other transaction counts on the same room.
 
     They are locked before any execution: every transaction that locks both does so in this order.
@@ -218,72 +243,6 @@ def _hold_loaded(connection: Connection, fleet_now: Fleet) -> set[str]:
     if clusters:
         fleet.hold(connection, clusters)
     return clusters
-
-
-def _store(
-    connection: Connection, changes: list[tuple[WaitingExecution, Decision]], causes: Sequence[str], now: datetime
-) -> None:
-    """Store new decisions, each with why it was made, by the settings trails of the decisions before."""
-    if not changes:
-        return
-    settings = decisions.settings_trails(connection, [(execution.id, execution.decisions) for execution, _ in changes])
-    decisions.add_trails(connection, [decision.evaluation.trail for _, decision in changes])
-    new = [
-        _NewDecision(execution, decision, settings[execution.id], because, execution.revision, {})
-        for (execution, decision), because in zip(changes, causes, strict=True)
-    ]
-    _store_decisions(connection, new, now)
-
-
-class _NewDecision(NamedTuple):
-    """A new decision of an execution, whose trails are stored."""
-
-    execution: Execution | WaitingExecution
-    decision: Decision
-    settings_trail: str
-    because: str
-    revision: int
-    values: Mapping[str, object]  #: columns that change beside those of every decision
-    by: Actor | None = None  #: who asked for it, if somebody did
-
-
-def _store_decisions(connection: Connection, new: list[_NewDecision], now: datetime) -> None:
-    stored, changed, events = [], [], []
-    for execution, decision, settings_trail, because, revision, values, by in new:
-        number, event_number = execution.decisions + 1, execution.events + 1
-        decided = {"cluster": decision.cluster, "reason": decision.code, "reason_message": decision.message}
-        stored.append(
-            StoredDecision(
-                execution_id=execution.id,
-                number=number,
-                decided_at=now,
-                cluster=decision.cluster,
-                reason=decision.code,
-                reason_message=decision.message,
-                because=because,
-                revision=revision,
-                settings_trail=settings_trail,
-                placement_trail=decision.evaluation.trail.digest,
-                scores=decision.evaluation.scores,
-            )
-        )
-        counted = {"updated_at": now, "decisions": number, "events": event_number}
-        changed.append({"id": execution.id, **values, **decided, **counted})
-        event = Event(
-            number=event_number,
-            at=now,
-            type="DECIDED",
-            phase=Phase.QUEUED.value,
-            reason=decision.code,
-            message=f"{decision.message} Decided again, {because}.",
-            cluster=decision.cluster,
-            attempt=None,
-            **execution_events.columns_of(by),
-        )
-        events.append((execution.id, event))
-    decisions.add(connection, stored)
-    executions.change_many(connection, changed)
-    execution_events.add_events(connection, events)
 
 
 def redecide(
@@ -327,7 +286,7 @@ def _redecide(
     with context.database.transaction(dry_run=dry_run) as connection:
         if not dry_run:
             fleet.share(connection)
-            _hold_loaded(connection, current_fleet(context, connection))
+            hold_loaded(connection, current_fleet(context, connection))
         execution = executions.get(connection, listed.key, lock=not dry_run)
         if execution is None or execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
             return _outcome(listed, listed.reason, listed.reason_message)
@@ -364,6 +323,6 @@ def _redecide(
             decisions.add_trails(connection, [settings, decision.evaluation.trail])
             values["revision"] = revision
             because = round_.because(connection, outcome)
-            new = _NewDecision(execution, decision, settings.digest, because, revision, values, round_.by)
-            _store_decisions(connection, [new], context.clock())
+            new = NewDecision(execution, decision, settings.digest, because, revision, values, round_.by)
+            store_decisions(context, connection, [new], context.clock())
     return outcome

@@ -40,7 +40,7 @@ def explain_refusals(
         number = fields.revisions.get(setting.field) if fields else None
         if (provenance := field_provenance.provenance.get(number or row.version)) is not None:
             (set_by if number or fields is None else changed_by)[setting] = provenance
-    names = sorted(definitions_of(refusals))
+    names = sorted(definitions_of(refusals)) if context.access.sees_fleet() else []
     made_by = {named: _made_by(context, connection, named) for named in islice(names, _MOST_LOOKED_UP)}
     known = {named: provenance for named, provenance in made_by.items() if provenance is not None}
     now = context.clock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -99,7 +99,15 @@ def _find(
     launchables: KnownLaunchables,
     read: _ReadRows,
 ) -> list[Warning]:
-    asking = {row.scope: _asking_for_more(row, launchables.by_path.get(row.scope.path, ())) for row in limiting}
+    readable = partial(context.access.allows, "workflows.read")
+    asking = {
+        row.scope: [
+            launchable
+            for launchable in _asking_for_more(row, launchables.by_path.get(row.scope.path, ()))
+            if readable(launchable.scope)
+        ]
+        for row in limiting
+    }
     scopes = {scope for asking_here in asking.values() for each in asking_here for scope in each.scope.chain()}
     if not scopes:
         return []

@@ -106,7 +106,10 @@ def workflow_warnings(context: Context, workflow: Registered) -> list[dict[str, 
 
 
 def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict[str, str]]:
-    """What its workflow asks for beyond the limits of its scope; the pool and label that the fleet does not have."""
+    """What its workflow asks for beyond the limits of its scope; the pool and label that the fleet does not have.
+
+    The latter only to callers who may know the fleet.
+    """
     with context.database.reading() as connection:
         fleet = current_fleet(context, connection)
         workflow = registrations.get(connection, workflows, Identifier(**launch_plan.spec["workflow_id"]))
@@ -114,6 +117,8 @@ def launch_plan_warnings(context: Context, launch_plan: Registered) -> list[dict
     if workflow is not None:
         names = {"workflow": workflow.id.name, "launch_plan": launch_plan.id.name}
         warnings += _limit_warnings(context, workflow, Scope(**_place(launch_plan.id), **names))
+    if not context.access.sees_fleet():
+        return warnings
     for noun, key, field, defined in (
         ("pool", "cluster_assignment", "cluster_pool_name", fleet.pools.keys()),
         ("label", "execution_cluster_label", "value", fleet.label_names()),
@@ -147,7 +152,7 @@ def _limit_warnings(context: Context, workflow: Registered, scope: Scope) -> lis
 def _check_open(context: Context, connection: Connection, identifier: Identifier) -> None:
     """Refuse an unknown scope or an archived project."""
     check_domain(context, identifier.domain)
-    check_active(find_project(connection, identifier.project))
+    check_active(find_project(context, connection, identifier.project))
 
 
 def _register(connection: Connection, table: Table, new: Registered, *, dry_run: bool) -> tuple[Registered, bool]:

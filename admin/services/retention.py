@@ -74,7 +74,9 @@ _WORDS = {
     "cluster_events": ("event of a cluster", "events of clusters"),
     "revisions": ("revision", "revisions"),
     "revision_changes": ("change of a revision", "changes of revisions"),
+    "bid_rounds": ("round of bids", "rounds of bids"),
     "audit_events": ("audit event", "audit events"),
+    "cluster_descriptions": ("description of a cluster", "descriptions of clusters"),
     "trails": ("stored explanation", "stored explanations"),
 }
 
@@ -99,6 +101,8 @@ def _prune(
         yield from _walk(context, retention.EVENTS, limits.execution_events, sizes, dry_run=dry_run)
     if limits.cluster_events is not None:
         yield from _walk(context, retention.ClusterEvents(), limits.cluster_events, sizes, dry_run=dry_run)
+    if limits.bids is not None:
+        yield from _walk(context, retention.Bids(), limits.bids, sizes, dry_run=dry_run)
     if limits.executions is not None:
         gone: Counter[str] = Counter()
         for step in _walk(context, retention.Executions(), limits.executions, sizes, dry_run=dry_run):
@@ -110,6 +114,8 @@ def _prune(
         yield from _walk(context, retention.Revisions(), limits.revisions, sizes, dry_run=dry_run)
     if limits.audit_events is not None:
         yield from _walk(context, retention.AuditEvents(), limits.audit_events, sizes, dry_run=dry_run)
+    if limits.descriptions is not None:
+        yield from _walk(context, retention.Descriptions(), limits.descriptions, sizes, dry_run=dry_run)
 
 
 def not_counted(cutoff: datetime, verb: str = "counted") -> str:

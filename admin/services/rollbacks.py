@@ -1,8 +1,9 @@
-"""Rollbacks: one revision undone, or rows restored as they were at one, as a new revision."""
+"""Rollbacks: revisions undone, or rows restored as they were at one, as a new revision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,9 +11,11 @@ from sqlalchemy import Connection
 
 from admin.core.changes import RowChange, RowKey, RowWrite, net_changes
 from admin.core.json_text import JsonObject
+from admin.core.provenance import show_numbers
 from admin.core.settings.kinds import Kind
 from admin.core.settings.scopes import Scope
 from admin.errors import MOST_DETAILS, PermissionDenied, VersionConflict
+from admin.services.access import Access
 from admin.services.change_drafts import Writes
 from admin.services.changeable.base import ChangeOptions, Policy
 from admin.services.changeable.registry import restoring_write
@@ -29,42 +32,38 @@ from admin.services.scopes import check_readable
 from admin.services.visibility import seen_changes
 from admin.store import revisions, row_changes
 
+#: Revisions that are undone together; more are a matter of going back to an older one.
+MOST_UNDONE = 1000
 #: Rows that a message names; the details name more.
 _MOST_NAMED = 5
 
 
-def roll_back_revision(
-    context: Context, number: int, options: ChangeOptions, *, only_restorable: bool = False
+def roll_back_revisions(
+    context: Context, numbers: Collection[int], options: ChangeOptions, *, only_restorable: bool = False
 ) -> Changed:
-    """Undo one revision; refused where one of its rows is not as that revision left it.
+    """Undo some revisions as one; refused where others have changed one of their rows since.
 
     With `only_restorable` such rows are left as they are, unless all are such.
     """
+    undone = sorted(set(numbers))
     left: list[JsonObject] = []
     changed_back: list[JsonObject] = []
 
     def undo(connection: Connection) -> list[RowWrite]:
         left.clear()  # it may be drafted more than once
         changed_back.clear()
-        rows = row_changes.changes_of(connection, number)
-        seen = seen_changes(options.access, rows)
-        if revisions.get(connection, number) is None or (rows and not seen):
-            raise not_found(connection, number)
-        if len(seen) < len(rows):
-            raise PermissionDenied(f"Revision {number} also changed rows that you may not see: you cannot undo it.")
-        since = LaterChanges(connection, number)
-        if since.changed and (not only_restorable or len(since.changed) == len(rows)):
-            raise _changed_since(context, connection, since, rows)
+        for number in undone:
+            _check_seen(connection, number, options.access)
+        since = LaterChanges(connection, undone)
+        if since.changed and (not only_restorable or len(since.changed) == len(since.rows)):
+            raise _changed_since(context, connection, since)
         left.extend(since.details(connection, since.changed))
         changed_back.extend(since.details(connection, since.changed_back))
         kept = {change.key for change in since.changed}
-        reversals = []
-        for change in (row for row in rows if row.key not in kept):
-            last = since.net.get(change.key, change)  # later revisions may have changed the row and changed it back
-            reversals.append(replace(change.reverse(), revision=last.revision))
-        return _restoring_writes(context, reversals)
+        return _restoring_writes(context, [row.reverse() for row in since.rows.values() if row.key not in kept])
 
-    changed = _roll_back(context, undo, options, undone=number)
+    *others, newest = undone
+    changed = _roll_back(context, undo, options, undone=newest, also_undone=others or None)
     return replace(
         changed,
         left=tuple(left[:MOST_DETAILS]),
@@ -73,21 +72,47 @@ def roll_back_revision(
     )
 
 
+def _check_seen(connection: Connection, number: int, access: Access) -> None:
+    """Refuse a revision that is not there, or some of whose rows the caller may not see."""
+    rows = row_changes.changes_of(connection, number)
+    seen = seen_changes(access, rows)
+    if revisions.get(connection, number) is None or (rows and not seen):
+        raise not_found(connection, number)
+    if len(seen) < len(rows):
+        raise PermissionDenied(f"Revision {number} also changed rows that you may not see: you cannot undo it.")
+
+
 class LaterChanges:
-    """What later revisions did to the rows of one revision."""
+    """What other revisions have done to the rows of some revisions since."""
 
-    def __init__(self, connection: Connection, number: int) -> None:
-        self.number = number
-        self._revisions: dict[RowKey, list[int]] = {}  #: those that changed each row, oldest first
-
-        def noted() -> Iterator[RowChange]:
-            for change in row_changes.changes_above(connection, number, rows_of=number):
+    def __init__(self, connection: Connection, numbers: Sequence[int]) -> None:
+        self.numbers = numbers
+        self.rows: dict[RowKey, RowChange] = {}  #: from before the first of the revisions to what they are now
+        self._revisions: dict[RowKey, list[int]] = {}  #: the other revisions that changed each row, oldest first
+        others: dict[RowKey, list[RowChange]] = {}
+        for change in row_changes.changes_above(connection, numbers[0] - 1, rows_of=numbers):
+            is_undone = change.revision in numbers
+            if not is_undone and change.key not in self.rows:
+                continue  # it came before those of the revisions that changed this row
+            self.rows |= net_changes([self.rows.get(change.key, change), change])
+            if not is_undone:
+                others.setdefault(change.key, []).append(change)
                 self._revisions.setdefault(change.key, []).append(change.revision)
-                yield change
+        self.changed = [changes[-1] for key, changes in others.items() if self._has_changed(changes)]
+        blocked = {change.key for change in self.changed}
+        self.changed_back = [changes[-1] for key, changes in others.items() if key not in blocked]
 
-        self.net = net_changes(noted())
-        self.changed = [change for change in self.net.values() if change.is_real]
-        self.changed_back = [change for change in self.net.values() if not change.is_real]
+    def _has_changed(self, changes: Sequence[RowChange]) -> bool:
+        """Whether other revisions left a row otherwise than they found it, between two of the revisions or after."""
+        runs: dict[int, list[RowChange]] = {}
+        for change in changes:
+            runs.setdefault(bisect(self.numbers, change.revision), []).append(change)
+        return any(net.is_real for run in runs.values() for net in net_changes(run).values())
+
+    @property
+    def title(self) -> str:
+        """`Revision 7`, or `Revisions 7..9`, which others undo or not."""
+        return f"Revision{'s' if len(self.numbers) > 1 else ''} {show_numbers(self.numbers)}"
 
     def details(self, connection: Connection, changes: Sequence[RowChange]) -> list[JsonObject]:
         """Rows that were changed again, each with the later revisions; of very many rows the first have all of it."""
@@ -102,9 +127,13 @@ class LaterChanges:
             **_row(change),
             "changed_by_revision": change.revision,
             **({"provenance": last} if "author" in last else {}),
-            **({"rolled_back": True} if last.get("undone") == self.number else {}),
+            **({"rolled_back": True} if self._is_rollback(last) else {}),
             **(later_details(later, len(self._revisions[change.key])) if later else {}),
         }
+
+    def _is_rollback(self, revision: JsonObject) -> bool:
+        """Whether a later revision undid the same revisions, and maybe others together with them."""
+        return set(self.numbers) <= _undone_by(revision)
 
     def describe(self, change: RowChange, detail: JsonObject, now: datetime) -> str:
         """A row that was changed again, and by which revisions."""
@@ -115,31 +144,41 @@ class LaterChanges:
         return self._revisions[change.key][: -MOST_LATER - 1 : -1]
 
 
+def _undone_by(revision: JsonObject) -> set[int]:
+    """The revisions that a later one undid."""
+    return {*revision.get("also_undone", ()), revision["undone"]} if "undone" in revision else set()
+
+
 def _last(detail: JsonObject) -> JsonObject:
     """The last revision of a row that was changed again; its number alone where it is no longer kept."""
     return detail.get("provenance") or {"revision": detail["changed_by_revision"]}
 
 
-def _changed_since(
-    context: Context, connection: Connection, since: LaterChanges, rows: Sequence[RowChange]
-) -> VersionConflict:
-    """The error for a revision some of whose rows were changed again: by which revisions each, and which were not."""
+def _changed_since(context: Context, connection: Connection, since: LaterChanges) -> VersionConflict:
+    """The error for revisions some of whose rows were changed again: by which revisions each, and which were not."""
     details = since.details(connection, since.changed[:MOST_DETAILS])
     changed = {change.key for change in since.changed}
-    unchanged = [_row(row) for row in rows if row.key not in changed]
-    count = f" Its other rows ({len(unchanged)}) can be undone alone (--restorable)." if unchanged else ""
+    unchanged = [_row(row) for row in since.rows.values() if row.key not in changed]
+    is_one = len(since.numbers) == 1
+    whose = "Its" if is_one else "Their"
+    count = f" {whose} other rows ({len(unchanged)}) can be undone alone (--restorable)." if unchanged else ""
     last, now = {change.revision for change in since.changed}, context.clock()
     if len(last) == 1 and all(detail.get("rolled_back") for detail in details):
-        by = describe_later([{**_last(details[0]), "undone": None}], 1, now)  # what it undid is said already
+        rollback = _last(details[0])
+        if _undone_by(rollback) == set(since.numbers):
+            rollback = {**rollback, "undone": None}  # what it undid is said already
+            changes = "its change" if is_one else "their changes"
+        else:
+            changes = "all that it undid"
         message = (
-            f"Revision {since.number} was rolled back already, by {by}.{count} To make its change again, roll back "
-            f"revision {details[0]['changed_by_revision']}."
+            f"{since.title} {'was' if is_one else 'were'} rolled back already, by {describe_later([rollback], 1, now)}."
+            f"{count} To make {changes} again, roll back revision {details[0]['changed_by_revision']}."
         )
     else:
         pairs = zip(since.changed[:_MOST_NAMED], details, strict=False)
         named = "; ".join(since.describe(change, detail, now) for change, detail in pairs)
         message = (
-            f"Revision {since.number} cannot be undone alone: its rows have changed since, {named}.{count} Undo the "
+            f"{since.title} cannot be undone alone: {whose.lower()} rows have changed since, {named}.{count} Undo the "
             "later revisions first, or roll the scope back to an older revision."
         )
     return VersionConflict(message, details=details, restorable=unchanged[:MOST_DETAILS])
@@ -185,9 +224,10 @@ def _roll_back(
     policy: Policy = Policy.RESTORE,
     *,
     undone: int | None = None,
+    also_undone: Sequence[int] | None = None,
     restored: int | None = None,
 ) -> Changed:
-    authorship = replace(options.authorship, undone=undone, restored=restored)
+    authorship = replace(options.authorship, undone=undone, also_undone=also_undone, restored=restored)
     return apply_changes(context, writes, replace(options, authorship=authorship, policy=policy))
 
 

@@ -8,6 +8,7 @@ from admin.core.problems import closest, did_you_mean, shorten
 from admin.core.projects import Project, ProjectState
 from admin.core.settings.scopes import Scope
 from admin.errors import ProjectArchived, UnknownDomain, UnknownProject
+from admin.services.access import Access
 from admin.services.context import Context
 from admin.store import projects, row_changes
 from admin.store.cache.index import Applying
@@ -18,15 +19,20 @@ def check_readable(context: Context, connection: Connection, scope: Scope) -> No
     if scope.domain:
         check_domain(context, scope.domain)
     if scope.project:
-        find_project(connection, scope.project)
+        find_project(context, connection, scope.project)
 
 
-def find_project(connection: Connection, project_id: str) -> Project:
-    """A project; UnknownProject with the closest known ones where there is none."""
+def find_project(context: Context, connection: Connection, project_id: str) -> Project:
+    """A project; UnknownProject with the closest ones that the caller may know of where there is none."""
     project = projects.get(connection, project_id)
     if project is None:
-        raise UnknownProject.called(project_id, projects.ids(connection))
+        raise UnknownProject.called(project_id, known_projects(connection, context.access))
     return project
+
+
+def known_projects(connection: Connection, access: Access) -> list[str]:
+    """The ids of the projects that a caller may know of."""
+    return [project for project in projects.ids(connection) if access.knows(project)]
 
 
 def applying(context: Context, scope: Scope) -> Applying | None:

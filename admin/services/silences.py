@@ -18,6 +18,7 @@ from admin.core.fleet.silence import Loss, foresee_loss
 from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.deletions import deleted_cluster
+from admin.services.visibility import told_events
 from admin.store import (
     clock_checks,
     cluster_events,
@@ -176,7 +177,8 @@ def _find_cluster_drain(context: Context, connection: Connection, name: str) -> 
     if state is None or not state.draining:
         return None
     now = context.clock()
-    event = cluster_events.switched_by(connection, {"draining": [name]}, now).get((name, "draining"))
+    events = told_events(context.access, cluster_events.switched_by(connection, {"draining": [name]}, now))
+    event = events.get((name, "draining"))
     return _ClusterDrain(state.drain_deadline, "its event is not kept" if event is None else event.describe(now))
 
 
@@ -219,7 +221,7 @@ class _SilentCluster(NamedTuple):
 
 def _silent_cluster(context: Context, connection: Connection, name: str) -> _SilentCluster:
     is_gone = not current_fleet(context, connection).has_cluster(name)
-    deleted = deleted_cluster(connection, name) if is_gone else None
+    deleted = deleted_cluster(connection, name) if is_gone and context.access.sees_fleet() else None
     heard = fleet.heard(connection, [name]).get(name)
     last_sync_at = None if heard is None else heard.last_sync_at
     return _SilentCluster(

@@ -15,7 +15,11 @@ from admin.core.executions.placements import check_feasible, check_route
 from admin.core.executions.plans import RunPlan, build_run_plan
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
+from admin.core.placement.assessments import criteria_of
+from admin.core.placement.bids import Load
+from admin.core.placement.candidates import group_of
 from admin.core.placement.decisions import Evaluation, choose, evaluate
+from admin.core.placement.scores import strategy_of
 from admin.core.placement.stored_candidates import recorded_states
 from admin.core.problems import Invalid
 from admin.core.resources import Amounts, subtract
@@ -25,10 +29,11 @@ from admin.errors import RainbowError
 from admin.services.context import Context
 from admin.services.creator_rights import rights_of
 from admin.services.decision_views import StoredView, looks_at_load, reason_of
+from admin.services.last_bids import foresee_bids
 from admin.services.launches import find_launch
 from admin.services.planned_rights import rights_after
 from admin.services.run_requests import RunRequest, run_request_of
-from admin.store import decisions, execution_queue
+from admin.store import bids, decisions, execution_queue
 from admin.store.executions import Execution
 
 
@@ -91,6 +96,8 @@ class Simulator:
         self._context = context
         self._view = StoredView(context, connection, proposed=changes)
         self.fleet = self._view.fleet
+        asks = any(strategy_of(group).asks for group in self.fleet.pools.values())
+        self._last_bids = bids.last(connection) if asks else {}
         self._now = context.clock()
         self._waiting = execution_queue.taken_by_waiting(connection, self.fleet.clusters, self._now)
         self._run_plans: dict[str, RunPlan] = {}
@@ -109,9 +116,15 @@ class Simulator:
         try:
             run_plan = self._run_plan(execution.name, request)
             rights = rights_of(self._context, execution, self._rights)
-            check_route(run_plan.effective, self._fleets[digest], may_override=rights.may_override)
+            check_route(
+                run_plan.effective,
+                self._fleets[digest],
+                run_plan.workload.requested,
+                may_override=rights.may_override,
+                sees_fleet=self._context.access.sees_fleet,
+            )
             evaluation = self._evaluate(run_plan, execution, rights.usable, digest)
-            check_feasible(evaluation)
+            check_feasible(evaluation, run_plan.route, self._context.access.sees_fleet)
         except (Invalid, RainbowError) as refusal:
             reason, message = reason_of(refusal)
             return SimulatedPlacement(cluster=None, reason=reason, message=message, refused=True)
@@ -136,7 +149,8 @@ class Simulator:
             run_plan = self._run_plan(execution.name, request)
         except (Invalid, RainbowError) as refusal:
             return reason_of(refusal)
-        return run_plan.route.kind, run_plan.route.name, run_plan.workload.criteria
+        group = group_of(run_plan.route, self.fleet)
+        return run_plan.route.kind, run_plan.route.name, criteria_of(group, run_plan.workload)
 
     def _run_plan(self, name: str, request: KeyedRequest) -> RunPlan:
         run_plan = self._run_plans.get(request.key)
@@ -152,9 +166,12 @@ class Simulator:
         route, fleet, workload = run_plan.route, self._fleets[digest], run_plan.workload
         if usable is not None:
             workload = replace(workload, usable=usable.by(route))
-        if looks_at_load(route, fleet):
-            return evaluate(route, fleet, workload, self._loads(execution))
-        key = (digest, route.kind, route.name, workload.criteria)
+        if looks_at_load(route, fleet, workload.requested):
+            waiting = self._loads(execution)
+            evaluation = evaluate(route, fleet, workload, waiting)
+            load = Load(now=self._now, assigned=waiting)
+            return foresee_bids(route, fleet, workload, evaluation, self._last_bids, load)
+        key = (digest, route.kind, route.name, criteria_of(group_of(route, fleet), workload))
         if key not in self._evaluations:
             self._evaluations[key] = evaluate(route, fleet, workload, {})
         return self._evaluations[key]

@@ -41,6 +41,7 @@ from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
+from admin.services.visibility import told_registration
 from admin.store import execution_queue, fleet, registrations, statuses
 from admin.store.executions import Execution
 from admin.store.fleet import HeardCluster
@@ -92,9 +93,10 @@ def view_status(
     is_waiting = phase is Phase.QUEUED and execution.lease_expires_at is None
     is_in_line = is_waiting and execution.cluster is not None
     is_nowhere = is_waiting and execution.cluster is None and execution.reason != UNDECIDED
+    sees_fleet = context.access.sees_fleet()
     backs_off = is_waiting and is_backing_off(execution.not_before, now)
     retries = Retries.of(execution.content.get("retry"))
-    limits = _limits(connection, execution, settings_trail, provenance, now)
+    limits = _limits(context, connection, execution, settings_trail, provenance, now)
     position = statuses.place_in_line(connection, execution, now) if is_in_line else None
     obstacle = find_obstacle(context, connection, execution) if is_in_line else None
     takes_work = silence is None and not backs_off and (obstacle is None or obstacle.filter == ROOM.name)
@@ -125,10 +127,11 @@ def view_status(
         late=_late(execution, attempts),
         has_started=execution.started_at is not None,
         position=position,
+        is_position_told=sees_fleet,
         obstacle=obstacle,
         may_move=is_in_line and may_leave(context, connection, execution),
         start=_start(context.access, connection, execution, position, now)
-        if position is not None and takes_work
+        if position is not None and takes_work and sees_fleet
         else None,
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",
@@ -157,6 +160,7 @@ def _ended_by(attempts: AttemptList) -> str:
 
 
 def _limits(
+    context: Context,
     connection: Connection,
     execution: Execution,
     settings_trail: JsonObject,
@@ -172,7 +176,7 @@ def _limits(
         job=job,
         given_job=given_jobs(connection, [execution]).get(execution.id),
         workflow=workflow,
-        registered="" if registered is None else registered.registered_by.describe(now),
+        registered="" if registered is None else told_registration(context.access, registered).describe(now),
         quality=execution.content["quality_of_service"],
         settings=settings_trail["settings"],
         provenance=provenance,
@@ -222,7 +226,7 @@ class ForeseenWait:
     """Why the cluster of something that would be created would not take it at once."""
 
     obstacle: str
-    start: Start | None  #: where it would be in line; None at a cluster whose agent has not been seen
+    start: Start | None  #: where it would be in line; None where no agent has been seen, or that is not told
 
 
 def foresee_wait(
@@ -237,7 +241,7 @@ def foresee_wait(
     if obstacle is None or obstacle.filter not in (ROOM.name, EXPECTED.name):
         return None
     reason = f"{cluster.name} {obstacle.reason}"
-    if obstacle.filter == EXPECTED.name:
+    if obstacle.filter == EXPECTED.name or not context.access.sees_fleet():
         return ForeseenWait(obstacle=reason, start=None)
     position = statuses.place_in_line(connection, new, now)
     return ForeseenWait(obstacle=reason, start=_start(context.access, connection, new, position, now))

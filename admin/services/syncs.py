@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from admin.core.fleet.clusters import read_report
+from admin.services.bid_decisions import decide_rounds
 from admin.services.context import Context
 from admin.services.exchange_batches import exchange_all
 from admin.services.exchanges import Exchange, Lock, NeedsLock, Sync, SyncResult, SyncSuperseded
 from admin.services.waiting import Wait, WaitSlot
 from admin.store.cache.cluster_wakeups import Waiter
+
+_log = logging.getLogger("rainbow.syncs")
 
 #: The shortest wait for an attempt that backs off.
 _MIN_WAIT_SECONDS = 0.02
@@ -20,7 +26,7 @@ def sync(context: Context, request: Sync) -> SyncResult:
     if request.report is not None:
         request = replace(request, report=read_report(request.report))
     wait = min(request.wait_seconds, _longest_wait(context, request))
-    if wait <= 0 or request.events or request.logs:
+    if wait <= 0 or request.events or request.logs or request.bids:
         return _exchange(context, replace(request, wait_seconds=0))
     # Before the first exchange, so that no wakeup is missed.
     with context.cluster_wakeups.subscribe(request.cluster) as waiter, context.wait_limiter.slot(Wait.SYNC) as slot:
@@ -76,7 +82,17 @@ def _exchange(context: Context, request: Sync) -> SyncResult:
         result = context.database.write(exchange_all, Exchange(context=context, request=request, locks=locks))
         if isinstance(result, SyncResult):
             result.count(context.clock())
+            if result.complete_rounds:
+                _decide_rounds(context, result.complete_rounds)
             return result
         if not isinstance(result, NeedsLock):
             raise result
         locks |= {result.lock}
+
+
+def _decide_rounds(context: Context, rounds: list[int]) -> None:
+    """Decide the rounds of bids in which a sync has brought the last answer."""
+    try:
+        decide_rounds(context, rounds)
+    except SQLAlchemyError:  # what the agent reported is stored, and the background work decides them a moment later
+        _log.warning("rounds of bids are decided later", exc_info=True)

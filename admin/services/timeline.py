@@ -1,17 +1,19 @@
-"""The timeline: what was changed and registered, what happened to clusters, what was decided again and deleted."""
+"""The timeline: what was changed and registered, what happened to clusters, what was decided, ended and deleted."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from admin.core.changes import RowChange
 from admin.core.cluster_groups import CLUSTER_GROUP
+from admin.core.executions.lifecycle import Phase
+from admin.core.executions.selectors import Condition, equals
 from admin.core.fleet.clusters import PRUNED, REDECIDED
 from admin.core.fleet.definitions import FleetKind
 from admin.core.problems import closest, did_you_mean, shorten
@@ -25,26 +27,39 @@ from admin.services.context import Context
 from admin.services.definitions import current_fleet
 from admin.services.scopes import check_existed
 from admin.services.unknown_names import UnknownName
-from admin.services.visibility import seen_rows
-from admin.store import cluster_events, registration_history, retention, revisions, row_changes, user_groups, users
+from admin.services.visibility import seen_executions, seen_rows
+from admin.store import (
+    cluster_events,
+    execution_lists,
+    registration_history,
+    retention,
+    revisions,
+    row_changes,
+    user_groups,
+    users,
+)
 from admin.store.cluster_events import ClusterEvent, ClusterEventFilter
 from admin.store.cluster_groups import CLUSTER_GROUPS
+from admin.store.execution_lists import LAST_ENDED_FIRST, Page, Place
+from admin.store.executions import ListedExecution
 from admin.store.registration_history import Registration, RegistrationFilter
 from admin.store.registration_tables import launch_plan_activations, launch_plans, workflows
 from admin.store.revisions import Revision, RevisionFilter
 
-_Item = Revision | ClusterEvent | Registration
+_Item = Revision | ClusterEvent | Registration | ListedExecution
 
 #: The newest revisions, events and registrations whose names a wrong one is compared with.
 _NEWEST = 1000
+#: A time after all others.
+_NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 #: So many changes of a revision are shown, the first ones; the revision itself has all.
 MOST_CHANGES = 5
 
 
-REVISION, CLUSTER_EVENT, REGISTRATION = "revision", "cluster-event", "registration"
+REVISION, CLUSTER_EVENT, REGISTRATION, EXECUTION = "revision", "cluster-event", "registration", "execution"
 #: The sources of events that belong to no cluster, by their types.
 _EVENT_SOURCES = {REDECIDED: "redecision", PRUNED: "pruning"}
-SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values(), REGISTRATION)
+SOURCES = (REVISION, CLUSTER_EVENT, *_EVENT_SOURCES.values(), REGISTRATION, EXECUTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +68,20 @@ class TimelineFilter(RevisionFilter):
 
     cluster: str | None = None  #: its definition and events, what moved from or to it, and the groups that name it
     source: str | None = None  #: one of `SOURCES`
+    executions: bool = False  #: the ends of executions too, which may be many
     registered: frozenset[Scope] | None = None  #: only registrations at and below these scopes
 
     @property
     def has_events(self) -> bool:
         """Whether events may be among them: they belong to no scope and are of no other kind."""
         is_scoped = any((self.domain, self.project, self.workflow, self.launch_plan))
-        is_of_events = self.source not in (REVISION, REGISTRATION)
-        is_seen = self.seen is None or FleetKind.CLUSTER.value in self.seen.kinds
-        return is_of_events and not is_scoped and is_seen and self.kind in (None, FleetKind.CLUSTER.value)
+        is_of_events = self.source not in (REVISION, REGISTRATION, EXECUTION)
+        return is_of_events and not is_scoped and self.sees_fleet and self.kind in (None, FleetKind.CLUSTER.value)
+
+    @property
+    def sees_fleet(self) -> bool:
+        """Whether clusters, and the pools and labels that they are members of, may be told."""
+        return self.seen is None or FleetKind.CLUSTER.value in self.seen.kinds
 
     @property
     def has_revisions(self) -> bool:
@@ -72,10 +92,28 @@ class TimelineFilter(RevisionFilter):
         """Whether registrations may be among them: they are of no kind and about no cluster."""
         return self.source in (None, REGISTRATION) and self.kind is None and self.cluster is None
 
+    @property
+    def has_executions(self) -> bool:
+        """Whether ends of executions may be among them: they are of no kind."""
+        return (self.executions or self.source == EXECUTION) and self.kind is None
+
+    def ended(self) -> Iterator[Condition]:
+        """What selects the executions; who caused an end is who ended it."""
+        for name in ("domain", "project", "workflow", "launch_plan", "cluster"):
+            if getattr(self, name) is not None:
+                yield equals(name, getattr(self, name))
+        if self.actor is not None:
+            yield equals("abort_principal", self.actor)
+            yield equals("phase", Phase.ABORTED.value)
+        if self.after is not None:
+            yield Condition(field="finished_at", function="gte", values=(self.after,))
+        yield Condition(field="finished_at", function="lt", values=(self.before or _NEVER,))
+
     def revisions(self) -> RevisionFilter:
         if self.cluster is None:
             return self
-        return replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster, member=self.cluster)
+        member = self.cluster if self.sees_fleet else None
+        return replace(self, kind=FleetKind.CLUSTER.value, name=self.cluster, member=member)
 
     def events(self) -> Iterator[ClusterEventFilter]:
         """What selects the events: those of one cluster, and apart from them the rounds that moved from or to it."""
@@ -107,20 +145,24 @@ class Position(NamedTuple):
     workflow: int | None = None
     launch_plan: int | None = None
     activation: int | None = None
+    execution: tuple[datetime, int] | None = None  #: when it ended, and its row's id
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A revision with the first of its changes, an event, or a registration."""
+    """A revision with the first of its changes, an event, a registration, or an execution that has ended."""
 
     revision: Revision | None = None
     changes: Sequence[RowChange] = ()
     event: ClusterEvent | None = None
     ended_by: Provenance | None = None  #: the event that ended a drain
     registration: Registration | None = None
+    execution: ListedExecution | None = None
 
     @property
     def source(self) -> str:
+        if self.execution is not None:
+            return EXECUTION
         if self.registration is not None:
             return REGISTRATION
         return REVISION if self.event is None else _EVENT_SOURCES.get(self.event.type, CLUSTER_EVENT)
@@ -145,21 +187,29 @@ def list_entries(context: Context, conditions: TimelineFilter, position: Positio
     with context.database.reading() as connection:
         check_existed(context, connection, Scope(domain=conditions.domain or "", project=conditions.project or ""))
         # Each in its own order: a clock that was set back reorders none.
-        sources = _find(connection, conditions, position, limit + 1)
+        ends = _find_ended(context, connection, conditions, position, limit + 1)
+        sources = [*_find(connection, conditions, position, limit + 1), ends.executions]
         merged = list(heapq.merge(*sources, key=_time, reverse=True))
+        # Where rare ends are looked for further on, entries from before the last that was looked at come later.
+        reached = _end_of(ends.last) if len(ends.executions) <= limit else None
+        if reached is not None:
+            merged = [item for item in merged if _time(item) >= reached[0]]
         page = merged[:limit]
         numbers = [item.number for item in page if isinstance(item, Revision)]
         changes = row_changes.changes_of_many(connection, numbers, MOST_CHANGES, conditions.seen)
         shown = [item for item in page if isinstance(item, ClusterEvent)]
         ended_by = cluster_events.ends_of_drains(connection, shown)
-        is_empty = not page and position == Position()
+        is_last = len(merged) <= limit and reached is None
+        is_empty = not page and is_last and position == Position()
         may_know = not access.is_restricted  # names are drawn from everything
         unknown = list(_find_unknown(context, connection, conditions)) if is_empty and may_know else []
-        is_last = len(merged) <= limit
         not_listed = _not_listed(retention.cutoffs(connection), conditions) if is_last else None
+    next_position = None if is_last else _position_after(page, position)
+    if next_position is not None and reached is not None and len(merged) <= limit:
+        next_position = next_position._replace(execution=reached)
     return TimelinePage(
         entries=[_entry(item, changes, ended_by) for item in page],
-        next_position=None if is_last else _position_after(page, position),
+        next_position=next_position,
         unknown_names=unknown,
         not_listed=not_listed,
     )
@@ -181,11 +231,31 @@ def _find(
         yield registration_history.page(connection, launch_plan_activations, filters, position.activation, limit)
 
 
+def _find_ended(
+    context: Context, connection: Connection, conditions: TimelineFilter, position: Position, limit: int
+) -> Page[ListedExecution]:
+    """The executions that ended last; there may be fewer than asked for, with a place to go on after."""
+    if not conditions.has_executions:
+        return Page(executions=[], last=None)
+    selected = [*conditions.ended(), *seen_executions(context)]
+    return execution_lists.page(
+        connection,
+        selected,
+        ListedExecution,
+        order=LAST_ENDED_FIRST,
+        after=position.execution,
+        limit=limit,
+        limits=context.list_limits,
+    )
+
+
 def _entry(item: _Item, changes: Mapping[int, Sequence[RowChange]], ended_by: Mapping[int, Provenance]) -> Entry:
     if isinstance(item, Revision):
         return Entry(revision=item, changes=changes.get(item.number, ()))
     if isinstance(item, Registration):
         return Entry(registration=item)
+    if isinstance(item, ListedExecution):
+        return Entry(execution=item)
     return Entry(event=item, ended_by=ended_by.get(item.number))
 
 
@@ -194,6 +264,7 @@ def _not_listed(cutoffs: Cutoffs, conditions: TimelineFilter) -> str | None:
     sources = [
         (conditions.has_revisions, "revisions made before", cutoffs.revisions),
         (conditions.has_events, "events from before", cutoffs.cluster_events),
+        (conditions.has_executions, "executions that ended before", cutoffs.executions),
     ]
     parts = [
         f"{words} {show_time(cutoff)}"
@@ -243,14 +314,29 @@ def _existing_names(context: Context, connection: Connection, kind: str) -> Coll
 
 
 def _time(item: _Item) -> datetime:
+    if isinstance(item, ListedExecution):
+        assert item.finished_at is not None, "only those that have ended are listed"
+        return item.finished_at
     return item.created_at if isinstance(item, Revision) else item.at
 
 
 def _position_after(page: Sequence[_Item], before: Position) -> Position:
     position = before
     for item in page:
-        position = position._replace(**{_source(item): item.number})
+        if isinstance(item, ListedExecution):
+            position = position._replace(execution=(_time(item), item.id))
+        else:
+            position = Position(**{**position._asdict(), _source(item): item.number})
     return position
+
+
+def _end_of(place: Place | None) -> tuple[datetime, int] | None:
+    """A place in the order of the ends."""
+    if place is None:
+        return None
+    ended_at, id = place
+    assert isinstance(ended_at, datetime), "the order is that of times"
+    return ended_at, id
 
 
 #: The fields of a position of what is registered, by table.
@@ -261,7 +347,7 @@ _REGISTRATIONS = {
 }
 
 
-def _source(item: _Item) -> str:
+def _source(item: Revision | ClusterEvent | Registration) -> str:
     """The field of a position that an entry moves."""
     if isinstance(item, Registration):
         return _REGISTRATIONS[item.table]

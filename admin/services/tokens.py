@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from admin.core.identities import agent_name
 from admin.core.narrowing import Narrowing
-from admin.errors import Unauthenticated
+from admin.errors import Busy, Unauthenticated
 from admin.services.context import Context
 from admin.store.tokens import CLUSTER_TOKENS, StoredToken, TokenTable, number_of_changes
 from admin.store.user_tokens import USER_TOKENS
@@ -120,10 +120,31 @@ def find_token(context: Context, kind: TokenKind, token: str) -> StoredToken:
 
 
 def is_live(context: Context, token: str) -> bool:
-    """Whether a token is good, by the hashes of all that were a moment ago; nothing is looked up for it alone."""
-    if len(token) > _MOST_CHARACTERS:
+    """Whether a token is good that comes from where wrong ones come; it is looked up together with others.
+
+    Busy where too many wait for that.
+    """
+    kind = next((kind for kind in (CLUSTER, USER) if token.startswith(kind.mark)), None)
+    if kind is None or len(token) > _MOST_CHARACTERS:
         return False
-    return context.live_tokens.has(hash_of(token), context.database, _TABLES, context.clock())
+    now, hashed, prefix = context.clock(), hash_of(token), _prefix(kind, token)
+    known = context.token_cache.get(hashed, context.database, _TABLES, now)
+    if known is not None:
+        return is_good(known, now)
+    if not prefix.isalnum():
+        return False
+    lookups = context.token_lookups
+    if not lookups.places.acquire(blocking=False):
+        raise Busy()
+    try:
+        return lookups.has(context.database, kind.table, prefix, hashed, now)
+    finally:
+        lookups.places.release()
+
+
+def _prefix(kind: TokenKind, token: str) -> str:
+    """What a token is listed by; whatever stands there in one that is none of ours."""
+    return token.removeprefix(kind.mark)[:_PREFIX_LENGTH]
 
 
 def _is_use_noted(token: StoredToken, now: datetime) -> bool:
@@ -133,7 +154,7 @@ def _is_use_noted(token: StoredToken, now: datetime) -> bool:
 
 def _find(context: Context, kind: TokenKind, token: str, hashed: str) -> StoredToken | None:
     """The stored token, which is kept in memory from now on; None where there is none with this hash."""
-    prefix = token.removeprefix(kind.mark)[:_PREFIX_LENGTH]
+    prefix = _prefix(kind, token)
     with context.database.reading() as connection:
         stored = kind.table.get(connection, prefix) if prefix.isalnum() else None
         number = 0 if stored is None else number_of_changes(connection)

@@ -24,9 +24,10 @@ from admin.core.placement.obstacles import (
 )
 from admin.core.placement.routes import Route
 from admin.core.resources import Amounts
+from admin.services.cluster_provenance import defined_by
 from admin.services.context import Context
 from admin.services.deletions import deleted_cluster
-from admin.store import cluster_events, revisions
+from admin.store import cluster_events
 
 
 class Obstacles(NamedTuple):
@@ -72,10 +73,10 @@ def with_provenance(context: Context, connection: Connection, cluster: Cluster, 
     if switched is not None:
         by = cluster_events.switched_by(connection, {switched: [name]}, now).get((name, switched))
         if by is None and switched == "disabled" and cluster.definition.version:
-            version = cluster.definition.version
-            by = revisions.provenance_of(connection, [version]).get(version)
-        return replace(obstacle, reason=describe_drop(obstacle.reason, by, now))
-    deleted = deleted_cluster(connection, name) if cluster.definition.source is Source.NAMED else None
+            by = defined_by(connection, [cluster.definition]).get(cluster.definition.version)
+        return replace(obstacle, reason=describe_drop(obstacle.reason, by, now, is_told=context.access.sees_fleet()))
+    is_named = cluster.definition.source is Source.NAMED and context.access.sees_fleet()
+    deleted = deleted_cluster(connection, name) if is_named else None
     if deleted is None:
         return obstacle
     reason = WAS_DELETED if obstacle.reason == WAS_DELETED else f"{obstacle.reason}, deleted"

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from admin.core.changes import RowChange
 from admin.core.executions.consequences import KINDS, ConsequenceCode, PlacementObstacles, route_at
 from admin.core.executions.effective_settings import payload_of
-from admin.core.executions.removals import NOUNS, rules_without
+from admin.core.executions.removals import FLEET_NOUNS, NOUNS, rules_without
 from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
@@ -130,7 +130,8 @@ class _Loss:
     """What new executions miss if a pool, label, cluster, queue or queue tag goes away; of other things, nothing."""
 
     def __init__(self, context: Context, connection: Connection, question: Question, left: Fleet | None) -> None:
-        self._is_felt = question.noun in NOUNS
+        is_told = context.access.sees_fleet() or question.noun not in FLEET_NOUNS
+        self._is_felt = question.noun in NOUNS and is_told
         rules, fleet = context.settings.rules, current_fleet(context, connection)
         kind = next((kind for kind in FleetKind if kind.noun == question.noun), None)
         if left is None:

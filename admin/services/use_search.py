@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from admin.core.executions.effective_settings import payload_of
+from admin.core.executions.removals import FLEET_NOUNS
 from admin.core.problems import Path, closest, invalid
 from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier, settings_of
@@ -74,7 +75,13 @@ Ask = Callable[[Connection], Question]  #: makes a question of what a transactio
 
 
 def ask_name(context: Context, connection: Connection, noun: str, name: str) -> Question:
-    """The question about a pool, label, cluster, queue or queue tag."""
+    """The question about a pool, label, cluster, queue or queue tag.
+
+    To who may not read the fleet nothing is told of it: which names there are, and what leads to a cluster.
+    """
+    if noun in FLEET_NOUNS and not context.access.sees_fleet():
+        kind, path = (CLUSTER_ASSIGNMENT, _POOL) if noun == "pool" else (EXECUTION_CLUSTER_LABEL, _LABEL)
+        return Question(noun=noun, name=name, sought=(_sought(kind, path, name),))
     fleet = current_fleet(context, connection)
     queues = {queue.name: queue.tags for queue in context.settings.rules.queues}
     if noun == "pool":
@@ -122,6 +129,7 @@ class UseSearch:
         self._context = context
         self._connection = connection
         self._question = question
+        self._readable = context.access.scopes("attributes.read")
         self._examined_to: tuple[str, ...] | None = None  #: where the next page begins if no use is left on this one
 
     def page(
@@ -187,7 +195,9 @@ class UseSearch:
                 row = next(iter(attributes.exactly(self._connection, [(name, last)])), None)
                 yield from self._use_of_row(sought, row)
             while sought.values is None or sought.values:
-                page = attributes.containing(self._connection, name, _texts(sought), last, most=ROWS, limit=CHUNK)
+                page = attributes.containing(
+                    self._connection, name, _texts(sought), last, most=ROWS, limit=CHUNK, within=self._readable
+                )
                 for row in page.rows:
                     yield from self._use_of_row(sought, row)
                 examined, read = examined + page.examined, read + len(page.rows)
@@ -222,16 +232,19 @@ class UseSearch:
 
     def _uses_of_plans(self, plans: Iterable[Registered]) -> Iterator[Use]:
         for plan in plans:
+            project, domain, name = plan.id.project, plan.id.domain, plan.id.name
+            scope = Scope(domain, project, plan.workflow, name)
+            if not self._context.access.allows("attributes.read", scope):
+                continue
             settings = settings_of(plan.spec)
             for sought in sorted(self._question.sought, key=lambda sought: sought.kind.name):
                 leaves = sought.find(payload_of(sought.kind, settings))
                 if leaves:
-                    project, domain, name = plan.id.project, plan.id.domain, plan.id.name
                     yield Use(
                         position=(_DEFINITION, project, domain, name, sought.kind.name),
                         sought=sought,
                         leaves=leaves,
-                        scope=Scope(domain, project, plan.workflow, name),
+                        scope=scope,
                         plan=plan.id,
                         registered_by=plan.registered_by,
                     )

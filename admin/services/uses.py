@@ -19,8 +19,11 @@ from admin.core.problems import Path, closest, dotted
 from admin.core.provenance import Provenance
 from admin.core.settings.field_revisions import FieldsByRow, RowVersion
 from admin.core.settings.kinds import Kind
+from admin.core.use_grants import Named
+from admin.services.access import Access
 from admin.services.context import Context
 from admin.services.field_provenance import find_field_provenance
+from admin.services.use_grants import GrantedUse, granted_use_of
 from admin.services.use_reach import Reached, reached_scopes
 from admin.services.use_search import Ask, Question, Use, UseSearch
 from admin.services.visibility import seen_executions
@@ -57,6 +60,7 @@ class Uses:
     affected: Affected | None = None  #: on the first page
     deleted_by: Provenance | None = None  #: of a pool, label or cluster that is not there, as far as that is known
     next_key: tuple[str, ...] | None = None
+    granted: GrantedUse | None = None  #: of a pool, label or cluster, on the first page, if the caller may read them
     closest: tuple[str, ...] = ()  #: fields like one that no row of those looked at sets, whose key rows choose
 
 
@@ -70,13 +74,16 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         uses, places, last = UseSearch(context, connection, question).page(after, limit)
         access = context.access
         if access.is_restricted:
-            uses = [use for use in uses if use.key or access.allows("attributes.read", use.scope)]
+            uses = [_told(access, use) for use in uses if use.key or access.allows("attributes.read", use.scope)]
             places = [(use, scope) for use, scope in places if access.allows("attributes.read", scope)]
         affected = _find_affected(context, connection, question) if after is None else None
         revision = revisions.head(connection)
         reached = reached_scopes(context, connection, question, places)
         field_provenance = find_field_provenance(context, connection, filter(None, map(_row_of, uses)))
-        near = _fields_near(connection, question) if after is None and last is None and not uses else ()
+        near = _fields_near(context, connection, question) if after is None and last is None and not uses else ()
+        granted = None
+        if after is None and question.noun in _DEFINED and access.allows("use_grants.read"):
+            granted = granted_use_of(connection, Named(question.noun, question.name))
         deleted_by = None
         if not question.is_known and question.noun in _DEFINED:
             kind = _DEFINED[question.noun].value
@@ -89,21 +96,30 @@ def find_uses(context: Context, ask: Ask, after: tuple[str, ...] | None, limit: 
         reached=reached,
         affected=affected,
         deleted_by=deleted_by,
+        granted=granted,
         next_key=last,
         closest=near,
     )
 
 
-def _fields_near(connection: Connection, question: Question) -> tuple[str, ...]:
-    """Fields that rows set and that are called like one which none sets; of a limited number of rows."""
+def _fields_near(context: Context, connection: Connection, question: Question) -> tuple[str, ...]:
+    """Fields that rows which the caller may read set and that are called like one which none sets; of some rows."""
     [sought, *_] = question.sought
     path, kind = sought.path, sought.kind
     if path is None or not kind.payload.has_free_key(path):
         return ()
     # No text is asked for, since the key in question is in none of them.
-    page = attributes.containing(connection, kind.name, [], None, most=EXAMINED, limit=EXAMINED)
+    within = context.access.scopes("attributes.read")
+    page = attributes.containing(connection, kind.name, [], None, most=EXAMINED, limit=EXAMINED, within=within)
     keys = {leaf[-1] for row in page.rows for leaf in kind.leaves(row.payload) if leaf[:-1] == path[:-1]}
     return () if path[-1] in keys else tuple(dotted((*path[:-1], key)) for key in closest(path[-1], keys))
+
+
+def _told(access: Access, use: Use) -> Use:
+    """A use without who registered the launch plan that says it, if the caller may not read that."""
+    if use.registered_by is None or access.allows("workflows.read", use.scope):
+        return use
+    return replace(use, registered_by=use.registered_by.without_author())
 
 
 def _row_of(use: Use) -> RowVersion | None:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from sqlalchemy import Connection
 
 from admin.core.changes import PROJECT, RowChange, RowKey
 from admin.core.executions.selectors import Condition, within
+from admin.core.grants import GRANT
 from admin.core.identities import Identity, Proof
 from admin.core.permissions import reading
+from admin.core.provenance import Provenance
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.core.settings.warnings import Warning
 from admin.services.access import UNRESTRICTED, Access
 from admin.services.changeable.registry import NOUNS
 from admin.services.context import Context
 from admin.services.run_requests import RunRequest
+from admin.store import revisions
+from admin.store.registrations import Registered
 from admin.store.revisions import SeenRows
+
+Key = TypeVar("Key")
 
 
 def access_of(context: Context, identity: Identity) -> Access:
@@ -43,11 +52,12 @@ def seen_rows(access: Access) -> SeenRows | None:
     """The rows of revisions that the caller may see; None for all."""
     if not access.is_restricted:
         return None
-    named = ((kind, reading(noun.permission)) for noun in NOUNS for kind in noun.kinds if kind != PROJECT)
+    named = ((kind, reading(noun.permission)) for noun in NOUNS for kind in noun.kinds if kind not in (PROJECT, GRANT))
     return SeenRows(
         attributes=access.scopes("attributes.read"),
         projects=access.projects,
         kinds=frozenset(kind for kind, permission in named if access.allows(permission, PLATFORM)),
+        grants=access.scopes("grants.read"),
     )
 
 
@@ -55,6 +65,30 @@ def seen_changes(access: Access, changes: Iterable[RowChange]) -> list[RowChange
     """Those of some changes whose rows the caller may see."""
     rows = seen_rows(access)
     return [change for change in changes if rows is None or rows.has(change.key)]
+
+
+def told_provenance(
+    access: Access, connection: Connection, provenance: Mapping[int, Provenance]
+) -> dict[int, Provenance]:
+    """Revisions by number; of those of which the caller may see nothing, not by whom and why they were made."""
+    rows = seen_rows(access)
+    if rows is None:
+        return dict(provenance)
+    seen = revisions.seen_among(connection, provenance, rows)
+    return {number: made_by if number in seen else made_by.without_author() for number, made_by in provenance.items()}
+
+
+def told_events(access: Access, events: Mapping[Key, Provenance]) -> dict[Key, Provenance]:
+    """Events of clusters; to who may not read the fleet, not by whom and why."""
+    is_told = access.sees_fleet()
+    return {key: event if is_told else event.without_author() for key, event in events.items()}
+
+
+def told_registration(access: Access, registered: Registered) -> Provenance:
+    """Who registered something; not by whom and why for a caller who may not read it."""
+    place = Scope(project=registered.id.project, domain=registered.id.domain)
+    made_by = registered.registered_by
+    return made_by if access.allows("workflows.read", place) else made_by.without_author()
 
 
 def seen_warnings(access: Access, warnings: Iterable[Warning]) -> list[Warning]:

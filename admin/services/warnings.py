@@ -20,7 +20,7 @@ from admin.services.changeable.attributes import undeclared
 from admin.services.changeable.registry import NOUNS
 from admin.services.clocks import clock_warnings
 from admin.services.context import Context
-from admin.services.definitions import current_fleet, names_known_at
+from admin.services.definitions import current_fleet, names_told_at
 from admin.services.deletions import explain_deletions
 from admin.services.reconciliations import restoration_warnings
 from admin.services.refused_workflows import Refusals
@@ -104,7 +104,7 @@ def _about_rows(
 ) -> WarningPage:
     """The warnings about attributes, after some others."""
     basis = decision_basis.read(connection)
-    defined_names = names_known_at(context, connection, basis)
+    defined_names = names_told_at(context, connection, basis)
     refusals = Refusals(context, connection, basis.registrations)
 
     def find(rows: Iterable[Row]) -> Iterator[tuple[Row, list[Warning]]]:

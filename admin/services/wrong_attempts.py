@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
 
 from admin import metrics
+from admin.core.hosts import source_of
 from admin.errors import TooManyAttempts
 from admin.services.tokens import NAME_LENGTH
 
@@ -83,15 +82,3 @@ class WrongTokens:
             "RAINBOW_TOKEN: a right token is accepted at once.",
             retry_after=seconds,
         )
-
-
-@lru_cache(maxsize=4096)
-def source_of(address: str) -> str:
-    """What one machine's addresses have in common: of IPv6 it has a whole network of 64 bits."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if parsed.version == 6 and parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return address if parsed.version == 4 else str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))

@@ -157,10 +157,12 @@ def page(
 def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | None, most: int) -> RowPage:
     """The rows of a list among so many that follow a key.
 
-    Only conditions that the key begins with are left to the database, so that rare rows do not make it read on.
+    Only conditions that the key begins with are left to the database, so that rare rows do not make it read on; and
+    those on what may be seen, so that no number or key tells of other rows.
     """
     project, domain = filters.project, filters.project and filters.domain
-    leading = Filter(kinds=filters.kinds, project=project, domain=domain, workflow=domain and filters.workflow)
+    workflow = domain and filters.workflow
+    leading = Filter(kinds=filters.kinds, project=project, domain=domain, workflow=workflow, within=filters.within)
     examined = list(page(connection, leading, after, most + 1))
     last = page_key(examined[most - 1]) if len(examined) > most else None
     rows = examined[:most]
@@ -168,10 +170,22 @@ def examine(connection: Connection, filters: Filter, after: tuple[str, ...] | No
 
 
 def containing(
-    connection: Connection, kind: str, texts: Sequence[str], after: Scope | None, *, most: int, limit: int
+    connection: Connection,
+    kind: str,
+    texts: Sequence[str],
+    after: Scope | None,
+    *,
+    most: int,
+    limit: int,
+    within: frozenset[Scope] | None = None,
 ) -> RowPage:
-    """Rows of a kind, among so many that follow a scope, whose payloads contain one of some texts, if there are any."""
+    """Rows of a kind, among so many that follow a scope, whose payloads contain one of some texts, if there are any.
+
+    Perhaps only those at and below some scopes.
+    """
     query = select(attributes).where(attributes.c.kind == kind)
+    if within is not None:
+        query = query.where(is_within(key_columns(attributes), within))
     if after is not None:
         query = query.where(tuple_(*_SCOPE_COLUMNS) > after.sort_key)
     ahead = query.order_by(*_SCOPE_COLUMNS).limit(most)

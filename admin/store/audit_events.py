@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Column, Connection, Index, Integer, Table, Text, func, select
+from sqlalchemy import Column, Connection, Index, Integer, Table, Text, func, or_, select
 from sqlalchemy.dialects import postgresql as postgresql_sql
 from sqlalchemy.dialects import sqlite as sqlite_sql
 
 from admin.core.audit import AuditEvent
+from admin.core.provenance import proofs_of
 from admin.store.database import RowId, UtcDateTime, metadata
 from admin.store.dialects import is_sqlite
 from admin.store.keys import within
@@ -45,7 +46,7 @@ class AuditFilter:
     """Which events a list contains; None for any."""
 
     event: str | None = None
-    user: str | None = None
+    user: str | None = None  #: who did it, or as whom it was done
     address: str | None = None
     after: datetime | None = None
     before: datetime | None = None
@@ -85,11 +86,11 @@ def page(connection: Connection, filters: AuditFilter, below: int | None, limit:
     columns = audit_events.c
     query = select(audit_events, columns.user_name.label("user")).order_by(columns.number.desc()).limit(limit)
     query = query.where(*within(columns.number, columns.at, filters.after, filters.before))
-    for column, value in ((columns.event, filters.event), (columns.user_name, filters.user)):
+    for column, value in ((columns.event, filters.event), (columns.address, filters.address)):
         if value is not None:
             query = query.where(column == value)
-    if filters.address is not None:
-        query = query.where(columns.address == filters.address)
+    if filters.user is not None:
+        query = query.where(or_(columns.user_name == filters.user, columns.proof.in_(proofs_of(filters.user))))
     if below is not None:
         query = query.where(columns.number < below)
     return [build(AuditEvent, row) for row in connection.execute(query)]

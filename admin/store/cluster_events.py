@@ -13,6 +13,7 @@ from admin.core.fleet.clusters import (
     BY_AGENT,
     BY_OPERATORS,
     DELETED,
+    DESCRIBED,
     END_EVENTS,
     HEALTH_EVENTS,
     REGISTERED,
@@ -51,7 +52,7 @@ class ClusterEvent:
             return self.proven_author
         if self.type == REGISTERED:
             return BY_AGENT
-        return ANONYMOUS if self.claimed_by or self.type in BY_OPERATORS else None
+        return ANONYMOUS if self.claimed_by or self.type in (*BY_OPERATORS, DESCRIBED) else None
 
     @property
     def provenance(self) -> Provenance:
@@ -119,7 +120,9 @@ def events(connection: Connection, filters: ClusterEventFilter, below: int | Non
         number = moved_clusters.c.event.expression
         query = query.where(moved_clusters.c.cluster == filters.moved, cluster_events.c.number == number)
     if filters.actor == ANONYMOUS:
-        by_somebody = or_(cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_(BY_OPERATORS))
+        by_somebody = or_(
+            cluster_events.c.claimed_by.is_not(None), cluster_events.c.type.in_((*BY_OPERATORS, DESCRIBED))
+        )
         query = query.where(cluster_events.c.proven_author.is_(None), by_somebody)
     elif filters.actor == BY_AGENT:
         query = query.where(or_(cluster_events.c.claimed_by == BY_AGENT, cluster_events.c.type == REGISTERED))

@@ -169,7 +169,9 @@ _WITHOUT: Mapping[str, str | float | datetime] = {
 }
 
 
+ENDED = "finished_at"
 NEWEST_FIRST = Order(field="created_at", descending=True)
+LAST_ENDED_FIRST = Order(field=ENDED, descending=True)
 OLDEST_FIRST = Order(field="created_at", descending=False)
 
 
@@ -183,11 +185,14 @@ def page(
     limit: int,
     limits: ListLimits = LIST_LIMITS,
 ) -> Page[Item]:
-    """Executions in an order, from after a place on, each as an `item_type`."""
+    """Executions in an order, from after a place on, each as an `item_type`; in that of their ends those that ended."""
     stored, derived = derived_fields.split(conditions)
     path: Path = find_path(connection, stored, order.field)
     if not path.branches:
         return Page(executions=[], last=None)
+    # Where nothing narrows them down, they are not worth counting.
+    if order.field == ENDED and (path.lead == ("state",) or _is_many(connection, path, limits.sorted)):
+        path = _ended_path(stored)
     check: Check = Check(derived)
     # What must be checked in memory, or by what lists do not show, is read without the rest, which is read of those
     # that fit.
@@ -233,6 +238,8 @@ class Path:
 
     def goes_by(self, field: str) -> bool:
         """Whether executions come in the order of a field without being sorted."""
+        if field == ENDED:
+            return not self.lead
         return field == "created_at" or (field == "name" and self.lead == _SCOPE)
 
     @property
@@ -248,6 +255,7 @@ class Path:
         """A query for each branch."""
         common = [*(fits(condition) for condition in self.span), *more]
         common += [_columns[name] != literal_column("''") for name in self.lead if name in _PARTIAL]
+        common += [] if self.lead else [_columns[ENDED].is_not(None)]
         if self.lead == ("state",):
             branches = [(_columns.state == literal_column(f"'{value}'"),) for (value,) in self.branches]
         else:
@@ -287,6 +295,19 @@ def find_path(connection: Connection, conditions: list[Condition], sort_by: str)
         span=tuple(span),
         rest=tuple(condition for condition in conditions if condition not in span and condition not in followed),
     )
+
+
+def _ended_path(conditions: Sequence[Condition]) -> Path:
+    """The index of those that have ended, in the order of their ends."""
+    span = [condition for condition in conditions if condition.field == ENDED and condition.function in COMPARISONS]
+    rest = [condition for condition in conditions if condition not in span]
+    return Path(lead=(), branches=((),), span=tuple(span), rest=tuple(rest))
+
+
+def _is_many(connection: Connection, path: Path, most: int) -> bool:
+    """Whether a path has too many executions to sort them."""
+    beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
+    return connection.execute(beyond).first() is not None
 
 
 def _states(condition: Condition | None) -> Condition:
@@ -352,8 +373,7 @@ class Walk:
     ) -> tuple[Sequence[AnyRow], Place | None]:
         """The same where no index has the order, so that the database must sort."""
         path, order, most = self.path, self.order, self.limits.sorted
-        beyond = _union(path.branch_queries([_columns.id])).offset(most).limit(1)
-        if self.connection.execute(beyond).first() is not None:
+        if order.field != ENDED and _is_many(self.connection, path, most):
             raise TooManyToSort
         fitting = _union(path.branch_queries(columns)).limit(most).subquery("fitting")
         query = select(fitting, *check.keys(fitting)).where(*path.remaining(fitting))
@@ -376,7 +396,9 @@ class Walk:
         """At most so many executions from after a place on."""
         path, order = self.path, self.order
         beyond = [] if after is None else [order.beyond(after, executions)]
-        if beyond and order.field == "created_at":  # the place is the narrower bound, where the index is to start
+        if (
+            beyond and path.goes_by(order.field) and order.field != "name"
+        ):  # the place is the narrower bound, where the index is to start
             bounds = ("lt", "lte") if order.descending else ("gt", "gte")
             path = replace(path, span=tuple(condition for condition in path.span if condition.function not in bounds))
         queries = path.branch_queries(columns, *beyond)

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Float,
+    TextClause,
     bindparam,
     case,
     cast,
+    exists,
     false,
     func,
     not_,
@@ -19,9 +22,15 @@ from sqlalchemy import (
 )
 
 from admin.core.executions.attempts import UNDECIDED
+from admin.core.executions.plans import parameters_of
 from admin.core.fleet.clusters import Cluster
+from admin.core.graph.rooms import asked_key
+from admin.core.json_text import json_string
+from admin.core.placement.candidates import JobParameters, RequestedStrategy
 from admin.core.placement.routes import RouteKind
 from admin.core.resources import add, occupied
+from admin.core.settings.scopes import Scope
+from admin.store.decisions import decisions
 from admin.store.execution_tables import DEMANDS, executions
 from admin.store.executions import (
     IS_QUEUED,
@@ -34,7 +43,7 @@ from admin.store.executions import (
     ListedExecution,
     WaitingExecution,
 )
-from admin.store.sql_types import AnySelect
+from admin.store.sql_types import AnyRow, AnySelect
 
 _columns = executions.c
 _WAITS = (QUEUED, _columns.lease_expires_at.is_(None))
@@ -62,8 +71,20 @@ def count_waiting(connection: Connection) -> int:
 
 def next_at(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
     """The executions that wait at a cluster and that its agent does not have, the first to be leased first."""
+    return _first(connection, [*UNLEASED, _columns.cluster == cluster], limit)
+
+
+def waiting_for(connection: Connection, cluster: str, limit: int) -> list[ListedExecution]:
+    """The executions that wait without a cluster and whose requests name one, the first to be leased first."""
+    is_named = (_columns.route_kind == RouteKind.CLUSTER.value, _columns.route_name == cluster)
+    return _first(connection, [QUEUED, _columns.cluster.is_(None), *is_named], limit)
+
+
+def _first(
+    connection: Connection, conditions: Iterable[ColumnElement[bool] | TextClause], limit: int
+) -> list[ListedExecution]:
     order = (_columns.tier, _columns.priority.desc(), _columns.id)
-    query = SELECT_LISTED.where(*UNLEASED, _columns.cluster == cluster).order_by(*order).limit(limit)
+    query = SELECT_LISTED.where(*conditions).order_by(*order).limit(limit)
     return list(map(ListedExecution._make, connection.execute(query)))
 
 
@@ -74,10 +95,23 @@ def taken_by_waiting(
 
     Of a cluster whose agent syncs and has not reported what is free, also what its agent has.
     """
-    taken: dict[str, dict[str, int]] = {}
     unreported = [name for name, cluster in clusters.items() if cluster.state.has_unreported_agent]
     rows = [*connection.execute(_TAKEN, {"clusters": list(clusters), "now": now})]
     rows += connection.execute(_HELD, {"clusters": unreported}) if unreported else ()
+    taken = _taken(rows, clusters)
+    by_node = [name for name, cluster in clusters.items() if cluster.tells_nodes]
+    for name, asks, count in connection.execute(_ASKED, {"clusters": by_node, "now": now}) if by_node else ():
+        taken[name] = add(taken.get(name, {}), {asked_key(asks): count})
+    return taken
+
+
+def taken_since(connection: Connection, clusters: Mapping[str, Cluster], since: datetime) -> dict[str, dict[str, int]]:
+    """What is taken of each of some clusters by what their agents have and was decided since a time."""
+    return _taken([*connection.execute(_HELD_SINCE, {"clusters": list(clusters), "since": since})], clusters)
+
+
+def _taken(rows: Iterable[AnyRow], clusters: Mapping[str, Cluster]) -> dict[str, dict[str, int]]:
+    taken: dict[str, dict[str, int]] = {}
     for name, exclusive, *amounts in rows:
         demand = dict(zip((*DEMANDS, "executions"), map(int, amounts), strict=True))
         occupies = occupied(demand, clusters[name].capacity or {}, exclusive=exclusive)
@@ -94,7 +128,27 @@ _SUM_DEMANDS = select(
 _TAKEN = _SUM_DEMANDS.where(
     QUEUED, OPEN, MAY_START, func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True))
 )
+_ASKED = (
+    select(_columns.cluster, _columns.asks, func.count())
+    .where(
+        QUEUED,
+        OPEN,
+        MAY_START,
+        func.coalesce(_columns.cluster, "").in_(bindparam("clusters", expanding=True)),
+        _columns.asks.is_not(None),
+    )
+    .group_by(_columns.cluster, _columns.asks)
+)
 _HELD = _SUM_DEMANDS.where(LEASED, not_(QUEUED), _columns.cluster.in_(bindparam("clusters", expanding=True)))
+_HELD_SINCE = _SUM_DEMANDS.where(
+    LEASED,
+    _columns.cluster.in_(bindparam("clusters", expanding=True)),
+    exists().where(
+        decisions.c.execution_id == _columns.id,
+        decisions.c.number == _columns.decisions,
+        decisions.c.decided_at >= bindparam("since"),
+    ),
+)
 
 
 def full_routes(connection: Connection, reasons: Iterable[str], *, by_creator: bool = False) -> list[WaitingExecution]:
@@ -119,6 +173,44 @@ _OLDEST = {
 def _first_of_routes(connection: Connection, oldest: AnySelect) -> list[WaitingExecution]:
     query = _SELECT_WAITING.where(_columns.id.in_(oldest)).order_by(_columns.id)
     return list(map(WaitingExecution._make, connection.execute(query)))
+
+
+def unplaced(connection: Connection, reasons: Iterable[str], limit: int) -> list[WaitingExecution]:
+    """The oldest executions that wait without a cluster for one of some reasons."""
+    waits = (*_WAITS, _columns.cluster.is_(None), _columns.reason.in_(list(reasons)))
+    query = _SELECT_WAITING.where(*waits).order_by(_columns.id).limit(limit)
+    return list(map(WaitingExecution._make, connection.execute(query)))
+
+
+_SPEC = _columns.request["spec"]
+_REQUESTED = select(_columns.id, _SPEC["strategy"].as_string(), _SPEC["rules"]).where(
+    _columns.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def requested_strategies(connection: Connection, ids: Iterable[int]) -> dict[int, RequestedStrategy]:
+    """The strategies that the requests of some executions ask for; of those alone that ask for one."""
+    rows = connection.execute(_REQUESTED, {"ids": list(ids)})
+    return {
+        id: RequestedStrategy(name, None if rules is None else json_string(rules))
+        for id, name, rules in rows
+        if name is not None
+    }
+
+
+_PARAMETERS = select(
+    *(_columns[name] for name in ("id", "content", "priority", "project", "domain", "workflow", "launch_plan"))
+).where(_columns.id.in_(bindparam("ids", expanding=True)))
+
+
+def job_parameters(connection: Connection, ids: Iterable[int]) -> dict[int, JobParameters]:
+    """What rules may look at of the jobs of some executions."""
+    return {
+        id: parameters_of(content["job"], Scope(domain, project, workflow, launch_plan), priority)
+        for id, content, priority, project, domain, workflow, launch_plan in connection.execute(
+            _PARAMETERS, {"ids": list(ids)}
+        )
+    }
 
 
 def overdue(connection: Connection, now: datetime, limit: int) -> list[int]:

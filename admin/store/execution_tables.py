@@ -58,6 +58,7 @@ executions = Table(
     Column("required_plugins", JSON, nullable=False),
     *(Column(f"demand_{resource}", BigInteger, nullable=False) for resource in DEMANDS),
     Column("exclusive", Boolean, nullable=False, server_default=false()),  # whether it has its nodes to itself
+    Column("asks", Text),  # what it asks of a cluster's graph; NULL of before that was kept
     Column("revision", BigInteger, nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("decisions", Integer, nullable=False),
@@ -110,6 +111,8 @@ _index("label", _columns.label, *_created, where="label IS NOT NULL")
 _index("workflow", _columns.workflow, *_created, where="workflow <> ''")
 _index("launch_plan", _columns.launch_plan, *_created, where="launch_plan <> ''")
 _index("limit_scope", _columns.limit_scope, *_created, where="limit_scope <> ''")
+#: The timeline follows this one in the order of the ends; creations do not change it.
+_index("finished", _columns.finished_at, _columns.id, where="finished_at IS NOT NULL")
 
 #: Waiting and leased executions are found by these partial indexes, which hold no finished ones. A query must repeat
 #: their conditions literally, without parameters, for the planner to use them, and its conditions must fit no other

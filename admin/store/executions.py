@@ -24,6 +24,7 @@ from admin.core.executions.attempt_records import AttemptRecord
 from admin.core.executions.lifecycle import UNFINISHED, Phase
 from admin.core.fleet.clusters import Cluster
 from admin.core.json_text import JsonObject
+from admin.core.placement.candidates import with_asks
 from admin.core.provenance import Actor
 from admin.core.resources import Amounts, occupied
 from admin.core.settings.scopes import Scope
@@ -92,6 +93,7 @@ class Execution(NamedTuple):
     demand_ephemeral_storage: int
     demand_nodes: int
     exclusive: bool
+    asks: str | None
     revision: int
     attempt: int
     decisions: int
@@ -135,7 +137,7 @@ class Execution(NamedTuple):
 
     def takes_of(self, cluster: Cluster) -> Amounts:
         """What it takes of a cluster."""
-        return occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive)
+        return with_asks(occupied(self.demand, cluster.capacity or {}, exclusive=self.exclusive), self.asks, cluster)
 
 
 class ListedExecution(NamedTuple):
@@ -231,6 +233,7 @@ class WaitingExecution(NamedTuple):
     demand_ephemeral_storage: int
     demand_nodes: int
     exclusive: bool
+    asks: str | None
     workflow: str
     launch_plan: str
     created_by: str

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from admin.core.changes import RowChange
+from admin.core.changes import LastChange, RowChange
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.fleet import Fleet
@@ -80,7 +80,8 @@ def get_definitions(
 
 
 def _definition(row: AnyRow) -> Definition:
-    return build(Definition, row, kind=FleetKind(row.kind), source=Source.MANAGED)
+    last_change = None if row.updated_at is None else LastChange(row.updated_at, row.updated_by, row.claimed_by)
+    return build(Definition, row, kind=FleetKind(row.kind), source=Source.MANAGED, last_change=last_change)
 
 
 _SELECT_DEFINITIONS = KeyedQuery(select(fleet_definitions), [fleet_definitions.c.kind, fleet_definitions.c.name])
@@ -92,18 +93,20 @@ _is_definition = (
 )
 _INSERT_DEFINITION = insert(fleet_definitions)
 _UPDATE_DEFINITION = (
-    update(fleet_definitions).where(*_is_definition).values(payload=bindparam("payload"), version=bindparam("version"))
+    update(fleet_definitions)
+    .where(*_is_definition)
+    .values({name: bindparam(name) for name in ("payload", "version", *LastChange._fields)})
 )
 _DELETE_DEFINITION = delete(fleet_definitions).where(*_is_definition)
 
 
-def write(connection: Connection, changes: list[RowChange], version: int) -> None:
-    """Store changed definitions, and delete removed ones."""
+def write(connection: Connection, changes: list[RowChange], version: int, last_change: LastChange) -> None:
+    """Store changed definitions, with when and by whom, and delete removed ones."""
     if changes:
         connection.execute(_LOCK_AND_BUMP)
     for change in changes:
         key = {"of_kind": change.kind, "of_name": change.name}
-        values = {"payload": change.after, "version": version}
+        values = {"payload": change.after, "version": version, **last_change._asdict()}
         if change.after is None:
             connection.execute(_DELETE_DEFINITION, key)
         elif change.before is None:
@@ -219,7 +222,7 @@ def _add_states(connection: Connection, names: Iterable[str]) -> None:
 
 
 #: What every sync changes of a cluster's state.
-_TOUCHED = ("name", "last_sync_at", "agent", "agent_instance", "agent_host", "agent_since", "syncs")
+_TOUCHED = ("name", "last_sync_at", "agent", "agent_instance", "agent_host", "agent_since", "can_bid", "syncs")
 
 
 def touch(connection: Connection, synced: Iterable[ClusterState]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, Table, Text, false, text, true
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Index, LargeBinary, Table, Text, false, text, true
 
 from admin.core.fleet.clusters import REPORTED
 from admin.store.database import RowId, UtcDateTime, head_table, metadata
@@ -18,6 +18,9 @@ fleet_definitions = Table(
     Column("name", Text, primary_key=True),
     Column("payload", JSON, nullable=False),
     Column("version", BigInteger, nullable=False),
+    Column("updated_at", UtcDateTime),  # NULL, as the author, where its revision was pruned before these were kept
+    Column("updated_by", Text),
+    Column("claimed_by", Text),
 )
 
 
@@ -39,8 +42,30 @@ cluster_states = Table(
     Column("agent_instance", Text, nullable=False, server_default=""),
     Column("agent_host", Text, nullable=False, server_default=""),
     Column("agent_since", UtcDateTime),
+    Column("can_bid", Boolean, nullable=False, server_default=false()),  # its agent answers questions for bids
     Column("syncs", BigInteger, nullable=False, server_default="0"),
     Column("ending", JSON, nullable=False, server_default="[]"),  # what the agent was told to end, and still has
+    Column("description", Text),  # the digest of the description in force
+)
+
+
+#: The revisions of each cluster's description; one without a document says that it was removed.
+cluster_descriptions = Table(
+    "cluster_descriptions",
+    metadata,
+    Column("cluster", Text, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),  # 1, 2, 3 … for each cluster
+    Column("at", UtcDateTime, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("claimed_by", Text),
+    Column("proof", Text),  # how the author was proven
+    Column("message", Text),
+    Column("by_agent", Boolean, nullable=False),  # an agent replaces only what an agent sent
+    Column("digest", Text),
+    Column("inventory", JSON(none_as_null=True)),  # how much there is of each type
+    Column("document", LargeBinary),  # as it was sent, compressed
+    Column("folded", LargeBinary),  # each different part once, compressed
+    Index("ix_cluster_descriptions_digest", "digest"),
 )
 
 

@@ -10,8 +10,14 @@ from sqlalchemy import ColumnElement, Connection, Table, select
 
 from admin.core.registrations import Identifier
 from admin.core.settings.scopes import Scope
-from admin.store.keys import is_by, is_within, within
-from admin.store.registration_tables import KEY, launch_plan_activations, launch_plans, workflows
+from admin.store.keys import is_by, within
+from admin.store.registration_tables import (
+    KEY,
+    is_registered_within,
+    launch_plan_activations,
+    launch_plans,
+    workflows,
+)
 from admin.store.sql_types import build
 
 
@@ -70,10 +76,7 @@ def _conditions(table: Table, filters: RegistrationFilter) -> Iterator[ColumnEle
         names |= {"name": filters.launch_plan, "workflow": filters.workflow}
     yield from (table.c[column] == name for column, name in names.items() if name is not None)
     if filters.within is not None:
-        columns = {"project": table.c.project, "domain": table.c.domain, "workflow": table.c.name}
-        if table is not workflows:
-            columns |= {"workflow": table.c.workflow, "launch_plan": table.c.name}
-        yield is_within(columns, filters.within)
+        yield is_registered_within(table, filters.within)
     if filters.actor is not None:
         yield is_by(filters.actor, table.c.author, table.c.claimed_by)
     yield from within(table.c.id, table.c.created_at, filters.after, filters.before)

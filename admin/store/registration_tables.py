@@ -8,8 +8,10 @@ from sqlalchemy import JSON, Column, ColumnElement, Index, Table, Text, UniqueCo
 
 from admin.core.changes import UNKNOWN
 from admin.core.registrations import ACTIVE, Identifier
+from admin.core.settings.scopes import Scope
 from admin.store.database import RowId, UtcDateTime, head_table, metadata
-from admin.store.sql_types import TableColumn
+from admin.store.keys import is_within
+from admin.store.sql_types import AnyColumn, TableColumn
 
 PlaceKey = tuple[str, str, str]  #: a project, a domain and a name
 PLACE = ("project", "domain", "name")
@@ -79,6 +81,14 @@ for _name, _columns_of_index in (
 def keys_of(identifiers: Iterable[Identifier]) -> list[tuple[str, ...]]:
     """The keys of some versions, each once."""
     return [tuple(vars(identifier)[name] for name in KEY) for identifier in set(identifiers)]
+
+
+def is_registered_within(table: Table, scopes: Iterable[Scope]) -> ColumnElement[bool]:
+    """Whether a workflow, a launch plan or an activation of one is at or below one of some scopes."""
+    columns: dict[str, AnyColumn] = {"project": table.c.project, "domain": table.c.domain, "workflow": table.c.name}
+    if table is not workflows:
+        columns |= {"workflow": table.c.workflow, "launch_plan": table.c.name}
+    return is_within(columns, scopes)
 
 
 def is_named(table: Table, identifier: Identifier) -> tuple[ColumnElement[bool], ...]:

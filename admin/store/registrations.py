@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Table, func, select, update
 from admin.core.json_text import JsonObject
 from admin.core.provenance import Provenance
 from admin.core.registrations import Identifier
+from admin.core.settings.scopes import Scope
 from admin.store.database import insert_new
 from admin.store.keys import KeyedQuery
 from admin.store.registration_tables import (
@@ -18,6 +19,7 @@ from admin.store.registration_tables import (
     PLACE,
     PlaceKey,
     is_named,
+    is_registered_within,
     keys_of,
     launch_plans,
     registration_head,
@@ -131,9 +133,12 @@ def has_project(connection: Connection, project: str) -> bool:
     return any(connection.execute(query).first() is not None for query in queries)
 
 
-def all_names(connection: Connection, table: Table) -> list[str]:
-    """Every name in any project, once."""
-    return list(connection.execute(select(table.c.name).distinct()).scalars())
+def all_names(connection: Connection, table: Table, readable: frozenset[Scope] | None = None) -> list[str]:
+    """Every name in any project, once; or only those at and below some scopes."""
+    query = select(table.c.name).distinct()
+    if readable is not None:
+        query = query.where(is_registered_within(table, readable))
+    return list(connection.execute(query).scalars())
 
 
 def versions(connection: Connection, table: Table, identifier: Identifier) -> list[str]:

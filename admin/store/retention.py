@@ -16,12 +16,13 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, Text, delete, f
 from admin.core.fleet.clusters import HEALTH_EVENTS, STATE_EVENTS
 from admin.core.retention import Cutoffs, Lifespan
 from admin.store.audit_events import audit_events
+from admin.store.bid_tables import bid_rounds, bids
 from admin.store.cluster_events import lasting
 from admin.store.database import UtcDateTime, insert_new, metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
 from admin.store.fleet import bump_generation
-from admin.store.fleet_tables import cluster_events, moved_clusters
+from admin.store.fleet_tables import cluster_descriptions, cluster_events, moved_clusters
 from admin.store.logs import execution_logs, execution_outputs
 from admin.store.revision_tables import member_changes, revision_changes, revisions
 from admin.store.revisions import lock_head
@@ -110,6 +111,9 @@ class Executions:
             table.name: _delete(connection, table, table.c.execution_id.in_(ids))
             for table in (execution_logs, execution_outputs, execution_events, decisions)
         }
+        rounds = select(bid_rounds.c.id).where(bid_rounds.c.execution_id.in_(ids))
+        counts[bids.name] = _delete(connection, bids, bids.c.round.in_(rounds))
+        counts[bid_rounds.name] = _delete(connection, bid_rounds, bid_rounds.c.execution_id.in_(ids))
         return counts | {executions.name: _delete(connection, executions, executions.c.id.in_(ids))}
 
 
@@ -195,10 +199,60 @@ class AuditEvents:
         return {audit_events.name: _delete(connection, audit_events, audit_events.c.number.in_(keys))}
 
 
+class Descriptions:
+    """Revisions of descriptions that a later one has replaced; the newest of each cluster stays."""
+
+    name = "descriptions"
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
+        columns = cluster_descriptions.c
+        size = func.coalesce(func.length(columns.document), 0).label("size")
+        rows = connection.execute(_next(cluster_descriptions, after, page, columns.at, size)).all()
+        newest = select(columns.cluster, func.max(columns.number)).where(columns.cluster.in_({row[0] for row in rows}))
+        spared = {tuple(row) for row in connection.execute(newest.group_by(columns.cluster))}
+        due = [
+            (_key(cluster_descriptions, row), 1 + row.size // _ROW_BYTES)
+            for row in rows
+            if row.at < limit and (row.cluster, row.number) not in spared
+        ]
+        return Step(due=due, last=_key(cluster_descriptions, rows[-1]) if rows else None)
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        return {cluster_descriptions.name: len(keys)}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        deleted = _delete(connection, cluster_descriptions, _place(cluster_descriptions).in_(keys))
+        return {cluster_descriptions.name: deleted}
+
+
+class Bids:
+    """Rounds of bids that are decided and lead to nothing more, with their bids."""
+
+    name = "bids"
+
+    def find(self, connection: Connection, after: Key | None, limit: datetime, page: int) -> Step:
+        newest = _newest(connection, bid_rounds)
+        query = _next(
+            bid_rounds, after, page, *(bid_rounds.c[name] for name in ("asked_at", "decided_at", "ask_again_at"))
+        )
+        rows = [row for row in connection.execute(query) if row.id != newest]
+        old = [row for row in rows if row.decided_at is not None and row.decided_at < limit]
+        due = [(row.id, 2) for row in old if row.ask_again_at is None]
+        return Step(due=due, last=rows[-1].id if any(row.asked_at < limit for row in rows) else None)
+
+    def count(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        query = select(func.count()).where(bids.c.round.in_(keys))
+        return {bid_rounds.name: len(keys), bids.name: connection.execute(query).scalar_one()}
+
+    def delete(self, connection: Connection, keys: Sequence[Key], limit: datetime) -> Counts:
+        deleted = _delete(connection, bids, bids.c.round.in_(keys))
+        return {bid_rounds.name: _delete(connection, bid_rounds, bid_rounds.c.id.in_(keys)), bids.name: deleted}
+
+
 #: Rows with a retention of their own. `find` is the next step of a walk, which looks at up to `page` rows; `count` is
 #: what `delete` would delete of some keys and what belongs to them, without those that are already gone. `name` is
 #: that of their cutoff.
-PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions | AuditEvents
+PrunedRows = ExecutionRows | Executions | ClusterEvents | Revisions | AuditEvents | Descriptions | Bids
 
 
 def record_cutoff(connection: Connection, name: str, cutoff: datetime) -> None:

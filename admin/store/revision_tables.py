@@ -21,7 +21,8 @@ revisions = Table(
     Column("proof", Text),  # how the author was proven; NULL where nobody asked
     Column("message", Text),
     Column("request_id", Text),
-    Column("undone", BigInteger),
+    Column("undone", BigInteger),  # of several the newest
+    Column("also_undone", JSON(none_as_null=True)),  # a list of the others, oldest first
     Column("restored", BigInteger),
     Index("ix_revisions_created_at", "created_at", "number"),
 )

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, union
+from sqlalchemy import ColumnElement, Connection, Text, and_, bindparam, cast, exists, func, or_, select, union
 
 from admin.core.changes import PROJECT, Authorship, LastChange, MadeChange, RowChange, RowKey
 from admin.core.fleet.memberships import regrouped_clusters
+from admin.core.grants import GRANT, scope_in
 from admin.core.provenance import Provenance, acting_proof
-from admin.core.settings.scopes import Scope
+from admin.core.settings.scopes import SCOPE_KEYS, Scope
 from admin.store.batches import Insertion
 from admin.store.keys import NumberedQuery, is_by, is_within, key_columns, within
 from admin.store.revision_tables import (
@@ -23,7 +24,7 @@ from admin.store.revision_tables import (
     revision_head,
     revisions,
 )
-from admin.store.sql_types import AnyRow, build
+from admin.store.sql_types import AnyColumn, AnyRow, build
 
 _HEAD_ID = 1
 _changes = revision_changes.c
@@ -65,7 +66,8 @@ class SeenRows:
 
     attributes: frozenset[Scope] | None  #: at and below these scopes; None for all
     projects: frozenset[str] | None  #: None for all
-    kinds: frozenset[str]  #: of rows that have a name
+    kinds: frozenset[str]  #: of rows that have a name, but for grants
+    grants: frozenset[Scope] | None  #: on these scopes and below; None for all
 
     def has(self, key: RowKey) -> bool:
         """Whether a row is among them."""
@@ -73,6 +75,8 @@ class SeenRows:
             return self.attributes is None or not self.attributes.isdisjoint(key.scope.chain())
         if key.kind == PROJECT:
             return self.projects is None or key.scope.project in self.projects
+        if key.kind == GRANT:
+            return self.grants is None or not self.grants.isdisjoint(scope_in(key.name).chain())
         return key.kind in self.kinds
 
 
@@ -205,7 +209,16 @@ def is_seen(rows: SeenRows) -> ColumnElement[bool]:
     is_attribute = and_(_changes.kind != PROJECT, _changes.name == "")
     if rows.attributes is not None:
         is_attribute = and_(is_attribute, is_within(key_columns(revision_changes), rows.attributes))
-    return or_(is_attribute, of_projects, and_(IS_NAMED, _changes.kind.in_(rows.kinds)))
+    is_grant = and_(IS_NAMED, _changes.kind == GRANT)
+    if rows.grants is not None:
+        is_grant = and_(is_grant, is_within(_GRANT_SCOPE, rows.grants))
+    return or_(is_attribute, of_projects, is_grant, and_(IS_NAMED, _changes.kind.in_(rows.kinds)))
+
+
+#: The keys of the scope that the grant of a change is on, which its row has no columns for.
+_GRANT_SCOPE: dict[str, AnyColumn] = {
+    key: func.coalesce(_changes.after[key].as_string(), _changes.before[key].as_string(), "") for key in SCOPE_KEYS
+}
 
 
 def newest_names(connection: Connection, limit: int) -> set[str]:
@@ -227,9 +240,16 @@ def provenance_of(connection: Connection, numbers: Iterable[int]) -> dict[int, P
     return {row.number: _provenance(row) for row in rows}
 
 
+def seen_among(connection: Connection, numbers: Iterable[int], rows: SeenRows) -> set[int]:
+    """Those of some revisions that changed rows which may be seen."""
+    distinct = set(numbers)
+    query = NumberedQuery(select(_changes.revision).distinct().where(is_seen(rows)), _changes.revision)
+    return set(query.execute(connection, distinct).scalars()) if distinct else set()
+
+
 def rollbacks_of(connection: Connection, number: int, limit: int) -> list[Provenance]:
     """The newest later revisions that rolled back a revision, or rows of it to before, newest first."""
-    rows = connection.execute(_ROLLBACKS_OF, {"number_": number, "most": limit})
+    rows = connection.execute(_ROLLBACKS_OF, {"number_": number, "listed": f",{number},", "most": limit})
     return [_provenance(row) for row in rows]
 
 
@@ -241,6 +261,7 @@ def _provenance(row: AnyRow) -> Provenance:
         at=row.created_at,
         message=row.message,
         undone=row.undone,
+        also_undone=row.also_undone,
         restored=row.restored,
         proof=acting_proof(row.author, row.proof),
     )
@@ -248,6 +269,16 @@ def _provenance(row: AnyRow) -> Provenance:
 
 _SELECT_SOME = NumberedQuery(select(revisions), revisions.c.number)
 _rolled_back = revision_changes.alias("rolled_back")
+
+
+def _replaced(text: ColumnElement[str], *pairs: tuple[str, str]) -> ColumnElement[str]:
+    for old, new in pairs:
+        text = func.replace(text, old, new)
+    return text
+
+
+#: The list of the other revisions that a rollback undoes as text with a comma before and after each: `,41,42,`.
+_ALSO_UNDONE = _replaced(cast(revisions.c.also_undone, Text), (" ", ""), ("[", ","), ("]", ","))
 _ROLLBACKS_OF = (
     select(revisions)
     .where(
@@ -255,6 +286,7 @@ _ROLLBACKS_OF = (
         revisions.c.number > bindparam("number_"),
         or_(
             revisions.c.undone == bindparam("number_"),
+            _ALSO_UNDONE.contains(bindparam("listed")),
             and_(
                 revisions.c.restored < bindparam("number_"),
                 exists().where(

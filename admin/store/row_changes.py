@@ -189,18 +189,18 @@ def changes_above(
     *,
     kinds: list[str] | None = None,
     scopes: list[Scope] | None = None,
-    rows_of: int | None = None,
+    rows_of: Sequence[int] | None = None,
     up_to: int | None = None,
     limit: int | None = None,
 ) -> Iterator[RowChange]:
-    """Every change after a revision, oldest first; of all rows, or of some kinds, scopes, or the rows of a revision."""
+    """Every change after a revision, oldest first; of all rows, or of kinds, scopes, or the rows of revisions."""
     query = select(revision_changes).where(_changes.revision > number)
     if up_to is not None:
         query = query.where(_changes.revision <= up_to)
     if kinds is not None:
         query = query.where(_changes.kind.in_(kinds))
     if rows_of is not None:
-        query = query.where(tuple_(*ROW_KEY).in_(select(*ROW_KEY).where(_changes.revision == rows_of)))
+        query = query.where(tuple_(*ROW_KEY).in_(select(*ROW_KEY).where(_changes.revision.in_(rows_of))))
     query = query.order_by(_changes.revision, _changes.ordinal).limit(limit)
     if scopes is None:
         rows = connection.execute(query)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,8 +29,6 @@ _COMPARE_SECONDS = 60.0
 _COLLECT_SECONDS = 1.0
 #: Tokens of one statement.
 _CHUNK = 1000
-#: Reading all tokens may take a twentieth of the time, however many there are.
-_PAUSE_FACTOR = 20
 
 
 class StoredToken(NamedTuple):
@@ -101,9 +98,11 @@ class TokenTable:
         """Whether an owner has a token that is neither revoked nor expired."""
         return owner in self.with_live(connection, [owner], now)
 
-    def with_live(self, connection: Connection, owners: Iterable[str], now: datetime) -> set[str]:
-        """Those of some owners that have a token which is neither revoked nor expired."""
-        query = select(self._owner).where(self._owner.in_(list(owners)), *self._live(now)).distinct()
+    def with_live(
+        self, connection: Connection, owners: Iterable[str], now: datetime, *conditions: ColumnElement[bool]
+    ) -> set[str]:
+        """Those of some owners that have a token which is neither revoked nor expired, and fits some conditions."""
+        query = select(self._owner).where(self._owner.in_(list(owners)), *self._live(now), *conditions).distinct()
         return set(connection.execute(query).scalars())
 
     def live(self, connection: Connection, now: datetime, limit: int) -> list[StoredToken]:
@@ -111,9 +110,10 @@ class TokenTable:
         rows = connection.execute(self._select.where(*self._live(now)).limit(limit))
         return [StoredToken(**row._mapping) for row in rows]
 
-    def live_hashes(self, connection: Connection, now: datetime) -> set[str]:
-        """The hashes of all tokens that are neither revoked nor expired."""
-        return set(connection.execute(select(self._columns.hash).where(*self._live(now))).scalars())
+    def live_hashes(self, connection: Connection, prefixes: Iterable[str], now: datetime) -> set[str]:
+        """The hashes of those tokens of some prefixes that are neither revoked nor expired."""
+        are_asked = self._columns.prefix.in_(list(prefixes))
+        return set(connection.execute(select(self._columns.hash).where(are_asked, *self._live(now))).scalars())
 
     def _live(self, now: datetime) -> tuple[ColumnElement[bool], ...]:
         columns = self._columns
@@ -293,32 +293,6 @@ class TokenUses:
                 if not self._uses:
                     self._writer = None
                     return
-
-
-class LiveTokens:
-    """The hashes of all good tokens, read again once a second while somebody sends wrong ones.
-
-    A right token is then told from a wrong one without a query for each: those who send wrong tokens cost the database
-    one query a second, and nobody who has a right one is kept out with them.
-    """
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._reading = threading.Lock()
-        self._hashes: set[str] = set()
-        self._read_again_at = -math.inf
-
-    def has(self, hashed: str, database: Database, tables: Iterable[TokenTable], now: datetime) -> bool:
-        """Whether a hash is of a token that was good a moment ago."""
-        if self._monotonic() >= self._read_again_at:
-            with self._reading:
-                began = self._monotonic()
-                if began >= self._read_again_at:  # nobody has read them meanwhile
-                    with database.reading() as connection:
-                        self._hashes = {live for table in tables for live in table.live_hashes(connection, now)}
-                    took = self._monotonic() - began
-                    self._read_again_at = began + max(CACHE_SECONDS, took * _PAUSE_FACTOR)
-        return hashed in self._hashes
 
 
 cluster_tokens = Table(

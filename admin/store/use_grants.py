@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     delete,
+    func,
     insert,
     select,
     update,
@@ -40,12 +42,12 @@ use_grants = Table(
 )
 _columns = use_grants.c
 
-#: The groups that a user's last OpenID token named: what a decision long after the request goes by.
+#: The groups that a user's newest OpenID token named: what a decision long after the request goes by.
 proven_groups = Table(
     "proven_groups",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("groups", JSON, nullable=False),
+    Column("groups", JSON, nullable=False),  # a `ProvenGroups`; a list of names is one of which no time is known
     Column("number", BigInteger, nullable=False),  # of changes of rights, with this one
     Index("ix_proven_groups_number", "number"),
 )
@@ -91,6 +93,11 @@ def page(
     return [_stored(row) for row in connection.execute(query if limit is None else query.limit(limit))]
 
 
+def count(connection: Connection, conditions: UseGrantFilter) -> int:
+    """How many use grants are meant."""
+    return int(connection.execute(select(func.count()).where(*_conditions(conditions))).scalar_one())
+
+
 def every(connection: Connection) -> list[UseGrant]:
     """All use grants."""
     return [_stored(row).grant for row in connection.execute(select(use_grants))]
@@ -109,20 +116,44 @@ def write(connection: Connection, changes: Sequence[RowChange], version: int) ->
 def groups_of_proofs(connection: Connection, after: int = -1) -> dict[str, frozenset[str]]:
     """The groups that the last proof of each user named; only what is new after a number of changes of rights."""
     query = select(proven_groups.c.name, proven_groups.c.groups).where(proven_groups.c.number > after)
-    return {row.name: frozenset(row.groups) for row in connection.execute(query)}
+    return {row.name: _proven(row.groups).groups for row in connection.execute(query)}
 
 
-def note_groups(connection: Connection, user: str, groups: Iterable[str]) -> None:
-    """Store the groups that a proof names, which is a change of rights where they are others than before."""
-    named = sorted(groups)
+class ProvenGroups(NamedTuple):
+    """The groups that a proof names, and when that was issued, in seconds since the epoch."""
+
+    groups: frozenset[str] = frozenset()
+    issued_at: float | None = None
+
+    def is_outdated_by(self, later: ProvenGroups) -> bool:
+        """Whether another proof names other groups, and is not known to be older."""
+        are_dated = self.issued_at is not None and later.issued_at is not None
+        is_older = are_dated and (later.issued_at or 0) <= (self.issued_at or 0)
+        return later.groups != self.groups and not is_older
+
+
+def note_groups(connection: Connection, user: str, proven: ProvenGroups) -> ProvenGroups:
+    """Store the groups that a proof names, which is a change of rights where they are others than before.
+
+    Returns those that count from now on: of two proofs the one that was issued later, whichever comes last.
+    """
     is_user = proven_groups.c.name == user
-    stored = connection.execute(select(proven_groups.c.groups).where(is_user)).scalar_one_or_none()
-    if stored == named or (stored is None and not named):
-        return
+    row = connection.execute(select(proven_groups.c.groups).where(is_user)).one_or_none()
+    stored = ProvenGroups() if row is None else _proven(row.groups)
+    if not stored.is_outdated_by(proven):
+        return stored
     bump(connection)  # others who store groups wait here
+    named = {"names": sorted(proven.groups), "issued_at": proven.issued_at}
     values = {"groups": named, "number": number(connection)}
     if not connection.execute(update(proven_groups).where(is_user).values(values)).rowcount:
         connection.execute(insert(proven_groups).values(name=user, **values))
+    return proven
+
+
+def _proven(stored: Mapping[str, Any] | Sequence[str]) -> ProvenGroups:
+    if isinstance(stored, Mapping):
+        return ProvenGroups(frozenset(stored["names"]), stored["issued_at"])
+    return ProvenGroups(frozenset(stored))
 
 
 def _values(grant: UseGrant, version: int) -> dict[str, object]:

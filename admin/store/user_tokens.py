@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from sqlalchemy import JSON, Column, Connection, Index, Table, Text, select, update
 
@@ -28,6 +29,11 @@ user_tokens = Table(
 MOST_ADDRESSES = 100
 #: Those of users.
 USER_TOKENS = TokenTable(user_tokens, "user_name")
+
+
+def with_whole_tokens(connection: Connection, users: Iterable[str], now: datetime) -> set[str]:
+    """Those of some users that have a good token which is not narrowed."""
+    return USER_TOKENS.with_live(connection, users, now, user_tokens.c.narrowed.is_(None))
 
 
 def add_addresses(connection: Connection, uses: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:

@@ -17,14 +17,16 @@ whole of a log is sent in the order of its bytes. An engine that guards leases i
 may have the method `withdraw` (`WithdrawingEngine`), which takes jobs out of it while a cluster drains. A shared one,
 whose capacity is asked for every few seconds, may have the method `room` (`RoomEngine`), which tells in between what is
 free; without it the agent subtracts what the jobs request that have started since. The capacity of any other engine is
-asked for with each start and each end that states() tells of, so it must count what states() has called running.
+asked for with each start and each end that states() tells of, so it must count what states() has called running. One
+that knows its machines may have the method `graph` (`DescribingEngine`), by which jobs are matched before they come,
+and one that knows more of a job's start than check() and eta() tell the method `bid` (`BiddingEngine`).
 
 `agent.testing.check_engine` checks an engine against this interface.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -126,6 +128,35 @@ class NativeState:
     duration: float | None = None
 
 
+@dataclass(frozen=True)
+class Bid:
+    """Whether and when a back end would start a task, if it were submitted now; nothing is kept free for it."""
+
+    #: `yes`; `not-now`, if it could start it one day; `never`, if it will not, as submit() would refuse it.
+    answer: str
+    #: Of a yes.
+    start_seconds: float | None = None
+    #: What it would cost, in the unit of the clusters' definitions; None for what the definition says.
+    cost: float | None = None
+    #: Why it is no yes.
+    reason: str = ""
+
+    @classmethod
+    def yes(cls, start_seconds: float, cost: float | None = None) -> Bid:
+        """It would start in so many seconds."""
+        return cls("yes", start_seconds, cost)
+
+    @classmethod
+    def not_now(cls, reason: str) -> Bid:
+        """It may start one day, and nobody knows when."""
+        return cls("not-now", reason=reason)
+
+    @classmethod
+    def never(cls, reason: str) -> Bid:
+        """It will not start, however long it waits."""
+        return cls("never", reason=reason)
+
+
 class Engine(Protocol):
     """A back end that runs tasks."""
 
@@ -188,6 +219,24 @@ class WithdrawingEngine(Engine, Protocol):
         """Cancel the job if it has not started; False if it has, or may yet."""
 
 
+class BiddingEngine(Engine, Protocol):
+    """An engine that can tell more of a task's start than check() and eta() do."""
+
+    def bid(self, task: Task) -> Bid:
+        """Whether and when the task would start. Nothing is submitted, and nothing is kept free for it."""
+
+
+def bid_of(engine: Engine, task: Task) -> Bid:
+    """The bid of an engine; of one without the method, by what it declines and by its ETA."""
+    bid: Callable[[Task], Bid] | None = getattr(engine, "bid", None)
+    if bid is not None:
+        return bid(task)
+    if reason := engine.check(task):
+        return Bid.never(reason)
+    seconds = engine.eta(task)
+    return Bid.not_now(f"the {engine.name} engine cannot tell when") if seconds is None else Bid.yes(seconds)
+
+
 class RoomEngine(Engine, Protocol):
     """A shared engine that knows what is left after each start, without asking its back end."""
 
@@ -195,6 +244,22 @@ class RoomEngine(Engine, Protocol):
         """What is free: by the last capacity(), less what jobs have that states() has seen to start since.
 
         None before capacity() was called.
+        """
+
+
+class DescribingEngine(Engine, Protocol):
+    """An engine that knows what its machines have."""
+
+    def graph(self) -> dict[str, Any] | None:
+        """The description of the cluster: a `graph`, and `subsystems` by name; None where it is not known yet.
+
+        It says what there is, whatever its state, and is the same each time as long as the machines are.
+        """
+
+    def node_room(self) -> dict[str, Any] | None:
+        """What is free of each node by its name, as of room(): any of cpu, memory, gpu, and `closed`.
+
+        Nodes that are free as a whole are left out. None before capacity() was called.
         """
 
 

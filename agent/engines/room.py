@@ -23,6 +23,23 @@ def room_beside(
     return {resource: _quantity(resource, amount, free[resource]) for resource, amount in left.items()}
 
 
+def seconds_until_room(
+    needed: Mapping[str, Fraction],
+    total: Mapping[str, Fraction],
+    running: Iterable[tuple[float, Mapping[str, Fraction]]],
+) -> float:
+    """When so much is free for the first time, given in how many seconds each job that runs ends, and what it has."""
+    ends = sorted(running, key=lambda job: job[0])
+    free = {name: amount - sum(has[name] for _, has in ends) for name, amount in total.items()}
+    seconds = 0.0
+    for end, has in ends:
+        if all(needed[name] <= free[name] for name in needed):
+            break
+        seconds = end
+        free = {name: amount + has[name] for name, amount in free.items()}
+    return seconds
+
+
 def _taken(job: Mapping[str, Any], resource: str, capacity: Mapping[str, Fraction]) -> Fraction:
     """What a job takes of a resource; which node it has is not known, so it may be one that was idle."""
     if resource in ("nodes", "executions"):

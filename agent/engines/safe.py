@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
-from agent.engines.base import Engine, EngineError, EngineUnavailable, Handle, Task
+from agent.engines.base import Bid, Engine, EngineError, EngineUnavailable, Handle, Task, bid_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +43,10 @@ class SafeEngine:
         self.withdraw = _contained(withdraw)
         room: Callable[[], dict[str, Any] | None] = getattr(engine, "room", lambda: None)
         self.room = _contained(room)
+        graph: Callable[[], dict[str, Any] | None] = getattr(engine, "graph", lambda: None)
+        self.graph = _contained(graph)
+        node_room: Callable[[], dict[str, Any] | None] = getattr(engine, "node_room", lambda: None)
+        self.node_room = _contained(node_room)
         self.version = _contained(engine.version)
         self.capacity = _contained(engine.capacity)
         self.submit = _contained(engine.submit)
@@ -55,6 +60,19 @@ class SafeEngine:
         self.eta = _contained(engine.eta)
         self.forget = _contained(engine.forget)
         self._check = engine.check
+        self._bid = _contained(partial(bid_of, engine))
+
+    def bid(self, task: Task) -> Bid:
+        """What the engine bids; a bid that is none counts as no answer of the engine."""
+        bid = self._bid(task)
+        if bid.answer != "yes":
+            return bid
+        seconds, cost = bid.start_seconds, bid.cost
+        if not all(number is None or (math.isfinite(number) and number >= 0) for number in (seconds, cost)):
+            raise EngineUnavailable(f"the {self.name} engine bids {seconds} s at a cost of {cost}")
+        if seconds is None:
+            raise EngineUnavailable(f"the {self.name} engine bids no start")
+        return bid
 
     def check(self, task: Task) -> str:
         """A job that the engine cannot read is declined."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,7 @@ class Printer:
     is_quiet: bool = False
     has_headers: bool = True
     width: int | None = None  #: that all is folded to where there is no terminal; None for one line a row or sentence
+    is_partial: Callable[[], bool] = lambda: False  #: whether what is shown is only what the caller may see
 
     @property
     def is_table(self) -> bool:
@@ -141,6 +143,10 @@ class Printer:
             # A line that goes on is indented, so that none passes for another message.
             self._write_sentence(text, sys.stderr, indent="  ")
 
+    def note_absence(self, text: str) -> None:
+        """That a list is empty; and where that may be so only for this caller, of what."""
+        self.note(re.sub(r"(?=[.:;])", " that you may see", text, count=1) if self.is_partial() else text)
+
     def instruction(self, text: str) -> None:
         """What a person must do now; with --quiet too."""
         self._write_sentence(text, sys.stderr, indent="  ")
@@ -206,7 +212,7 @@ class Printer:
         if rows:
             self.rows(rows, columns, wide)
         elif empty:
-            self.note(empty)
+            self.note_absence(empty)
 
     def rows(self, rows: Sequence[Any], columns: Columns, wide: Columns | None = None) -> None:
         """A table of rows; `wide` are the columns that `-o wide` adds."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctl.cli.output import Printer
 from ctl.client.answers import Document
+from ctl.client.words import show_ranges
 
 if TYPE_CHECKING:
     from ctl.client.scopes import Scope
@@ -96,8 +97,8 @@ def describe_state(printer: Printer, document: Document, state: str) -> str:
 
 
 def describe_version(printer: Printer, document: Document) -> str:
-    """The revision that defined something as it is; only its number, and that it is not kept, once it was pruned."""
-    if document.get("version_pruned"):
+    """The revision that defined something as it is; that it is not kept, and what the row keeps, once it was pruned."""
+    if document.get("version_pruned") and not (document.get("provenance") or {}).get("definition"):
         return describe_provenance(printer, {"revision": document["version"], "kept": False})
     return describe_state(printer, document, "definition")
 
@@ -130,7 +131,7 @@ def describe_fields_revisions(printer: Printer, row: Document, revisions: Mappin
 
 
 #: What details of conflicts say of the revisions that changed a row since.
-LATER_KEYS = ("provenance", "later", "later_count", "undone", "restored")
+LATER_KEYS = ("provenance", "later", "later_count", "undone", "also_undone", "restored")
 
 
 def describe_later(printer: Printer, detail: Document) -> str:
@@ -138,8 +139,9 @@ def describe_later(printer: Printer, detail: Document) -> str:
     number = detail.get("changed_by_revision")
     last = detail.get("provenance") or ({"revision": number} if number else None)
     if last:  # of a rollback of what is asked about that is said already
-        rolled_back = {"undone": detail.get("undone"), "restored": detail.get("restored")}
-        last = {**last, **({"undone": None} if detail.get("rolled_back") else rolled_back)}
+        last = {**last, **{name: detail[name] for name in ("undone", "also_undone", "restored") if name in detail}}
+        if detail.get("rolled_back") and not last.get("also_undone"):
+            last["undone"] = None
     later = detail.get("later") or ([last] if last else [])
     parts = [describe_provenance(printer, entry) for entry in later]
     rest = int(detail.get("later_count") or len(later)) - len(later)
@@ -154,7 +156,9 @@ def _rolled_back(revision: Document) -> str:
 def describe_rollback(revision: Document, noun: str = "") -> str:
     """What a rollback rolled back: `rollback of 7`, or with a noun before the number; empty for other revisions."""
     if revision.get("undone"):
-        return f"rollback of {noun}{revision['undone']}"
+        others = revision.get("also_undone") or []
+        noun = noun.replace(" ", "s ") if others else noun
+        return f"rollback of {noun}{show_ranges([*others, revision['undone']])}"
     return f"rollback to {noun}{revision['restored']}" if revision.get("restored") is not None else ""
 
 

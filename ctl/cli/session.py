@@ -44,7 +44,10 @@ class Session:
     @cached_property
     def printer(self) -> Printer:
         output = parse_format(self.typed.get("output") or str(self.settings.output.value))
-        return Printer(format=output, is_quiet=self.is_quiet, has_headers=self.has_headers)
+        return Printer(format=output, is_quiet=self.is_quiet, has_headers=self.has_headers, is_partial=self._is_partial)
+
+    def _is_partial(self) -> bool:
+        return self._client is not None and self._client.is_partial
 
     def check_output(self) -> None:
         """Refuse a wrong RAINBOW_OUTPUT before anything is done; a typed format was checked when it was read."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from ctl.client.answers import Document
 from ctl.client.calls.attributes import AttributeCalls
+from ctl.client.calls.descriptions import DescriptionCalls
 from ctl.client.calls.executions import ExecutionCalls
 from ctl.client.calls.fleet import FleetCalls
 from ctl.client.calls.grants import GrantCalls
@@ -30,6 +31,7 @@ class Client(
     AttributeCalls,
     ProjectCalls,
     FleetCalls,
+    DescriptionCalls,
     GrantCalls,
     RegistrationCalls,
     ExecutionCalls,
@@ -107,6 +109,11 @@ class Client(
             on_stale=on_stale,
             as_user=settings.as_user,
         )
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether an answer had only what the caller may see of what was asked for."""
+        return self._transport.is_partial
 
     def __enter__(self) -> Self:
         return self

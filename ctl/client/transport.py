@@ -108,6 +108,7 @@ class Transport:
         self._retries = retries
         self._on_stale = on_stale
         self._sleep = sleep
+        self.is_partial = False  #: whether an answer had only what the caller may see of what was asked for
 
     def close(self) -> None:
         self._connections.close()
@@ -168,6 +169,7 @@ class Transport:
             age = answer.headers.get("Rainbow-Stale", "")
             if age.isdecimal() and self._on_stale is not None:
                 self._on_stale(int(age))
+            self.is_partial = self.is_partial or document.get("partial") is True
             return document
         if isinstance(document, dict) and "message" in document:
             error = refusal(answer.status, document, answer.headers.get("X-Request-Id") or request_id)
@@ -182,6 +184,9 @@ class Transport:
         if 300 <= status < 400:
             place = answer.headers.get("Location", "elsewhere")
             return ServerError(f"{self.url} redirects to {place}: set the endpoint to that place.", status=status)
+        if status == 431:  # by the admin's server, before it reads a request
+            reason = "the headers of the request are too large. Check the token in RAINBOW_TOKEN or its file"
+            return errors.InvalidRequest(f"{self.url} answered {status}: {reason}.", status=status)
         if status in _BY_STATUS and status != 404:
             return _BY_STATUS[status](f"{self.url} answered {status} {answer.reason}.", status=status)
         return ServerError(f"{self.url} answered {status}, but not as an admin does: is it one?", status=status)

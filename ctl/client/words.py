@@ -71,3 +71,14 @@ def parse_pair(text: str) -> tuple[str, str]:
     if not equals or not key:
         raise ValueError(f"must be KEY=VALUE, got {text!r}")
     return key, value
+
+
+def show_ranges(numbers: Iterable[int]) -> str:
+    """Whole numbers, those that follow each other as a range: `5, 7..9`."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return ", ".join(str(first) if first == last else f"{first}..{last}" for first, last in ranges)

@@ -23,12 +23,13 @@ _HELP = """Show logins, what was done with tokens, and denied requests, newest f
   WRONG_TOKEN    a token that is unknown, revoked or expired, or not for what was asked
   FORBIDDEN      a caller who is known and may not do this
   LOGIN          the first use of a login at an OpenID provider
-  TOKEN_CREATED  a user got a token
-  TOKEN_REVOKED  a token was revoked, or all tokens of a user who was deleted
+  TOKEN_CREATED  a user or a cluster got a token
+  TOKEN_REVOKED  a token was revoked, or all tokens of a user or cluster that was deleted
   NEW_ADDRESS    a user's token was used from an address for the first time
 
-What is denied again and again is one event a minute for each address and user, with how often it happened. Tokens
-themselves are never kept. Other workers store what they note within two seconds. Times are UTC.
+What is denied again and again is one event a minute for each address and user, with how often it happened; of more than
+20 such events of one user or address the others are counted in one. Tokens themselves are never kept. Other workers
+store what they note within two seconds. Times are UTC.
 """
 _LARGEST_PAGE = 1000
 _FIELDS = ("number", "at", "event", "user", "proof", "address", "method", "route", "request_id", "target", "count")
@@ -40,9 +41,9 @@ def _request(event: Document) -> str:
 
 
 def _what(event: Document) -> str:
-    """The token or user that something was done to; else the request that was denied, and how often."""
+    """The token, user or cluster that something was done to; else the request that was denied, and how often."""
     times = f" ({event['count']} times)" if event.get("count") else ""
-    return str(event.get("target") or f"{_request(event)}{times}")
+    return f"{event.get('target') or _request(event)}{times}"
 
 
 def _user(event: Document) -> str:
@@ -70,7 +71,12 @@ _WIDE_COLUMNS: Columns = {
     params=[
         Option(["--since"], metavar="TIME", help="Since then: 24h, 7d, 2026-03-01, 2026-03-01T12:00."),
         Option(["--until"], metavar="TIME", help="Until then; a day is included."),
-        text_option("user", metavar="NAME", help="Of this user.", noun=USER),
+        text_option(
+            "user",
+            metavar="NAME",
+            help="By this user, also as somebody else; and what others did as this user.",
+            noun=USER,
+        ),
         text_option("event", metavar="TYPE", help="Of this type, such as FORBIDDEN or new-address."),
         text_option("address", metavar="ADDRESS", help="Of requests from this address."),
         *_LISTING.options(),

@@ -165,6 +165,9 @@ get = KindGroup(
         "placement-counts": Entry(summary="How many executions went where", place="placement.counts"),
         **_FLEET,
         "cluster-event": Entry(summary="What happened to a cluster", place="fleet.clusters"),
+        "cluster-description": Entry(
+            summary="The revisions of a cluster's description", place="fleet.cluster_descriptions"
+        ),
         **_GROUP,
         "grant": Entry(summary="Grants: which roles users and groups have, and where", place="access.grants"),
         "use-grant": Entry(summary="Use grants: who may use which clusters", place="access.use_grants"),
@@ -219,6 +222,9 @@ update = KindGroup(
         **_USERS,
         **_GROUP,
         "cluster-state": Entry(summary="The state of a cluster, in place of its agent", place="fleet.clusters"),
+        "cluster-description": Entry(
+            summary="The description of a cluster: what it has, as a graph", place="fleet.cluster_descriptions"
+        ),
         "launchplan": _launchplan("Activate or deactivate a launch plan", "launchplans"),
     },
     examples=[
@@ -245,6 +251,9 @@ delete = KindGroup(
         **_GROUP,
         "grant": Entry(summary="Take a role away", place="access.grants"),
         "use-grant": Entry(summary="Take the use of clusters away", place="access.use_grants"),
+        "cluster-description": Entry(
+            summary="The description of a cluster, so that its agent sends one", place="fleet.cluster_descriptions"
+        ),
         "token": Entry(summary="Revoke a token of a cluster's agent", place="fleet.tokens"),
         **_USERS,
         "user-token": Entry(summary="Revoke a token of a user", place="users.tokens"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctl.cli.groups import command
 from ctl.cli.options import Argument, Option, complete_kind
-from ctl.cli.output import Printer
+from ctl.cli.output import Columns, Printer
 from ctl.cli.provenance import as_of, describe_provenance, describe_registration, describe_revision, describe_setter
 from ctl.cli.session import Session
 from ctl.client.answers import Document
@@ -16,6 +16,7 @@ from ctl.client.executions import ExecutionId
 from ctl.client.schemas import leaf_parts
 from ctl.client.scopes import Scope
 from ctl.client.words import count, did_you_mean, listed
+from ctl.commands.access.use_grants import COLUMNS as USE_GRANT_COLUMNS
 
 #: Rows of the tables, unless they are wide.
 SHOWN = 20
@@ -25,9 +26,9 @@ _HELP = """Show where a pool, label, cluster, queue, queue tag, kind or value is
 
 NOUN is pool, label, cluster, queue or queue-tag, with its NAME, or a kind, with a FIELD or FIELD=VALUE, or alone. The
 answer has every setting, launch plan and key of the configuration that says it; how many scopes and launch plans have
-it from there (--reach lists them); the executions that wait or run by it, of a cluster also those that wait for it
-without a cluster and name it; and at how many of the scopes executions would be refused if it went away. Nothing is
-written.
+it from there (--reach lists them); who may use it by use grants; the executions that wait or run by it, of a cluster
+also those that wait for it without a cluster and name it; and at how many of the scopes executions would be refused if
+it went away. Nothing is written.
 
 It is of the first hundred that say it and the first thousand scopes below them; --all goes on to the end. The exit
 status is 3 for a name that there is not and was not, and that nothing uses.
@@ -61,6 +62,8 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
     is_unused, deleted = _is_unused(answer), answer.get("deleted_by")
     near = did_you_mean(answer.get("name") or "", answer.get("closest", []))
     unknown = "" if answer["known"] or deleted else f"No {noun} is called '{answer['name']}'.{near}"
+    if unknown and noun == "queue":
+        unknown += f" A tag is asked for by `rainbowctl where-used queue-tag {answer['name']}`."
     is_shown = printer.machine_output((_name(use) for use in answer["uses"]), answer)
     if is_unused and unknown:
         raise NotFound(f"{unknown} {_describe_unused(noun, answer)}", name=f"{noun.replace('-', '_')}_not_found")
@@ -97,15 +100,17 @@ def where_used(session: Session, noun: str, name: str | None, *, reach: bool, ev
                 "WITHOUT IT": _without,
             },
         )
+    _show_use_grants(session, answer)
     _show_executions(session, answer["executions"])
     if answer.get("token"):
         printer.note("There is more: --all goes on to the end.")
 
 
 def _is_unused(answer: Document) -> bool:
-    """Whether no setting, launch plan, configuration or unfinished execution says it."""
+    """Whether no setting, launch plan, configuration, use grant or unfinished execution says it."""
     executions = answer["executions"]
     has_none = not answer["uses"] and not answer["reach"]["scopes"] and not answer.get("token")
+    has_none = has_none and not answer.get("use_grants")
     return has_none and bool(executions["complete"]) and not executions["phases"]
 
 
@@ -115,6 +120,7 @@ def _describe_unused(noun: str, answer: Document) -> str:
     groups = [f"{key} {', '.join(answer[key])}" for key in ("pools", "labels") if answer.get(key)]
     beside = f" but the {' and the '.join(groups)} that it is in" if groups else ""
     others = "no setting, active launch plan, configuration or unfinished execution"
+    others += " that you may see" if answer.get("partial") else ""
     return f"Nothing uses {title}{beside}: {others}, {as_of(answer)}."
 
 
@@ -130,8 +136,10 @@ def _opening(noun: str, answer: Document) -> str:
     if noun in _NOUNS:
         would = "without it executions would be" if answer["known"] else "executions are"
         waiting = f" and wait at {more}{count(counts['waiting'], 'scope')}" if counts.get("waiting") else ""
-        parts.append(f"{would} refused at {more}{count(counts['refused'], 'scope')}{waiting}")
-    return f"{'; '.join(parts)}; {as_of(answer)}."
+        if not answer.get("partial") or counts["refused"] or counts.get("waiting"):
+            parts.append(f"{would} refused at {more}{count(counts['refused'], 'scope')}{waiting}")
+    seen = " of what you may see" if answer.get("partial") else ""
+    return f"{'; '.join(parts)};{seen} {as_of(answer)}."
 
 
 def _times(noun: str, answer: Document, title: str, more: str) -> str:
@@ -167,7 +175,7 @@ def _query(session: Session, noun: str, name: str | None) -> Document:
     return query | ({"value": value} if equals else {})
 
 
-def _table(session: Session, rows: list[Document], columns: dict[str, Any]) -> None:
+def _table(session: Session, rows: list[Document], columns: Columns) -> None:
     printer = session.printer
     shown = rows if printer.is_wide else rows[:SHOWN]
     if shown:
@@ -178,6 +186,18 @@ def _table(session: Session, rows: list[Document], columns: dict[str, Any]) -> N
     printer.line()
 
 
+def _show_use_grants(session: Session, answer: Document) -> None:
+    """Who may use it by a grant; an older admin does not say, nor does any to who may not read that."""
+    grants = answer.get("use_grants")
+    if not grants:
+        return
+    number = answer["use_grant_count"]
+    session.printer.sentence(f"{count(number, 'use grant')} {'lets' if number == 1 else 'let'} it be used:")
+    _table(session, grants, USE_GRANT_COLUMNS)
+    if number > len(grants):
+        session.printer.note(f"`rainbowctl get use-grant` lists those beyond the first {len(grants)}.")
+
+
 def _show_executions(session: Session, affected: Document) -> None:
     phases = ", ".join(f"{number} {phase}" for phase, number in sorted(affected["phases"].items()))
     newest = "" if affected["complete"] else " among the newest 1000"
@@ -185,7 +205,7 @@ def _show_executions(session: Session, affected: Document) -> None:
     waiting = f"; {number} of them {'waits' if number == 1 else 'wait'} for it without a cluster" if number else ""
     session.printer.sentence(f"Executions that have not ended{newest}: {phases or 'none'}{waiting}.")
     if affected["executions"]:
-        columns = {"EXECUTION": _execution, "PHASE": "phase"}
+        columns: dict[str, Any] = {"EXECUTION": _execution, "PHASE": "phase"}
         _table(session, affected["executions"], columns | ({"WHERE": _where} if number is not None else {}))
 
 

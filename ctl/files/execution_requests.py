@@ -13,6 +13,7 @@ from ctl.client.scopes import check_name
 from ctl.client.words import count, listed
 from ctl.files.execution_documents import ExecutionDocument
 from ctl.files.retries import retry_policy
+from ctl.files.rules import typed_strategy
 from ctl.files.run_settings import settings_spec
 
 #: Flags that say what to run, by their parameters.
@@ -45,7 +46,7 @@ _SETTING_FLAGS = {
 }
 _LEFT_OUT_IF_EMPTY = ("labels", "annotations", "envs", "retry", "security_context")
 #: Flags that relaunch and recover take.
-_REPEAT_FLAGS = ("cluster_pool", "cluster_label", "cluster", "overwrite_cache", "inputs")
+_REPEAT_FLAGS = ("cluster_pool", "cluster_label", "cluster", "strategy", "rules", "overwrite_cache", "inputs")
 #: Where there is no file.
 _NO_DOCUMENT = ExecutionDocument(name="", values={})
 _RESOURCE_TYPES = {"launchplan": "LAUNCH_PLAN", "launch_plan": "LAUNCH_PLAN", "workflow": "WORKFLOW", "task": "TASK"}
@@ -185,7 +186,7 @@ def build_repeat(flags: Mapping[str, Any], how: str, id: ExecutionId, names: Map
             f"--{how} runs again what {id.name} ran: leave out {listed(wrong)}. What may be changed with it: {may}."
         )
     body: Document = {"id": id.document(), **({"name": flags["name"]} if flags["name"] is not None else {})}
-    body |= settings_spec(_typed_settings(flags))
+    body |= settings_spec(typed_strategy(_typed_settings(flags), flags["strategy"], flags["rules"]))
     return body | ({"inputs": dict(flags["inputs"])} if flags["inputs"] else {})
 
 
@@ -312,7 +313,7 @@ def _settings_spec(flags: Mapping[str, Any], document: ExecutionDocument) -> Doc
     for key in ("labels", "annotations", "envs"):
         values[key] = {**values.get(key, {}), **dict(flags[key])}
     values["retry"] = retry_policy(values.get("retry") or {}, flags)
-    values |= _typed_settings(flags)
+    values = typed_strategy(values | _typed_settings(flags), flags["strategy"], flags["rules"])
     return settings_spec({key: value for key, value in values.items() if value or key not in _LEFT_OUT_IF_EMPTY})
 
 

@@ -20,6 +20,7 @@ from ctl.files.execution_documents import RUN_KEYS, ExecutionDocument
 from ctl.files.positions import start_of
 from ctl.files.readings import MAX_BYTES, DocumentReader
 from ctl.files.retries import RETRY_SCHEMA
+from ctl.files.rules import RULES_SCHEMA, STRATEGIES
 from ctl.files.run_settings import AUTH_ROLE_SCHEMA, REFUSED
 
 _TEXT: Schema = {"type": "string"}
@@ -48,6 +49,8 @@ FILE_SCHEMA: Schema = {
         "jobspec": _ANYTHING,
         "executionClusterLabel": _TEXT,
         "cluster": _TEXT,
+        "strategy": {"type": "string", "enum": STRATEGIES},
+        "rules": RULES_SCHEMA,
         "labels": _TEXTS,
         "annotations": _TEXTS,
         "interruptible": {"type": "boolean"},

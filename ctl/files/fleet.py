@@ -34,8 +34,8 @@ FIELDS: Mapping[str, Mapping[str, Schema]] = {
 _DECIDED = "not part of the definition: remove it; `rainbowctl export {noun}` leaves it out"
 _STATE_KEYS = (
     *("state", "reported_free", "assigned", "free", "waiting", "running", "pools", "by_pool", "labels"),
-    *("engine", "engine_version", "plugins", "eta", "leased_executions", "next_executions"),
-    *("takes_work", "takes_none_because", "full"),
+    *("engine", "engine_version", "plugins", "eta", "leased_executions", "next_executions", "waiting_for_it"),
+    *("takes_work", "takes_none_because", "full", "bids"),
 )
 _AGENT_KEYS = (
     *("agent", "agent_instance", "agent_host", "agent_since", "agent_version"),
@@ -148,6 +148,15 @@ def parse_cost(text: str, flag: str) -> float:
     except ValueError as error:
         raise InvalidInput(f"{flag} {error}.") from None
     return cost
+
+
+def parse_weight(text: str, flag: str) -> float:
+    """What something counts in the choice of a pool, as it was typed."""
+    try:
+        weight: float = scalar(FIELDS["pool"]["cost_weight"], text)
+    except ValueError as error:
+        raise InvalidInput(f"{flag} {error}.") from None
+    return weight
 
 
 def show_amounts(amounts: Mapping[str, Any] | None) -> str:

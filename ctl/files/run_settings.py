@@ -17,6 +17,8 @@ _SAME = (
     "default_inputs",
     "fixed_inputs",
     "cluster",
+    "strategy",
+    "rules",
     "max_parallelism",
     "interruptible",
     "overwrite_cache",

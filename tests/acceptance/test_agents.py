@@ -416,3 +416,10 @@ def test_help_explains_the_options(admin: RunningAdmin, tmp_path: Path, argument
         site.command(*arguments, "--help"), env=site.variables(), capture_output=True, text=True, timeout=30, check=True
     )
     assert [word for word in words if word not in done.stdout] == []
+
+
+def test_an_agent_describes_its_machine_when_it_registers(admin: RunningAdmin, site: Site) -> None:
+    description = requests.get(f"{admin.url}/api/v1/clusters/{site.cluster}/description", timeout=10).json()
+    assert (description["revision"], description["by_agent"]) == (1, True)
+    assert description["types"]["node"]["vertices"] == 1
+    assert int(description["types"]["core"]["amount"]) == len(os.sched_getaffinity(0))

@@ -59,7 +59,7 @@ def _nothing_is_written(shell: Shell) -> Iterator[None]:
         (3, "rollback 99", "", "There is no revision 99"),
         (3, "rollback --to 99 -d staging", "", "There is no revision 99"),
         (2, "rollback", "", "Which revision?"),
-        (2, "rollback x", "", "Which revision?"),
+        (2, "rollback x", "", "x is neither a revision nor a range of them"),
         (2, "rollback 1 -d staging", "", "undoes all of that revision"),
         (2, "rollback 1 --to 0", "", "keep one of the two"),
         (2, "rollback --to 0", "", "--to needs a scope"),

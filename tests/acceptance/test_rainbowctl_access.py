@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def cells(text: str) -> list[list[str]]:
 
 def test_a_group_is_created_changed_shown_and_deleted(shell: Shell) -> None:
     done = shell.run("rainbowctl create group ml --user otto --user ada --description Learning --dryRun")
-    assert (done.status, done.out) == (0, "")
+    assert (done.status, done.out) == (0, "Executions: no execution would move or be ended.\n")
     assert "Dry run: group ml was not created.\n" in done.err
     shell.refused(3, "rainbowctl get group ml")
     assert "Created group ml: version 1." in shell.run("rainbowctl create group ml --user otto --user ada").err
@@ -97,7 +98,43 @@ def test_the_last_administrator_stays(shell: Shell, tmp_path: Path) -> None:
     assert "Nobody would be left" in shell.refused(5, "rainbowctl rollback 2 --force --dryRun")
     shell.ok("rainbowctl create user eve")
     shell.ok("rainbowctl create grant admin --user eve")
+    message = shell.refused(5, "rainbowctl delete grant admin:user:root")
+    assert "`rainbowctl create user-token eve NAME`" in " ".join(message.split())
+    shell.ok("rainbowctl create user-token eve laptop")
     shell.ok("rainbowctl delete grant admin:user:root")
+
+
+def test_the_administrator_of_a_project_has_the_history_of_its_grants(shell: Shell, tmp_path: Path) -> None:
+    root = token_of(tmp_path, "root", "--create")
+    shell.environment["RAINBOW_TOKEN"] = root
+    shell.ok("rainbowctl create user mia")
+    shell.ok("rainbowctl create grant admin --user mia -p flytesnacks")
+    shell.ok("rainbowctl create grant viewer --user otto -d production")
+    shell.ok("rainbowctl create pool gpu --member east --strategy spill")
+    shell.environment["RAINBOW_TOKEN"] = token_of(tmp_path, "mia")
+    time.sleep(1.1)  # every worker knows of a grant within a second
+    shell.ok("rainbowctl create grant viewer --user otto -p flytesnacks -m 'for the summer'")
+    text = shell.ok("rainbowctl history grant")
+    assert "for the summer" in text
+    assert "production" not in text
+    [last, first] = json.loads(shell.ok("rainbowctl history grant -o json"))
+    assert (last["author"], first["author"]) == ("mia", "root")
+    exported = list(yaml.safe_load_all(shell.ok("rainbowctl export grant")))
+    assert exported == [
+        {"kind": "grant", "role": "admin", "user": "mia", "project": "flytesnacks"},
+        {"kind": "grant", "role": "viewer", "user": "otto", "project": "flytesnacks"},
+    ]
+    whole = shell.run("rainbowctl export")
+    kinds = [document["kind"] for document in yaml.safe_load_all(whole.out)]
+    assert kinds == ["project", "pool", "grant", "grant"]
+    assert "Users left out: User mia lacks the permission users.read" in " ".join(whole.err.split())
+    exported_pool = shell.ok("rainbowctl export pool")
+    assert exported_pool == shell.ok("rainbowctl export pool", RAINBOW_TOKEN=root)
+    assert "strategy: spill" in exported_pool
+    shell.ok(f"rainbowctl rollback {last['number']} --force")
+    assert [grant["user"] for grant in json.loads(shell.ok("rainbowctl get grant -o json"))] == ["mia"]
+    [undone, *_] = json.loads(shell.ok("rainbowctl history grant -o json"))
+    assert (undone["author"], undone["undone"]) == ("mia", last["number"])
 
 
 def test_the_project_of_the_context_plays_no_part_in_a_grant(shell: Shell) -> None:
@@ -142,6 +179,8 @@ def test_who_may_do_what_and_why(shell: Shell) -> None:
     assert "Who, and what?" in shell.refused(2, "rainbowctl explain access ada")
     assert "Did you mean 'logs.read'" in shell.refused(2, "rainbowctl explain access ada log.read")
     assert "one word too many" in shell.refused(2, f"rainbowctl explain all w nonsense {where}")
+    text = " ".join(shell.ok("rainbowctl explain access shared-token fleet.write").split())
+    assert "this admin has no shared token, so nobody calls by that name" in text
 
 
 def test_groups_and_grants_as_documents(shell: Shell) -> None:

@@ -99,6 +99,23 @@ def test_what_is_told_to_those_who_may_not_use_a_cluster_and_what_a_dry_run_tell
         taken = shell.run("rainbowctl delete use-grant cluster:secret:user:ada cluster:other:user:ada --dryRun")
         assert "Executions: 1 would wait" in taken.out + taken.err
         assert "waits" in taken.out
+        shell.ok("rainbowctl create cluster-group racks --cluster secret")
+        for command, end in (
+            ("delete grant submitter --user ada", "was not taken away."),
+            ("delete user ada", "was not deleted."),
+            ("create grant viewer --user bob -d production", "was not given."),
+            ("create user eve", "was not created."),
+            ("create cluster-group spare --cluster other", "was not created."),
+            ("update cluster-group racks --addCluster other", "nothing was written."),
+            ("delete cluster-group racks", "was not deleted."),
+        ):
+            tried = shell.run(f"rainbowctl {command} --dryRun")
+            planned = json.loads(shell.ok(f"rainbowctl {command} --dryRun -o json"))["executions"]
+            waits = command.endswith("ada")
+            assert (tried.status, len(planned["effects"])) == (0, int(waits)), command
+            told = "1 would wait." if waits else "no execution would move or be ended."
+            assert f"Executions: {told}" in tried.out, command
+            assert ("waits" in tried.out, end in tried.err) == (waits, True), command
         shell.ok("rainbowctl cordon secret other")
         where = "-p flytesnacks -d development"
         shell.ok(f"rainbowctl create execution second {job}", RAINBOW_TOKEN=ada)

@@ -35,7 +35,7 @@ def cells(text: str) -> list[list[str]]:
 def test_a_pool_is_created_shown_changed_and_deleted(new_shell: Shell) -> None:
     create = "rainbowctl create pool gpu --member east=6 --member west --strategy spill -m 'gpus for all'"
     done = new_shell.run(f"{create} --dryRun")
-    assert (done.status, done.out) == (0, "")
+    assert (done.status, done.out) == (0, "Executions: no execution would move or be ended.\n")
     assert "Dry run: pool gpu was not created.\n" in done.err
     new_shell.refused(3, "rainbowctl get pool gpu")
 
@@ -195,6 +195,24 @@ def test_what_was_reported_or_switched_does_not_get_into_the_definition(shell: S
     assert "stdin:1:13" in message
 
 
+def test_a_pool_that_asks_is_created_shown_and_changed(shell: Shell) -> None:
+    flags = "--askDeadline 5s --chooseBy mix --costWeight 2.5 --rebalance 'better-by 5m'"
+    shell.ok(f"rainbowctl create pool asks --member one --member two --strategy ask {flags}")
+    fields = {"ask_deadline": "5s", "choose_by": "mix", "cost_weight": 2.5, "rebalance": "better-by 5m"}
+    pool = shell.rest("GET", "pools/asks")
+    assert {name: pool.get(name) for name in fields} == fields
+    assert cells(shell.ok("rainbowctl get pool asks -o wide"))[1][-3:-1] == ["mix", "better-by 5m"]
+    documents = yaml.safe_load_all(shell.ok("rainbowctl export pool"))
+    [exported] = [document for document in documents if document and document.get("name") == "asks"]
+    assert {name: exported.get(name) for name in fields} == fields
+    message = shell.refused(2, "rainbowctl update pool asks --strategy weighted --force")
+    assert "ask_deadline: is for the strategy ask alone" in message
+    assert "--costWeight" in shell.refused(2, "rainbowctl update pool asks --costWeight much --force")
+    shell.ok("rainbowctl update pool asks --rebalance never --costWeight '' --chooseBy cheapest --force")
+    changed = shell.rest("GET", "pools/asks")
+    assert (changed["rebalance"], changed["choose_by"], "cost_weight" in changed) == ("never", "cheapest", False)
+
+
 def test_clusters_are_chosen_by_pool_and_label(shell: Shell) -> None:
     shell.ok("rainbowctl create pool pair --member one --member two")
     shell.ok("rainbowctl create label solo --member two")
@@ -337,7 +355,7 @@ def test_what_configuration_declares_is_shown_but_not_changed(shell: Shell) -> N
         ("create pool x --member a=b", 2, "--member a: the weight must be a number, got 'b'."),
         ("create pool x --member a=0", 2, "every weight is 0"),
         ("create pool x --strategy quick --member a", 2, "'quick' is not one of 'weighted', 'spill'"),
-        ("update pool x", 2, "Nothing to update: give --member, --strategy or --description, or --file FILE."),
+        ("update pool x", 2, "--costWeight, --rebalance or --description, or --file FILE."),
         ("update label x --member a --addMember b", 3, "No label is called 'x'."),
         ("create cluster x --capacity cpus=1", 2, "--capacity: there is no resource 'cpus'. Did you mean cpu?"),
         ("create cluster x --cost -1", 2, "--cost must be 0 or more, got -1."),

@@ -169,10 +169,12 @@ def test_an_inherited_value_says_where_it_comes_from_in_every_form(shell: Shell)
     assert re.sub("[0-9]+ s ago", "… ago", done.out) == f"FIELD  VALUE      ORIGIN\nvalue  mycluster  {origin}\n"
     assert done.err == (
         "Nothing is set at project heir, domain staging, workflow my.wf itself: all of it is inherited.\n"
+        "By label 'mycluster' executions wait at 'local': no agent of it has ever been seen.\n"
     )
     place = {"project": name, "domain": "staging", "level": "project-domain", "version": version}
     shown = json.loads(shell.ok(f"{get} -o json"))
     assert list(shown.pop("revisions")) == [str(version)]
+    assert shown.pop("consequence")["outcome"] == "waits"
     assert shown == {
         "project": name,
         "domain": "staging",

@@ -15,13 +15,14 @@ from sqlalchemy import select, update
 from werkzeug.test import TestResponse
 
 from admin.core.grants import Grant, Grantee
+from admin.core.hosts import source_of
 from admin.core.settings.scopes import Scope
 from admin.errors import TooManyAttempts
 from admin.services import grants, users
 from admin.services.agents import MOST_WRONG_SECRETS
 from admin.services.changeable.base import ChangeOptions
 from admin.services.context import Context
-from admin.services.wrong_attempts import FailureLimiter, source_of
+from admin.services.wrong_attempts import FailureLimiter
 from admin.store.database import metadata
 from admin.store.tokens import cluster_tokens
 from tests.conftest import MakeApp

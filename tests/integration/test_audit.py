@@ -303,3 +303,52 @@ def test_retention_deletes_old_events_and_the_list_says_so(app: Flask, ada: Pers
         assert len(left["events"]) <= 2
         assert left["not_listed"].startswith("Audit events of before 20")
         assert "not_listed" not in ada.get("audit?after=1h")
+
+
+def test_deleting_a_cluster_is_noted_as_the_end_of_its_tokens(app: Flask, ada: Person) -> None:
+    for name in ("beta", "gamma"):
+        ada.do("PUT", f"clusters/{name}", {"cluster": {}})
+    ada.do("POST", "clusters/beta/tokens", {})
+    for name in ("beta", "gamma"):  # of which the latter has no token
+        ada.do("DELETE", f"clusters/{name}")
+    [ended] = events(ada, "?event=TOKEN_REVOKED")
+    assert (ended["target"], ended["user"], ended["proof"]) == ("cluster/beta", "ada", "token")
+    assert ended["reason"] == "all of its tokens: the cluster was deleted"
+
+
+def test_each_token_of_a_request_is_noted_from_a_new_address(app: Flask, ada: Person) -> None:
+    for name in ("beta", "gamma"):
+        ada.do("PUT", f"clusters/{name}", {"cluster": {}})
+    made = [
+        ada.do("POST", "users/ada/tokens", {"name": name, "narrowed": {"clusters": [name]}})
+        for name in ("beta", "gamma")
+    ]
+    both = stranger(app, made[0]["token"])
+    for _ in range(2):
+        ok(both.call("GET", "whoami", **{"Rainbow-Tokens": made[1]["token"]}))
+    targets = [event["target"] for event in events(ada, "?event=NEW_ADDRESS")]
+    assert sorted(targets[:2]) == sorted(f"user-token/ada/{token['prefix']}" for token in made)
+    assert len(targets) == 3  # with the one that ada reads them by
+
+
+def test_events_of_a_user_are_those_as_others_and_of_others_as_that_user(app: Flask, ada: Person) -> None:
+    bea, eve = made_user(app, "bea", role="viewer"), made_user(app, "eve", role="viewer")
+    for person, headers in ((ada, {"Rainbow-As": "bea"}), (bea, {}), (eve, {})):
+        refused(person.call("GET", "audit", **headers), 403, "permission_denied")
+
+    def denied(user: str) -> list[tuple[str, str]]:
+        return sorted((event["user"], event["proof"]) for event in events(ada, f"?event=FORBIDDEN&user={user}"))
+
+    assert denied("ada") == [("bea", "token of ada")]
+    assert denied("bea") == [("bea", "token"), ("bea", "token of ada")]
+    assert denied("eve") == [("eve", "token")]
+
+
+def test_what_the_shared_token_does_as_others_is_its_own(make_app: MakeApp, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(SHARED_TOKEN)
+    app = make_app(server={"apiTokenFile": str(tmp_path / "token")})
+    ada = made_user(app)
+    made_user(app, "bea", role="viewer")
+    refused(stranger(app, SHARED_TOKEN).call("GET", "audit", **{"Rainbow-As": "bea"}), 403, "permission_denied")
+    [event] = events(ada, "?event=FORBIDDEN&user=shared-token")
+    assert (event["user"], event["proof"]) == ("bea", "shared-token")

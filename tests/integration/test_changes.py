@@ -296,6 +296,62 @@ def test_the_only_later_revision_of_a_row_says_what_it_rolled_back(api: FlaskCli
     assert [(entry["revision"], entry.get("restored")) for entry in detail["later"]] == [(7, None), (6, 0)]
 
 
+def test_several_revisions_are_undone_as_one(api: FlaskClient) -> None:
+    change(api, label("a", domain="staging"))
+    before = rows(api)
+    change(api, label("b", domain="staging"))
+    change(api, label("c", domain="staging"), label("c", domain="production"))
+    after = rows(api)
+    body = {"revisions": [3, 2, 3]}
+    trial = api.post(f"{API}/rollbacks?dry_run=true", json=body).get_json()
+    assert (trial["counts"], head(api)) == ({"create": 0, "update": 1, "delete": 1, "unchanged": 0}, 3)
+    undone = api.post(f"{API}/rollbacks", json={**body, "message": "too far"}).get_json()
+    assert (undone["revision"], undone["counts"], bare(rows(api))) == (4, trial["counts"], bare(before))
+    revision = api.get(f"{API}/revisions/4").get_json()
+    assert (revision["undone"], revision["also_undone"]) == (3, [2])
+    [entry] = api.get(f"{API}/timeline?limit=1").get_json()["entries"]
+    assert (entry["undone"], entry["also_undone"]) == (3, [2])
+    for number in (2, 3):
+        [rolled_back_by] = api.get(f"{API}/revisions/{number}").get_json()["rolled_back_by"]
+        assert (rolled_back_by["revision"], rolled_back_by["also_undone"]) == (4, [2])
+    assert "rolled_back_by" not in api.get(f"{API}/revisions/1").get_json()
+    refused = api.post(f"{API}/rollbacks", json=body).get_json()
+    assert refused["message"].startswith("Revisions 2..3 were rolled back already, by revision 4, anonymous, ")
+    refused = api.post(f"{API}/rollbacks", json={"revision": 3}).get_json()
+    assert refused["message"].startswith("Revision 3 was rolled back already, by revision 4 (rollback of 2..3), ")
+    assert refused["message"].endswith("To make all that it undid again, roll back revision 4.")
+    assert [detail["rolled_back"] for detail in refused["details"]] == [True, True]
+    api.post(f"{API}/rollbacks", json={"revision": 4})
+    assert bare(rows(api)) == bare(after)
+
+
+def test_a_revision_in_between_or_after_keeps_several_from_being_undone(api: FlaskClient) -> None:
+    change(api, label("a", domain="staging"))
+    change(api, label("a", domain="production"))
+    change(api, label("b", domain="staging"), claimed_by="otto")
+    change(api, label("c", domain="staging"))
+    refused = api.post(f"{API}/rollbacks", json={"revisions": [1, 2, 4]})
+    (detail,) = refused.get_json()["details"]
+    assert (refused.status_code, detail["domain"], detail["changed_by_revision"]) == (409, "staging", 3)
+    assert "Revisions 1..2, 4 cannot be undone alone" in refused.get_json()["message"]
+    assert "staging by revision 3, anonymous (says otto), " in refused.get_json()["message"]
+    assert [row["domain"] for row in refused.get_json()["restorable"]] == ["production"]
+    partly = api.post(f"{API}/rollbacks", json={"revisions": [1, 2, 4], "restorable": True}).get_json()
+    assert (partly["counts"]["delete"], [row["domain"] for row in partly["left"]]) == (1, ["staging"])
+    # What changed a row before the first of them that did is no matter.
+    undone = api.post(f"{API}/rollbacks", json={"revisions": [2, 4], "restorable": True}).get_json()
+    assert undone["counts"]["update"] == 1
+    assert [row["attributes"] for row in bare(rows(api))] == [{"execution_cluster_label": {"value": "b"}}]
+
+
+def test_revisions_that_others_changed_and_changed_back_in_between_are_undone(api: FlaskClient) -> None:
+    for value in ("a", "b", "a", "c"):
+        change(api, label(value, domain="staging"))
+    undone = api.post(f"{API}/rollbacks", json={"revisions": [1, 4]}).get_json()
+    assert (undone["counts"]["delete"], undone["changed_back"][0]["changed_by_revision"]) == (1, 3)
+    assert rows(api) == []
+
+
 def test_a_rollback_names_the_later_revisions_that_changed_its_row_and_changed_it_back(api: FlaskClient) -> None:
     for value in ("a", "b", "a"):
         change(api, label(value, domain="staging"))
@@ -393,6 +449,14 @@ def test_everything_goes_back_to_the_beginning(api: FlaskClient) -> None:
         ({"to": "1", "everything": True}, 400),
         ({"to": 0, "domain": "nowhere"}, 400),
         ({"revision": 10**30}, 400),
+        ({"revisions": [1, 9]}, 404),
+        ({"revisions": []}, 400),
+        ({"revisions": [0]}, 400),
+        ({"revisions": 1}, 400),
+        ({"revisions": list(range(1, 1002))}, 400),
+        ({"revisions": [1], "revision": 1}, 400),
+        ({"revisions": [1], "to": 0, "everything": True}, 400),
+        ({"revisions": [1], "domain": "staging"}, 400),
     ],
 )
 def test_a_rollback_that_makes_no_sense_is_refused(api: FlaskClient, body: dict[str, Any], status: int) -> None:

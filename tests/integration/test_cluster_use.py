@@ -15,13 +15,20 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from admin.core.creators import Creator
-from admin.core.grants import Grant, Grantee
+from admin.core.grants import Grant, Grantee, Grants
 from admin.core.identities import Identity, Proof
+from admin.core.permissions import Role
 from admin.core.settings.scopes import Scope
-from admin.core.use_grants import CREATOR_DELETED, MAY_NOT_CREATE, NOT_GRANTED
+from admin.core.use_grants import CREATOR_DELETED, MAY_NOT_CREATE, NOT_GRANTED, Named, UseGrant
+from admin.core.user_groups import Memberships
 from admin.loops.waiting import WaitingLoop
 from admin.services import grants, user_tokens, users
+from admin.services.access import Access
+from admin.services.change_commits import commit_changes
 from admin.services.changeable.base import ChangeOptions
+from admin.services.changeable.use_grants import use_grant_write
+from admin.services.changeable.user_groups import group_write
+from admin.services.changes import ChangeRequest
 from admin.services.context import Context
 from admin.services.creations import Created, create_execution, create_executions
 from admin.services.creator_rights import current_rights, note_proven_groups
@@ -29,7 +36,7 @@ from admin.services.evictions import evict_from_lost, judge_health
 from admin.services.redecision_rounds import Redecided
 from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.run_requests import read_request
-from admin.store import executions, revisions
+from admin.store import attributes, executions, revisions
 from admin.store import grants as stored_grants
 from admin.store.cache.known_grants import KnownGrants
 from admin.store.cache.known_rights import KnownRights
@@ -176,6 +183,55 @@ def test_a_use_grant_is_given_listed_and_taken(app: Flask) -> None:
     assert caller.forbid("pool:gpu:user:ada")["changed"] is False
     documents = [{"use_grant_definition": {"pool": "gpu", "user": "ada"}}]
     assert caller.do("POST", "attribute_changes", {"changes": documents})["rows"][0]["action"] == "create"
+
+
+@pytest.mark.parametrize(("noun", "path"), [("pool", "pools"), ("label", "labels"), ("cluster", "clusters")])
+def test_what_a_use_grant_names_is_in_use(app: Flask, noun: str, path: str) -> None:
+    caller = Person(app.test_client())
+    caller.do("PUT", f"{path}/gpu", {noun: {} if noun == "cluster" else {"members": [{"id": "a"}]}})
+    caller.do("POST", "use_grants", {"use_grant": {noun: "gpu", "group": "ml"}, "message": "theirs"})
+    assert "gpu" not in [row["name"] for row in caller.get(f"{path}?unused=true")[path]]
+    used = caller.get(f"uses?{noun}=gpu")
+    assert ([grant["name"] for grant in used["use_grants"]], used["use_grant_count"]) == ([f"{noun}:gpu:group:ml"], 1)
+    answer = refused(caller.call("DELETE", f"{path}/gpu"), 409, "in_use", "use-grant")
+    [detail] = [detail for detail in answer["details"] if detail["field"] == "use-grant"]
+    assert detail["reason"].startswith(f"{noun} 'gpu': group ml may use it (revision ")
+    assert (detail["name"], detail["provenance"]["message"]) == ("gpu", "theirs")
+    tried = caller.do("DELETE", f"{path}/gpu?force=true&dry_run=true")
+    assert [user["field"] for user in tried["users"]] == ["use-grant"]
+    both = [
+        {f"{noun}_definition": {"name": "gpu"}, "delete": True},
+        {"use_grant_definition": {"name": f"{noun}:gpu:group:ml"}, "delete": True},
+    ]
+    ok(caller.call("POST", "attribute_changes", {"changes": both}))
+
+
+def test_use_grants_beyond_those_that_an_answer_has_are_counted(app: Flask) -> None:
+    caller = Person(app.test_client())
+    caller.pool("gpu", "a")
+    given = [{"use_grant_definition": {"pool": "gpu", "user": f"user-{number:03}"}} for number in range(503)]
+    ok(caller.call("POST", "attribute_changes", {"changes": given}))
+    taken = [
+        {"use_grant_definition": {"name": "pool:gpu:user:user-000"}, "delete": True},
+        {"pool_definition": {"name": "gpu"}, "delete": True},
+    ]
+    answer = caller.do("POST", "attribute_changes?force=true&dry_run=true", {"changes": taken})
+    assert sum(user.get("count", 1) for user in answer["users"]) == 502
+    used = caller.get("uses?pool=gpu")
+    assert (len(used["use_grants"]), used["use_grant_count"]) == (100, 503)
+
+
+def test_use_grants_of_a_cluster_are_also_those_of_its_groups_and_told_to_who_may_read_them(
+    app: Flask, root: Person, ada: Person
+) -> None:
+    root.do("PUT", "cluster_groups/racks", {"cluster_group": {"clusters": ["a", "b"]}})
+    root.allow(cluster_group="racks", user="ada")
+    root.allow(cluster="a", group="ml")
+    root.allow(cluster="b", group="ml")
+    names = [grant["name"] for grant in root.get("uses?cluster=a")["use_grants"]]
+    assert names == ["cluster:a:group:ml", "cluster_group:racks:user:ada"]
+    assert "use_grants" not in ada.get("uses?cluster=a")
+    assert "use_grants" not in root.get("uses?queue=gpu")
 
 
 def test_use_grants_of_an_admin_whose_clusters_are_open_get_a_warning_and_do_nothing(make_app: MakeApp) -> None:
@@ -619,6 +675,72 @@ def test_groups_are_noted_again_after_another_replica_noted_others(
     note(context, "ml")
     with context.database.reading() as connection:
         assert groups_of_proofs(connection) == {"kim": frozenset({"ml"})}
+
+
+def test_of_the_groups_of_two_tokens_those_of_the_later_one_count_whichever_is_used_last(
+    root: Person, context: Context
+) -> None:
+    other = replace(context, known_grants=KnownGrants(), noted_groups={})
+
+    def note(replica: Context, issued_at: float | None, *groups: str) -> tuple[set[str], int]:
+        """The groups that count then, and the number of changes of rights."""
+        replica.known_grants.forget()
+        replica.known_grants.current(replica.database, replica.settings.roles)
+        identity = Identity(user="kim", groups=frozenset(groups), proof=Proof.OPENID, issued_at=issued_at)
+        note_proven_groups(replica, identity)
+        with context.database.reading() as connection:
+            return set(groups_of_proofs(connection)["kim"]), stored_grants.number(connection)
+
+    assert note(context, 100.0, "ops")[0] == {"ops"}
+    counting = note(context, 200.0, "ml")
+    assert counting[0] == {"ml"}
+    for replica in (context, other, context, other):  # each of which has one of the tokens
+        assert note(replica, 100.0, "ops") == counting
+        assert note(replica, 200.0, "ops") == counting  # issued in the same second
+        assert note(replica, 200.0, "ml") == counting
+    with statements(context) as sent:
+        note_proven_groups(
+            context, Identity(user="kim", groups=frozenset({"ops"}), proof=Proof.OPENID, issued_at=100.0)
+        )
+    assert sent == []
+    assert note(context, 201.0)[0] == set()
+    assert note(context, None, "any")[0] == {"any"}  # which no time is known of
+
+
+def test_rights_that_a_transaction_takes_back_are_not_remembered(
+    root: Person, ada: Person, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def usable() -> frozenset[str]:
+        with context.database.reading() as connection:
+            creator = Creator("ada", Proof.TOKEN.value)
+            rights = current_rights(context, connection).usable(creator, Scope(DOMAIN, PROJECT))
+        assert rights is not None
+        return rights.clusters
+
+    assert usable() == frozenset()
+    store, stored = attributes.store_revisions, []
+
+    def fail_at_the_end(connection: sqlalchemy.Connection, drafted: Any) -> None:
+        stored.append(drafted)
+        if len(stored) == 2:
+            raise RuntimeError("the batch fails")
+        store(connection, drafted)
+
+    monkeypatch.setattr(attributes, "store_revisions", fail_at_the_end)
+    role = Role(name="grouper", description="Changes groups.", permissions=frozenset({"groups.write"}))
+    grouper = Grants([Grant(role="grouper", grantee=Grantee("user", "eve"))], Memberships([]), {"grouper": role})
+    eve = Access(Identity(user="eve", proof=Proof.TOKEN), grouper)
+    use = UseGrant(target=Named("cluster", "a"), grantee=Named("user", "ada"))
+    batch = [
+        ChangeRequest(context=context, writes=[use_grant_write(use)], options=OPTIONS),
+        ChangeRequest(
+            context=context, writes=[group_write("ml", {"users": ["eve"]})], options=replace(OPTIONS, access=eve)
+        ),
+    ]
+    with pytest.raises(RuntimeError):
+        commit_changes(batch)
+    assert len(stored) == 2
+    assert usable() == frozenset()
 
 
 def test_a_transaction_that_began_before_a_change_does_not_bring_back_what_was_taken(

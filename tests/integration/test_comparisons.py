@@ -100,7 +100,7 @@ def test_a_label_that_a_pool_outranks_is_marked(settled: FlaskClient) -> None:
     path = f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type="
     assert get(settled, f"{path}EXECUTION_CLUSTER_LABEL&provenance=true")["consequence"] == explained
     assert "consequence" not in get(settled, f"{path}EXECUTION_CLUSTER_LABEL")
-    assert "consequence" not in get(settled, f"{path}CLUSTER_ASSIGNMENT&provenance=true")
+    assert get(settled, f"{path}CLUSTER_ASSIGNMENT&provenance=true")["consequence"]["outcome"] == "waits"  # unseen
 
 
 def test_one_scope_at_two_revisions(settled: FlaskClient) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 
+from admin.core.settings.builtin_kinds import ENGINES
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
     DOMAIN,
     JOB,
     PROJECT,
+    asked,
+    create,
     created,
     delete_attribute,
     explanation,
@@ -21,8 +25,10 @@ from tests.support.placing import (
     nothing_stored,
     ok,
     put_attribute,
+    put_cluster,
     register_plan,
     register_workflow,
+    report,
 )
 
 CONFIG, RESOURCES = "WORKFLOW_EXECUTION_CONFIG", "TASK_RESOURCE"
@@ -428,3 +434,34 @@ def test_an_execution_says_which_settings_its_own_job_overrides(set_up: FlaskCli
     assert ("defaults.cpu", "ignored_by_job", "2", f"{job} 2") in effects(answer, RESOURCES)
     assert ("envs.values.MODE", "ignored_by_job", "job", f"{job} job") in effects(answer, CONFIG)
     assert not any(field == "envs.values.LEVEL" for field, *_ in effects(answer, CONFIG))  # the launch plan's own
+
+
+def unread(answer: Any) -> list[str]:
+    return [entry["message"] for entry in answer.get("warnings") or [] if entry["code"] == "unread_field"]
+
+
+def test_a_creation_warns_of_what_its_request_says_and_no_engine_reads(api: FlaskClient) -> None:
+    put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 3}, domain=DOMAIN)
+    assert unread(ok(create(api, "plain"))) == []  # of settings it is listed with the warnings
+    body = asked("said", interruptible=True, job={**JOB, "annotations": {"team": "search"}})
+    expected = [
+        "interruptible is passed to agents, but no engine of Rainbow reads it; one of your own may.",
+        "annotations.team is passed to agents, but no engine of Rainbow reads it; one of your own may.",
+    ]
+    assert unread(ok(api.post(f"{API}/executions?dry_run=true", json=body))) == expected
+    assert unread(ok(api.post(f"{API}/placements", json=body))) == expected
+    assert unread(ok(api.post(f"{API}/executions", json=body))) == expected
+    assert [entry[0] for entry in effects(explanation(api, "said"), CONFIG)] == ["max_parallelism", "interruptible"]
+
+
+@pytest.mark.parametrize(("engine", "is_warned"), [("local", True), ("slurm", True), ("ours", False)])
+def test_an_engine_of_ones_own_may_read_what_those_of_rainbow_do_not(
+    api: FlaskClient, engine: str, is_warned: bool
+) -> None:
+    put_cluster(api, "oak")
+    report(api, "oak", engine=engine)
+    assert bool(unread(ok(create(api, "said", cluster="oak", interruptible=True)))) is is_warned
+
+
+def test_the_engines_of_rainbow_are_those_that_it_installs() -> None:
+    assert {entry.name for entry in entry_points(group="rainbow.engines")} == ENGINES

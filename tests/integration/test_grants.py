@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -292,6 +293,108 @@ def test_the_last_administrator_stays(app: Flask) -> None:
         grant_services.delete_grant(context_of(app), "admin:user:mia", ANYTHING, options)
 
 
+def test_the_last_administrator_who_has_a_token_for_it_stays(app: Flask) -> None:
+    give(app.test_client(), role="admin", user="ada")
+    api, context = signed_in(app, "ada"), context_of(app)
+    for name in ("bea", "robot"):
+        ok(api.post(f"{API}/users", json={"user": {"name": name}}))
+        give(api, role="admin", user=name)
+    removal = f"{API}/grants/admin:user:ada"
+    message = refused(api.delete(removal), 409, "last_administrator")["message"]
+    assert "has a token for it (now: ada; left without one: bea, robot)" in message
+    assert "`rainbowctl create user-token bea NAME`" in message
+    user_tokens.create_token(context, "robot", "narrow", narrowed={"role": "viewer"})
+    gone = user_tokens.create_token(context, "bea", "gone")
+    user_tokens.revoke(context, "bea", gone.prefix)
+    for response in (api.delete(removal), api.delete(f"{API}/users/ada")):
+        refused(response, 409, "last_administrator")
+    user_tokens.create_token(context, "bea", "laptop")
+    ok(api.delete(removal))
+
+
+def test_without_anybody_who_has_a_token_the_last_administrator_stays_all_the_same(app: Flask) -> None:
+    api, context = app.test_client(), context_of(app)
+    give(api, role="admin", user="ada")
+    users.create_user(context, "ada", {}, ChangeOptions())
+    with pytest.raises(LastAdministrator):
+        grant_services.delete_grant(context, "admin:user:ada", ANYTHING, ChangeOptions())
+    users.create_user(context, "bea", {}, ChangeOptions())
+    bea = Grant(role="admin", grantee=Grantee("user", "bea"))
+    grant_services.create_grant(context, bea, ChangeOptions())
+    grant_services.delete_grant(context, "admin:user:ada", ANYTHING, ChangeOptions())
+
+
+def test_where_openid_is_configured_people_need_no_token_to_be_the_last_administrator(make_app: MakeApp) -> None:
+    app = make_app(openid={"issuer": "http://127.0.0.1:9/", "audience": "rainbow"})
+    context = context_of(app)
+    for name, payload in (("ada", {}), ("bea", {}), ("robot", {"service_account": True})):
+        users.create_user(context, name, payload, ChangeOptions())
+        grant = Grant(role="admin", grantee=Grantee("user", name))
+        grant_services.create_grant(context, grant, ChangeOptions())
+    user_tokens.create_token(context, "ada", "laptop")
+    grant_services.delete_grant(context, "admin:user:ada", ANYTHING, ChangeOptions())
+    with pytest.raises(LastAdministrator):
+        grant_services.delete_grant(context, "admin:user:bea", ANYTHING, ChangeOptions())
+
+
+def test_the_administrator_of_a_project_sees_and_rolls_back_what_changes_of_its_grants(app: Flask) -> None:
+    give(app.test_client(), role="admin", user="root")
+    root = signed_in(app, "root")
+    give(root, role="admin", user="mia", project=PROJECT, domain=DOMAIN)
+    mia = signed_in(app, "mia")
+    give(root, role="viewer", user="otto", project="flyteexamples")
+    give(mia, role="viewer", user="otto", project=PROJECT, domain=DOMAIN)
+    given = give(mia, role="viewer", user="eve", project=PROJECT, domain=DOMAIN, workflow="w")["revision"]
+    both = ok(
+        changes(
+            root,
+            {"grant_definition": {"role": "viewer", "user": "eve", "project": PROJECT}},
+            {"grant_definition": {"role": "viewer", "user": "zoe", "project": PROJECT, "domain": DOMAIN}},
+        )
+    )["revision"]
+    ok(mia.delete(f"{API}/grants/viewer:user:otto:{PROJECT}:{DOMAIN}"))
+
+    def names(path: str) -> list[str]:
+        return [change["name"] for change in get(mia, path)["changes"]]
+
+    listed = get(mia, "revisions?resource_type=grant")["revisions"]
+    assert [revision["change_count"] for revision in listed] == [1, 1, 1, 1, 1]
+    assert [revision["number"] for revision in listed][1:3] == [both, given]
+    assert names(f"revisions/{both}") == [f"viewer:user:zoe:{PROJECT}:{DOMAIN}"]
+    timeline = get(mia, "timeline?resource_type=grant")["entries"]
+    assert [entry["number"] for entry in timeline] == [revision["number"] for revision in listed]
+    assert all("flyteexamples" not in str(document) for document in (listed, timeline))
+    refused(mia.get(f"{API}/revisions/{given - 2}"), 404, "revision_not_found")
+    rows = get(mia, f"revision_diff?from={given - 1}&to={both}")["rows"]
+    assert [row["name"] for row in rows] == [
+        f"viewer:user:eve:{PROJECT}:{DOMAIN}:w",
+        f"viewer:user:zoe:{PROJECT}:{DOMAIN}",
+    ]
+    undone = ok(mia.post(f"{API}/rollbacks", json={"revision": given}))
+    assert [row["name"] for row in undone["rows"]] == [f"viewer:user:eve:{PROJECT}:{DOMAIN}:w"]
+    refused(mia.post(f"{API}/rollbacks", json={"revision": both}), 403, "permission_denied")
+    ok(mia.post(f"{API}/rollbacks", json={"revision": both + 1}))  # which gives otto's back
+    assert [grant["user"] for grant in get(mia, "grants")["grants"]] == ["mia", "otto", "zoe"]
+
+
+def test_what_the_shared_token_may_is_explained(make_app: MakeApp, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("operators-token-1234567890")
+    question = f"access/explanation?user=shared-token&permission=attributes.write&project={PROJECT}"
+    answer = get(make_app().test_client(), question)
+    assert (answer["allowed"], answer["roles"], answer["could_give"]) == (False, [], [])
+    assert "this admin has no shared token" in answer["message"]
+    api = make_app(server={"apiTokenFile": str(tmp_path / "token")}).test_client()
+    api.environ_base["HTTP_AUTHORIZATION"] = "Bearer operators-token-1234567890"
+    answer = get(api, question)
+    assert (answer["allowed"], answer["grants"]) == (True, [])
+    assert answer["message"] == (
+        f"User shared-token has attributes.write on project {PROJECT}: whoever has the shared token may do everything "
+        "without a grant."
+    )
+    anywhere = get(api, "access/explanation?user=shared-token&permission=fleet.read")
+    assert "has fleet.read at any scope:" in anywhere["message"]
+
+
 def test_the_first_administrator_is_made_where_no_user_is_one(app: Flask, context: Context) -> None:
     users.create_user(context, "ada", {}, ChangeOptions())
     assert grant_services.make_first_administrator(context, "ada", ChangeOptions())
@@ -457,8 +560,8 @@ def test_no_rollback_revives_a_grant_that_its_maker_may_not_give(context: Contex
     grant_services.create_grant(context, held("admin", name="eve"), options)
     grant_services.delete_grant(context, "admin:user:eve", ANYTHING, options)
     with pytest.raises(RevisionNotFound):
-        rollbacks.roll_back_revision(context, 4, of(access(held("admin", project=PROJECT))))
-    rollbacks.roll_back_revision(context, 4, of(access(held("admin"))))
+        rollbacks.roll_back_revisions(context, [4], of(access(held("admin", project=PROJECT))))
+    rollbacks.roll_back_revisions(context, [4], of(access(held("admin"))))
     with pytest.raises(LastAdministrator):
         rollbacks.roll_back_everything(context, 0, of(access(held("admin"))))
 

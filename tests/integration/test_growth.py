@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Table, create_engine, event, insert, text, up
 from admin.core.changes import RowKey
 from admin.core.executions.selectors import Condition, equals, parse_filters
 from admin.core.fleet.clusters import Cluster
-from admin.core.placement.decisions import WAITS_FOR_ROOM
+from admin.core.placement.decisions import WAITS_FOR_ROOM, WAITS_FOR_RULES
 from admin.core.registrations import Identifier
 from admin.core.settings.scopes import PLATFORM, Scope
 from admin.services.context import Context
@@ -351,6 +351,7 @@ BY_NAME: dict[str, Call] = {
 #: These look at everything that has not ended, and sort or group it.
 COUNTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "full routes": (lambda c: execution_queue.full_routes(c, WAITS_FOR_ROOM), ("unplaced",)),
+    "unplaced": (lambda c: execution_queue.unplaced(c, WAITS_FOR_RULES, 100), ("unplaced",)),
     "demand": (lambda c: execution_queue.taken_by_waiting(c, clusters(1), NOW), ("unfinished", "offered", "phase")),
     "demand of all": (
         lambda c: execution_queue.taken_by_waiting(c, clusters(*range(20)), NOW),

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from werkzeug.test import TestResponse
 
 from admin.configuration import load_settings
+from admin.core.settings.scopes import Scope
 from admin.errors import TooManyRequests
 from admin.services.rates import RateLimiter
 from admin.shared_values import memory_file
 from admin.store.cache.shared_rates import SharedRates
-from admin.store.tokens import CACHE_SECONDS, LiveTokens
+from admin.store.token_lookups import LOOKUP_SECONDS, TokenLookups
 from tests.conftest import MakeApp
 from tests.integration.test_users import Person, made_user
 from tests.support.apps import context_of
@@ -28,32 +30,45 @@ def wrong(app: Flask, number: int) -> Person:
     return Person(app.test_client(), f"rbu-{number:08x}-wrong")
 
 
-def test_who_sends_wrong_tokens_costs_a_query_a_second_and_keeps_nobody_out(make_app: MakeApp) -> None:
+class Pauses:
+    """A clock that goes on while somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.count = 0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.count += 1
+
+
+def test_who_sends_wrong_tokens_waits_for_each_lookup_and_keeps_nobody_out(make_app: MakeApp) -> None:
     """The right tokens come from the same address, and this worker has never seen them."""
     app, elsewhere = make_app(limits=LIMITS), make_app()
-    now = [100.0]
-    context = app.extensions["rainbow"] = replace(context_of(app), live_tokens=LiveTokens(lambda: now[0]))
+    time = Pauses()
+    lookups = TokenLookups(lambda: time.now, time.sleep)
+    context = app.extensions["rainbow"] = replace(context_of(app), token_lookups=lookups)
     ada, bea = made_user(elsewhere), made_user(elsewhere, "bea")
     for number in range(MOST):
         refused(wrong(app, number).call("GET", "whoami"), 401, "unauthenticated")
     context.user_presence.is_any(context.database)
+    for number in range(40):
+        answer = wrong(app, 1000 + number).call("GET", "whoami")
+        refused(answer, 429, "too_many_attempts")
+        assert 0 < int(answer.headers["Retry-After"]) <= 60
+    assert time.now - 100.0 == pytest.approx(39 * LOOKUP_SECONDS)
     with statements(context) as sent:
-        for number in range(100):
-            answer = wrong(app, 1000 + number).call("GET", "whoami")
-            refused(answer, 429, "too_many_attempts")
-            assert 0 < int(answer.headers["Retry-After"]) <= 60
-    assert len([statement for statement in sent if "hash" in statement]) <= 2  # of clusters, and of users
+        for _ in range(20):
+            refused(wrong(app, 1039).call("GET", "whoami"), 429, "too_many_attempts")
+    assert not [statement for statement in sent if "hash" in statement]
     for person, name in ((ada, "ada"), (bea, "bea")):
         here = Person(app.test_client(), person.headers["Authorization"].split()[1])
         assert [here.get("whoami")["user"] for _ in range(2)] == [name, name]
     new = Person(app.test_client(), made_user(elsewhere, "eve").headers["Authorization"].split()[1])
-    refused(new.call("GET", "whoami"), 429, "too_many_attempts")
-    now[0] += CACHE_SECONDS
     assert new.get("whoami")["user"] == "eve"
     here.do("DELETE", "users/eve")
-    now[0] += CACHE_SECONDS
     refused(new.call("GET", "whoami"), 429, "too_many_attempts")
-    metrics = app.test_client().get("/metrics").get_data(as_text=True)
+    metrics = here.client.get("/metrics", headers=here.headers).get_data(as_text=True)
     assert 'rainbow_limited_total{limit="wrong_tokens"}' in metrics
 
 
@@ -147,7 +162,8 @@ def test_requests_are_limited_by_user_and_probes_and_agents_are_not(make_app: Ma
     refused(Person(app.test_client(), None).call("GET", "whoami"), 401, "unauthenticated")
     now[0] += 0.5
     assert ada.get("whoami")["user"] == "ada"
-    assert 'rainbow_limited_total{limit="user_requests"}' in app.test_client().get("/metrics").get_data(as_text=True)
+    metrics = ada.client.get("/metrics", headers=ada.headers).get_data(as_text=True)
+    assert 'rainbow_limited_total{limit="user_requests"}' in metrics
 
 
 def test_what_is_done_as_somebody_counts_for_who_does_it(make_app: MakeApp) -> None:
@@ -184,6 +200,31 @@ def test_creations_are_limited_whole_and_dry_runs_are_not(make_app: MakeApp) -> 
     many = [asked(name) for name in ("e4", "e5")]
     refused(nobody.call("POST", "executions", {"executions": many}), 429, "too_many_requests")
     assert sorted(execution["id"]["name"] for execution in nobody.get("executions")["executions"]) == ["e1", "e2"]
+
+
+def test_who_may_not_know_of_a_project_takes_nothing_of_its_rate_and_learns_nothing_from_it(make_app: MakeApp) -> None:
+    app = make_app(limits={"project": {"requestsPerSecond": 3, "creationsPerSecond": 2}})
+    frozen(app)
+    admin = made_user(app)
+    stranger = made_user(app, "eve", role="submitter", scope=Scope(project="flyteexamples"))
+
+    def ask(person: Person, project: str) -> TestResponse:
+        answer: TestResponse = person.call("GET", f"executions/{project}/{DOMAIN}")
+        return answer
+
+    def create(person: Person, *projects: str) -> TestResponse:
+        many = [asked(f"e{number}", project=project) for number, project in enumerate(projects)]
+        answer: TestResponse = person.call("POST", "executions", {"executions": many})
+        return answer
+
+    for _ in range(5):
+        refused(ask(stranger, PROJECT), 400, "unknown_project")
+        assert create(stranger, *[PROJECT] * 50).status_code == 200
+    assert [ask(admin, PROJECT).status_code for _ in range(4)] == [200, 200, 200, 429]
+    assert [create(admin, PROJECT).status_code for _ in range(3)] == [200, 200, 429]
+    refused(ask(stranger, PROJECT), 400, "unknown_project")
+    [result] = ok(create(stranger, PROJECT))["results"]
+    assert result["error"]["error"] == "unknown_project"
 
 
 def frozen(app: Flask) -> list[float]:

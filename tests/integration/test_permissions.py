@@ -82,6 +82,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "list_definitions": (ANYWHERE, "resource_type=POOL&at=1"),
     "get_pool_shares": (ANYWHERE, ""),
     "list_cluster_events": (ANYWHERE, ""),
+    **dict.fromkeys(("get_description", "get_description_tree", "list_descriptions"), (ANYWHERE, "")),
+    **{f"{verb}_description": (PLATFORM, "") for verb in ("put", "patch", "delete")},
     **{f"{verb}_{noun}": (PLATFORM, "") for verb in ("create", "put", "delete") for noun in _FLEET},
     **{
         f"{word}_cluster": (PLATFORM, "")
@@ -105,7 +107,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "explain_access": (OWN, f"user=ada&permission=logs.read&{WHERE}"),
     **dict.fromkeys(("list_roles", "list_kinds", "list_domains", "whoami"), (OTHER, "")),
     **dict.fromkeys(("register_cluster", "sync_cluster"), (OTHER, "")),
-    **dict.fromkeys(("index", "healthz", "readyz", "metrics", "version", "openapi", "get_provider"), (OTHER, "")),
+    **dict.fromkeys(("index", "healthz", "readyz", "version", "openapi", "get_provider"), (OTHER, "")),
+    "metrics": (PLATFORM, ""),
 }
 OPERATIONS = {operation.id: operation for operation in all_operations()}
 
@@ -186,55 +189,57 @@ def is_hidden(response: TestResponse, project: str) -> bool:
     return f"No project is called '{project}'" in fields(response).get("message", "")
 
 
+Answers = Mapping[str, TestResponse]  # by the project that a route was asked about
+
+
+def ask(callers: Callers, user: str, operation: Operation, query: str) -> Answers:
+    """What a user is answered about each project."""
+    return {project: call(callers, user, operation, query, project) for project in (PROJECT, FOREIGN, ABSENT)}
+
+
 @pytest.mark.parametrize("id", ROWS)
 def test_each_role_at_its_own_scope_and_at_another(callers: Callers, id: str) -> None:
+    """And a token of an administrator's for the role is as good as a user who has it."""
     operation, (place, query) = OPERATIONS[id], ROWS[id]
     if operation.permission == OF_EACH_ROW:  # which depends on what is written
         return
-    for role in ROLES.values():
+    known = call(callers, "admin", operation, query, ABSENT)
+    for role in [ROLES["viewer"]] if operation.permission == OPEN else ROLES.values():  # what is open asks nobody
         may = operation.permission in role.permissions or place == OTHER
-        here = f"{role.name}-here"
-        own = call(callers, here, operation, query)
+        here = ask(callers, f"{role.name}-here", operation, query)
+        own = here[PROJECT]
         assert own.status_code != 401 or place == OTHER
         assert is_denied(own) == (not may or place == PLATFORM), (role.name, own.get_data(as_text=True))
         assert not is_hidden(own, PROJECT), role.name
-        everywhere = call(callers, role.name, operation, query, FOREIGN)
-        assert is_denied(everywhere) == (not may), (role.name, everywhere.get_data(as_text=True))
-        assert not is_hidden(everywhere, FOREIGN), role.name
-        check_foreign(callers, here, operation, query, place)
-    nobody = call(callers, "nobody", operation, query)
+        check_foreign(here, known, place)
+        everywhere = ask(callers, role.name, operation, query)
+        foreign = everywhere[FOREIGN]
+        assert is_denied(foreign) == (not may), (role.name, foreign.get_data(as_text=True))
+        assert not is_hidden(foreign, FOREIGN), role.name
+        for user, answers in ((f"{role.name}-here", here), (role.name, everywhere)):
+            for project, by_token in ask(callers, f"{user}-token", operation, query).items():
+                assert is_denied(by_token) == is_denied(answers[project]), (user, by_token.get_data(as_text=True))
+                assert is_hidden(by_token, project) == is_hidden(answers[project], project), (user, project)
+    nobody = ask(callers, "nobody", operation, query)
     if place == OWN:
-        assert is_hidden(nobody, PROJECT), nobody.get_data(as_text=True)
-        check_foreign(callers, "nobody", operation, query, place)
+        assert is_hidden(nobody[PROJECT], PROJECT), nobody[PROJECT].get_data(as_text=True)
+        check_foreign(nobody, known, place)
     else:
-        assert is_denied(nobody) == (place != OTHER), nobody.get_data(as_text=True)
+        assert is_denied(nobody[PROJECT]) == (place != OTHER), nobody[PROJECT].get_data(as_text=True)
 
 
-def check_foreign(callers: Callers, user: str, operation: Operation, query: str, place: str) -> None:
+def check_foreign(answers: Answers, known: TestResponse, place: str) -> None:
     """What is foreign is answered as what does not exist, byte for byte, and as the admin answers others."""
-    foreign, absent = (call(callers, user, operation, query, project) for project in (FOREIGN, ABSENT))
+    foreign = answers[FOREIGN]
     if place in (OWN, SOME):
-        answers = [
-            (answer.status_code, answer.get_data(as_text=True).replace(project, "X"))
-            for answer, project in ((foreign, FOREIGN), (absent, ABSENT))
+        texts = [
+            (answers[project].status_code, answers[project].get_data(as_text=True).replace(project, "X"))
+            for project in (FOREIGN, ABSENT)
         ]
-        assert answers[0] == answers[1], user
+        assert texts[0] == texts[1]
     if place == OWN:
-        known = call(callers, "admin", operation, query, ABSENT)
-        assert is_hidden(foreign, FOREIGN), (user, foreign.get_data(as_text=True))
+        assert is_hidden(foreign, FOREIGN), foreign.get_data(as_text=True)
         assert (foreign.status_code, fields(foreign)["error"]) == (known.status_code, fields(known)["error"])
-
-
-@pytest.mark.parametrize("id", ROWS)
-def test_a_token_of_an_administrator_is_as_good_as_a_user_of_its_role(callers: Callers, id: str) -> None:
-    operation, (_place, query) = OPERATIONS[id], ROWS[id]
-    if operation.permission == OF_EACH_ROW:
-        return
-    for user in (f"{role}{place}" for role in ROLES for place in ("", "-here")):
-        for project in (PROJECT, FOREIGN, ABSENT):
-            by_user, by_token = (call(callers, name, operation, query, project) for name in (user, f"{user}-token"))
-            assert is_denied(by_token) == is_denied(by_user), (user, by_token.get_data(as_text=True))
-            assert is_hidden(by_token, project) == is_hidden(by_user, project), (user, project)
 
 
 @pytest.mark.parametrize("id", ROWS)
@@ -375,6 +380,12 @@ def test_what_a_cluster_has_is_named_to_those_who_may_read_it(callers: Callers) 
     for user, seen in (("viewer-here", {PROJECT}), ("viewer", {PROJECT, FOREIGN})):
         shown = ok(callers[user].get(f"{API}/clusters/{cluster}"))
         assert {row["id"]["project"] for row in shown["next_executions"]} == seen
+    ok(callers["admin"].post(f"{API}/clusters/{cluster}/cordon", json={}))
+    for project in (FOREIGN, PROJECT):
+        ok(create(callers["admin"], "without", project=project, cluster=cluster))
+    for user, seen in (("viewer-here", {PROJECT}), ("viewer", {PROJECT, FOREIGN})):
+        shown = ok(callers[user].get(f"{API}/clusters/{cluster}"))
+        assert {row["id"]["project"] for row in shown["waiting_for_it"]} == seen
 
 
 def test_warnings_are_about_what_the_caller_may_see(callers: Callers) -> None:

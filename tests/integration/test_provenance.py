@@ -305,7 +305,8 @@ def test_definitions_say_by_which_revision_they_were_made(api: FlaskClient) -> N
     assert pool == get(api, "pools/gpu")
     assert pool["provenance"]["definition"]["revision"] == number
     forget_revision(api, revision)
-    assert "provenance" not in get(api, "clusters/east")
+    kept = get(api, "clusters/east")["provenance"]["definition"]
+    assert (kept["revision"], kept["claimed_by"], "message" in kept) == (revision, "ana", False)
 
 
 def test_a_candidate_says_by_which_event_it_was_switched_off_when_it_was_decided(

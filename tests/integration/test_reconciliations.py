@@ -445,7 +445,7 @@ def test_agents_that_wait_are_woken_when_a_restoration_is_found_and_when_it_is_o
     a.sync()
     assert (cluster_events(restored, "a")[0], cluster_events(restored, "b")[0]) == ("RESTORED", "RESTORED")
     with restored.context.cluster_wakeups.subscribe("a") as waiter:
-        waiter.wait(5, None)  # the first look at the events wakes all
+        waiter.wait(1, None)  # the first look at the events wakes all
         b.sync()
         assert waiter.wait(30, None)
     assert (cluster_events(restored, "a")[0], cluster_events(restored, "b")[0]) == ("RECONCILED", "RECONCILED")

@@ -27,6 +27,7 @@ from admin.services.context import Context
 from admin.services.evictions import judge_health
 from admin.services.retention import PruningSizes, prune
 from admin.store import retention as stocks
+from admin.store.bid_tables import bid_rounds
 from admin.store.database import metadata
 from admin.store.decisions import decisions, trails
 from admin.store.execution_tables import execution_events, executions
@@ -38,6 +39,7 @@ from tests.support.placing import (
     API,
     DOMAIN,
     PROJECT,
+    create,
     created,
     execution,
     explanation,
@@ -242,7 +244,7 @@ def test_lists_and_simulations_say_which_executions_were_pruned(
 
 
 def test_every_table_that_belongs_to_executions_is_emptied_with_them() -> None:
-    emptied = {stocks.LOGS.table, stocks.OUTPUTS.table, stocks.EVENTS.table, decisions}
+    emptied = {stocks.LOGS.table, stocks.OUTPUTS.table, stocks.EVENTS.table, decisions, bid_rounds}
     assert set(belonging_tables()) == emptied
 
 
@@ -635,20 +637,29 @@ class TestRevisions:
         self, api: FlaskClient, context: Context, clock: Clock
     ) -> None:
         put_pool(api, "gpu", ["a"])
-        put_cluster(api, "a")
+        ok(api.put(f"{API}/clusters/a", json={"cluster": {"enabled": False}, "claimed_by": "ana"}))
         ok(api.post(f"{API}/projects", json={"project": {"id": "old"}}))
         ok(api.put(f"{API}/projects/old", json={"state": "ARCHIVED"}))
         paths = ("pools/gpu", "clusters/a", "projects/old?provenance=true")
+        made_by = {}
         for path in paths:
             answer = get(api, path)
+            made_by[path] = answer["provenance"]["definition"]
             assert "version_pruned" not in answer
-            assert answer["provenance"]["definition"]["revision"] == answer["version"]
+            assert made_by[path]["revision"] == answer["version"]
         clock.advance(DAY)
         put_attribute(api, "domain", "workflow_execution_config", {"max_parallelism": 2})
         pruned(context, revisions="12h")
-        for path in paths:
+        for path in ("pools/gpu", "clusters/a"):
             answer = get(api, path)
-            assert (answer["version_pruned"], "provenance" in answer) == (True, False)
+            by = {**made_by[path], "kept": False}
+            assert (answer["version_pruned"], answer["provenance"]["definition"]) == (True, by)
+        [row] = get(api, "definitions?resource_type=CLUSTER&name=a")["definitions"]
+        assert row["provenance"]["claimed_by"] == "ana"
+        project = get(api, "projects/old?provenance=true")
+        assert (project["version_pruned"], "provenance" in project) == (True, False)
+        refusal = refused(create(api, "never", cluster="a"), 400, "cluster_disabled", "spec.cluster")
+        assert "which is no longer kept, anonymous (says ana)" in refusal["message"]
         assert "version_pruned" not in get(api, f"projects/{PROJECT}?provenance=true")  # which configuration brought
 
     def test_what_is_kept_can_be_brought_back(self, api: FlaskClient, context: Context, history: int) -> None:

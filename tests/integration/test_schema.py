@@ -23,6 +23,7 @@ from admin.core.settings.scopes import Scope
 from admin.server import startup
 from admin.store import (
     audit_events,
+    bid_tables,
     clock_checks,
     cluster_events,
     decisions,
@@ -344,6 +345,28 @@ def test_executions_from_before_creators_gave_names_have_none(engine: Engine) ->
     assert (execution.created_by, execution.claimed_by) == ("anonymous", None)
 
 
+def test_clusters_of_before_have_no_description_and_going_back_takes_descriptions_away(engine: Engine) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    tables = (execution_tables.executions, fleet_tables.cluster_states, fleet_tables.cluster_descriptions)
+    with engine.begin() as connection:
+        for table in tables:
+            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+            connection.execute(insert(table).values({column.name: _anything(column, now) for column in columns}))
+        connection.execute(fleet_tables.cluster_states.update().values(description="digest"))
+        connection.execute(execution_tables.executions.update().values(asks="{}"))
+        for kind in ("DESCRIBED", "READY"):
+            connection.execute(insert(fleet_tables.cluster_events).values(cluster="1", at=now, type=kind))
+        retention.record_cutoff(connection, "descriptions", now)
+    migrate(engine, "0035")
+    migrate(engine)
+    with engine.connect() as connection:
+        [execution], [state], described = (connection.execute(select(table)).all() for table in tables)
+        events = connection.execute(select(fleet_tables.cluster_events.c.type)).scalars().all()
+        assert retention.cutoffs(connection) == Cutoffs()
+    assert (execution.asks, state.description, described, events) == (None, None, [], ["READY"])
+
+
 def test_unfinished_executions_of_before_have_their_phase_since_the_event_that_brought_it(engine: Engine) -> None:
     migrate(engine)
     tables = (execution_tables.executions, execution_tables.execution_events)
@@ -452,6 +475,26 @@ def test_registrations_from_before_authors_were_recorded_have_an_unknown_one(eng
         for table in before:
             rows = connection.execute(select(table.c.version, table.c.author).order_by(table.c.id)).all()
             assert [tuple(row) for row in rows] == [("v", "unknown"), ("v2", "unknown")]
+
+
+def test_definitions_of_before_have_the_authors_of_the_revisions_that_are_kept(engine: Engine) -> None:
+    migrate(engine, "0035")
+    now, table = datetime(2026, 3, 1, tzinfo=UTC), fleet_tables.fleet_definitions
+    definition: dict[str, Any] = {"kind": "CLUSTER", "payload": {}}
+    made: dict[str, Any] = {"number": 7, "created_at": now, "author": "ada", "claimed_by": "ana"}
+    with engine.begin() as connection:
+        connection.execute(insert(revision_tables.revisions).values(made))
+        for name, version in (("kept", 7), ("pruned", 3)):
+            connection.execute(insert(table).values({**definition, "name": name, "version": version}))
+    for _ in range(2):
+        migrate(engine)
+        with engine.connect() as connection:
+            rows = connection.execute(select(table).order_by(table.c.name)).all()
+            [stored] = connection.execute(select(revision_tables.revisions)).all()
+        authors = [(row.name, row.version, row.updated_at, row.updated_by, row.claimed_by) for row in rows]
+        assert authors == [("kept", 7, now, "ada", "ana"), ("pruned", 3, None, None, None)]
+        assert (stored.number, stored.also_undone) == (7, None)
+        migrate(engine, "0035")
 
 
 def test_rounds_of_before_belong_to_the_clusters_that_they_name(engine: Engine) -> None:
@@ -564,6 +607,37 @@ def test_going_back_takes_audit_events_away_and_keeps_tokens(engine: Engine) -> 
     with engine.begin() as connection:
         assert audit_events.page(connection, audit_events.AuditFilter(), None, 10) == []
         assert user_tokens.add_addresses(connection, {"0b0b0b0b": ["::1"]}) == {("0b0b0b0b", "::1")}
+
+
+def test_going_back_takes_bids_away_and_leaves_pools_and_decisions_that_an_older_admin_can_read(
+    engine: Engine,
+) -> None:
+    migrate(engine)
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    tables = (execution_tables.executions, bid_tables.bid_rounds, bid_tables.bids)
+    asks = {"members": [{"id": "a", "weight": 1}], "strategy": "ask", "rebalance": "never"}
+    verdicts = [{"filter": name, "passed": True} for name in ("weight", "bid")]
+    trail = {"strategy": "ask", "candidates": [{"cluster": "a", "verdicts": verdicts}]}
+    with engine.begin() as connection:
+        for table in tables:
+            columns = [column for column in table.columns if not column.nullable and column.server_default is None]
+            values = {column.name: _anything(column, now) for column in columns}
+            if table is execution_tables.executions:
+                values |= {"phase": "QUEUED", "reason": "ASKING"}
+            connection.execute(insert(table).values(values))
+        pool = {"kind": "POOL", "name": "p", "payload": asks, "version": 1}
+        connection.execute(insert(fleet_tables.fleet_definitions).values(pool))
+        connection.execute(insert(decisions.trails).values(digest="d", body=trail))
+    migrate(engine, "0035")
+    with engine.connect() as connection:
+        assert connection.execute(select(execution_tables.executions.c.reason)).scalar_one() == "UNDECIDED"
+        payload = connection.execute(select(fleet_tables.fleet_definitions.c.payload)).scalar_one()
+        body = connection.execute(select(decisions.trails.c.body)).scalar_one()
+    assert payload == {"members": asks["members"], "strategy": "soonest"}
+    assert body == {"strategy": "soonest", "candidates": [{"cluster": "a", "verdicts": verdicts[:1]}]}
+    migrate(engine)
+    with engine.connect() as connection:
+        assert connection.execute(select(bid_tables.bids)).all() == []
 
 
 def test_going_back_takes_users_and_their_history_away_and_keeps_all_others(engine: Engine) -> None:

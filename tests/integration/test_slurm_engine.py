@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from admin.core.graph.descriptions import read_description
+from admin.core.graph.job_requests import request_of
+from admin.core.graph.matching import Matcher
+from admin.core.graph.summaries import summarize
 from agent.engines.base import (
+    Bid,
     EngineError,
     EngineUnavailable,
     Handle,
@@ -275,11 +280,30 @@ def test_copies_of_a_command(engine: SlurmEngine) -> None:
 
 
 def test_resources_are_requested(engine: SlurmEngine, red: SlurmCluster) -> None:
-    job = {"resources": {"tasks": 2, "requests": {"cpu": "1500m", "memory": "100Mi"}, "limits": {"memory": "0.2Gi"}}}
-    handle = engine.submit(task_of(engine, "sleep 60", job=job))
-    shown = red.run("scontrol", "-o", "show", "job", handle.native_id)
-    for expected in ("NumCPUs=4", "NumTasks=2", "CPUs/Task=2", "MinMemoryNode=410M"):
-        assert expected in shown
+    amounts = {"tasks": 2, "requests": {"cpu": "1500m", "memory": "100Mi"}, "limits": {"memory": "0.2Gi"}}
+    for resources, memory in (({**amounts, "nodes": 1}, "MinMemoryNode=410M"), (amounts, "MinMemoryCPU=103M")):
+        handle = engine.submit(task_of(engine, "sleep 60", job={"resources": resources}))
+        shown = red.run("scontrol", "-o", "show", "job", handle.native_id)
+        for expected in ("NumCPUs=4", "NumTasks=2", "CPUs/Task=2", memory):
+            assert expected in shown
+        engine.cancel(handle)
+
+
+def test_the_cluster_is_described_by_its_nodes_and_partitions(engine: SlurmEngine, red: SlurmCluster) -> None:
+    description = engine.graph()
+    assert description is not None
+    assert engine.graph() == description
+    graph = read_description(description, description["subsystems"])
+    summary = summarize(graph)
+    capacity, _ = engine.capacity()
+    assert summary.vertices["node"] == capacity["nodes"]
+    assert summary.totals["core"] == int(capacity["cpu"]) * 1000
+    assert summary.totals["memory"] == int(capacity["memory"].removesuffix("Mi")) << 20
+    assert Matcher(request_of({"resources": {"requests": {"cpu": str(CPUS)}}})).fits(graph)
+    assert not Matcher(request_of({"resources": {"requests": {"cpu": str(CPUS + 1)}}})).fits(graph)
+    for partition in description["subsystems"]["partition"]["graph"]["nodes"].values():
+        requires = [{"name": "partition", "field": "name", "match": partition["metadata"]["name"]}]
+        assert Matcher(request_of({"requires": requires})).fits(graph)
 
 
 def test_arguments_of_jobs_on_several_nodes(tmp_path: Path) -> None:
@@ -298,6 +322,8 @@ def test_arguments_of_jobs_on_several_nodes(tmp_path: Path) -> None:
     )
     expected = ["--nodes=2", "--cpus-per-task=2", "--ntasks=5", "--ntasks-per-node=3"]
     assert wide == [*expected, "--mem=3072M", "--gpus=5", "--tmp=3072M"]
+    anywhere = own_arguments(tasks=5, requests={"cpu": "2", "memory": "1Gi", "gpu": "1"})
+    assert anywhere == ["--ntasks=5", "--cpus-per-task=2", "--mem-per-cpu=512M", "--gpus-per-task=1"]
     assert own_arguments(nodes=4) == ["--nodes=4"]
     assert own_arguments(exclusive=True) == ["--exclusive"]
     assert own_arguments(exclusive=False) == []
@@ -342,6 +368,18 @@ def test_the_eta_of_a_job(engine: SlurmEngine) -> None:
     running(engine, engine.submit(task_of(engine, "sleep 60", job=large, time_limit_seconds=600)))
     assert engine.eta(task_of(engine, "true", job=large)) == pytest.approx(600, abs=30)
     assert engine.eta(task_of(engine, "true", job={"resources": {"requests": {"cpu": "400"}}})) is None
+
+
+def test_a_bid_is_what_slurm_says_of_the_job(engine: SlurmEngine) -> None:
+    large = {"resources": {"requests": {"cpu": str(CPUS)}}}
+    assert engine.bid(task_of(engine, "true", job=large)) == Bid.yes(0.0)
+    running(engine, engine.submit(task_of(engine, "sleep 60", job=large, time_limit_seconds=600)))
+    later = engine.bid(task_of(engine, "true", job=large))
+    assert later.answer == "yes"
+    assert later.start_seconds == pytest.approx(600, abs=30)
+    never = engine.bid(task_of(engine, "true", job={"resources": {"requests": {"cpu": "400"}}}))
+    assert (never.answer, "Slurm refuses the job" in never.reason) == ("never", True)
+    assert engine.bid(task_of(engine, "true", queue="nowhere")).answer == "never"
 
 
 def test_jobs_that_slurm_would_never_start_are_declined(engine: SlurmEngine) -> None:

@@ -21,11 +21,13 @@ from admin.services.redecisions import decide_undecided, decide_waiting
 from admin.services.retention import prune
 from admin.store import cluster_events, decisions
 from admin.store.cluster_events import ClusterEvent
+from admin.store.execution_lists import ListLimits
 from admin.store.registration_tables import workflows
 from tests.support.agents import Clock, played_agent
 from tests.support.apps import context_of
 from tests.support.placing import (
     API,
+    PROJECT,
     asked,
     created,
     get,
@@ -758,3 +760,116 @@ def test_each_drain_has_its_own_end_however_many_lie_between(context: Context, a
         first.number: first_end.number,
         second.number: second_end.number,
     }
+
+
+@pytest.fixture
+def ended(api: FlaskClient, app: Flask, app_clock: Clock) -> FlaskClient:
+    """An admin on which four executions have ended, a minute apart, with a revision and a cordon in between."""
+    agent = played_agent(api, context_of(app), "oak")
+    reported: list[tuple[str, str, dict[str, Any]]] = [
+        ("ok", "SUCCEEDED", {}),
+        ("bad", "FAILED", {"exit_code": 3, "reason": "FAILED", "message": "Exit code 3."}),
+    ]
+    for name, phase, more in reported:
+        created(api, name)
+        agent.take()
+        agent.sync(agent.event(name, "RUNNING"))
+        agent.sync(agent.event(name, phase, **more))
+        app_clock.advance(60)
+    put_attribute(api, "domain", "workflow_priority", {"priority": 7}, domain="staging")
+    app_clock.advance(60)
+    switch(api, "oak", "cordon", claimed_by="otto")
+    for name, place in (("stopped", "development"), ("elsewhere", "staging")):
+        created(api, name, domain=place)
+        path = f"executions/{PROJECT}/{place}/{name}"
+        ok(api.delete(f"{API}/{path}", json={"cause": "wrong data", "claimed_by": "ana"}))
+        app_clock.advance(60)
+    created(api, "waits")
+    return api
+
+
+def names_of(listed: list[Any]) -> list[str]:
+    return [entry["execution"]["name"] for entry in listed if entry["source"] == "execution"]
+
+
+def test_ends_of_executions_are_listed_where_they_are_asked_for(ended: FlaskClient) -> None:
+    assert names_of(entries(ended)) == []
+    alone = entries(ended, "&source=execution")
+    assert names_of(alone) == ["elsewhere", "stopped", "bad", "ok"]
+    joined = entries(ended, "&executions=true")
+    assert [entry for entry in joined if entry["source"] == "execution"] == alone
+    assert [entry for entry in joined if entry["source"] != "execution"] == entries(ended)
+    assert [entry["at"] for entry in joined] == sorted((entry["at"] for entry in joined), reverse=True)
+    elsewhere, stopped, bad, fine = alone
+    assert (stopped["type"], stopped["cause"], stopped["author"], stopped["claimed_by"], stopped["message"]) == (
+        *("ABORTED", "CANCELLED", "anonymous", "ana", "wrong data"),
+    )
+    assert (bad["type"], bad["cause"], bad["reason"], bad["exit_code"], bad["cluster"]) == (
+        *("FAILED", "EXIT_CODE", "FAILED", 3, "oak"),
+    )
+    assert ("author" in bad, bad["message"]) == (False, "Exit code 3.")
+    assert (fine["type"], "cause" in fine, elsewhere["execution"]["domain"]) == ("SUCCEEDED", False, "staging")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("&cluster=oak", ["bad", "ok"]),
+        (f"&project={PROJECT}", ["elsewhere", "stopped", "bad", "ok"]),
+        (f"&project={PROJECT}&domain=staging", ["elsewhere"]),
+        ("&domain=staging", ["elsewhere"]),
+        ("&actor=ana", ["elsewhere", "stopped"]),
+        ("&actor=anonymous (says ana)", ["elsewhere", "stopped"]),
+        ("&actor=otto", []),
+        ("&workflow=none", []),
+        ("&resource_type=cluster", []),
+        (f"&project={PROJECT}&domain=development&cluster=oak", ["bad", "ok"]),
+    ],
+)
+@pytest.mark.parametrize("is_many", [False, True])
+def test_ends_of_executions_are_selected(
+    ended: FlaskClient, app: Flask, query: str, expected: Any, is_many: bool
+) -> None:
+    if is_many:  # too many to sort, so that all ends are looked at in their order
+        app.extensions["rainbow"] = replace(context_of(app), list_limits=ListLimits(sorted=0))
+    assert names_of(entries(ended, f"&source=execution{query}")) == expected
+
+
+def test_ends_of_executions_are_selected_by_time(ended: FlaskClient) -> None:
+    listed = entries(ended, "&source=execution")
+    after, before = (quote(listed[number]["at"]) for number in (2, 0))
+    assert names_of(entries(ended, f"&source=execution&after={after}&before={before}")) == ["stopped", "bad"]
+
+
+@pytest.mark.parametrize("examined", [1, 2, 100])
+def test_pages_with_ends_of_executions_join_without_gaps(ended: FlaskClient, app: Flask, examined: int) -> None:
+    limits = ListLimits(sorted=0, examined_first=1, examined=examined)
+    for query in ("&executions=true", "&source=execution&cluster=oak", "&source=execution&actor=ana"):
+        complete = entries(ended, query)
+        app.extensions["rainbow"] = replace(context_of(app), list_limits=limits)
+        for size in (1, 2, 3):
+            paged, token = [], ""
+            while True:
+                answer = get(ended, f"timeline?limit={size}{query}{token}")
+                paged += answer["entries"]
+                if "token" not in answer:
+                    break
+                token = f"&token={answer['token']}"
+            assert paged == complete
+
+
+def test_executions_that_retention_deleted_are_said_to_be_missing(
+    ended: FlaskClient, app: Flask, app_clock: Clock
+) -> None:
+    app_clock.advance(86400 * 3)
+    list(prune(context_of(app), Retention(executions="1d")))
+    answer = get(ended, "timeline?limit=100&source=execution")
+    assert answer["entries"] == []
+    assert answer["not_listed"].startswith("Executions that ended before ")
+
+
+@pytest.mark.parametrize(
+    "key", [["", "", "", "", "", "never", "1"], ["", "", "", "", "", "2026-03-01T12:00:00+00:00", "x"]]
+)
+def test_a_place_of_an_execution_that_is_none_is_no_token(api: FlaskClient, key: list[str]) -> None:
+    refused(api.get(f"{API}/timeline?source=execution&token={token_of(key)}"), 400, "invalid_request", "token")

@@ -41,6 +41,11 @@ def test_where_used_tells_names_from_groups_and_what_was_deleted(
         assert "runs          nothing, and nothing waits\n" in shown
         assert json.loads(rainbowctl("get cluster elm -o json"))["summary"].endswith(summary)
         assert "Nothing runs" not in rainbowctl("get cluster oak")
+        rainbowctl("create use-grant --cluster elm --group ml")
+        shown = rainbowctl("where-used cluster elm")
+        assert "1 use grant lets it be used:" in shown
+        assert "cluster elm  group ml" in shown
+        rainbowctl("delete use-grant cluster:elm:group:ml")
         rainbowctl("delete cluster elm --force")
         here = "-p flytesnacks -d development"
         message = "a-reason-with-sixty-characters-or-more-for-which-nobody-has-room"
@@ -51,14 +56,14 @@ def test_where_used_tells_names_from_groups_and_what_was_deleted(
         assert "without it executions would be refused at 0 scopes and wait at 1 scope; as of" in opening
         assert "waits" in rainbowctl("where-used cluster oak --reach")
         [row] = [line for line in shown.splitlines() if "cluster_pool_name=old" in line]
-        assert "(revision 4)" in row
+        assert "(revision 6)" in row
         assert len(row) <= 100
-        assert f"revision 4, anonymous (says eve), 0 s ago, '{message}'" in opening
+        assert f"revision 6, anonymous (says eve), 0 s ago, '{message}'" in opening
         assert message in rainbowctl("where-used cluster oak -o wide")
         rainbowctl("delete pool old --force")
         shown = " ".join(rainbowctl("where-used pool old").split())
-        assert "executions are refused at 1 scope; as of revision 5." in shown
-        assert "The pool 'old' was deleted by revision 5, anonymous (says eve), " in shown
+        assert "executions are refused at 1 scope; as of revision 7." in shown
+        assert "The pool 'old' was deleted by revision 7, anonymous (says eve), " in shown
 
 
 def test_what_waits_for_a_cluster_by_name_and_what_its_delete_would_do_are_said(
@@ -350,3 +355,32 @@ def test_the_previews_of_new_work_are_said_in_words(
         assert "No labels match." in rainbowctl("get label --unused")
         wrong = rainbowctl("get pool gpu --unused", status=2)
         assert "gpu names one, and --unused filters the list: leave out one of the two." in wrong
+
+
+def test_what_the_caller_may_not_see_is_said_to_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rainbowctl(line: str) -> str:
+        capsys.readouterr()
+        assert run(line.split()) == 0, capsys.readouterr().err
+        printed = capsys.readouterr()
+        return " ".join((printed.out + printed.err).split())
+
+    shared, token = tmp_path / "shared", tmp_path / "token"
+    shared.write_text("s" * 40)
+    shared.chmod(0o600)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("RAINBOW_TOKEN", "s" * 40)
+    with running_admin({"server": {"apiTokenFile": str(shared)}}) as url:
+        monkeypatch.setenv("RAINBOW_ENDPOINT", url)
+        rainbowctl("create user ada")
+        rainbowctl("create grant viewer --user ada -p flytesnacks")
+        rainbowctl(f"create user-token ada laptop --newTokenFile {token}")
+        assert rainbowctl("get execution -A") == "No executions match."
+        assert rainbowctl("get warnings") == "No warnings."
+        monkeypatch.setenv("RAINBOW_TOKEN", token.read_text().strip())
+        assert rainbowctl("get execution -A") == "No executions match that you may see."
+        assert rainbowctl("get execution -p flytesnacks -d development") == "No executions yet."
+        assert rainbowctl("get warnings") == "No warnings that you may see."
+        shown = rainbowctl("where-used execution-queue-attribute")
+        assert "or unfinished execution that you may see, as of revision" in shown

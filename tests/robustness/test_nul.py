@@ -58,9 +58,13 @@ SYNC = {
     "logs": [{**HELD, "stream": "stdout", "offset": 0, "data": "text"}],
 }
 #: A body that each operation takes, by the name of its definition.
+VERTEX = {"metadata": {"type": "node", "name": "n1", "unit": "", "colour": "red"}}
+GRAPH = {"nodes": {"a": VERTEX, "b": {"metadata": {"type": "core"}}}, "edges": [{"source": "a", "target": "b"}]}
 BODIES: dict[str, dict[str, Any]] = {
     "RegisterClusterBody": {"secret": "s" * 20, "description": {"a": "b"}},
     "RotateBody": {"overlap": "10m"},
+    "DescriptionBody": {"graph": GRAPH, "subsystems": {"io": {"graph": {"nodes": {"x": VERTEX}}}}, **AUTHOR},
+    "DescriptionPatchBody": {"graph": GRAPH, "subsystems": {"io": {"graph": {"nodes": {"x": VERTEX}}}}, **AUTHOR},
     "SyncBody": SYNC,
     "PutBody": {"attributes": {"matching_attributes": LABEL}, **AUTHOR},
     "PatchBody": {"set": {"value": "mycluster"}, **AUTHOR},

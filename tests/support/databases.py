@@ -54,5 +54,7 @@ class PostgresqlDatabases:
     def _create(self, template: str) -> str:
         name = f"test_{secrets.token_hex(6)}"
         with self._engine.connect() as connection:
-            connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {template}")
+            # Copying files takes half the time of the default, and is what servers before PostgreSQL 15 do.
+            strategy = "STRATEGY FILE_COPY" if (connection.dialect.server_version_info or ()) >= (15,) else ""
+            connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {template} {strategy}")
         return f"{self._server}/{name}"

@@ -9,7 +9,7 @@ from typing import Any
 from admin.core.fleet.clusters import ClusterState
 from admin.core.fleet.definitions import Definition, FleetKind, Source
 from admin.core.fleet.documents import read_definition
-from admin.core.fleet.fleet import Fleet, build_fleet
+from admin.core.fleet.fleet import CONSTRAINT, Fleet, build_fleet
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import Decision, decide
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
@@ -73,7 +73,12 @@ def small_fleet(
 
 def pool_fleet(strategy: str, clusters: Mapping[str, Mapping[str, Any]], **states: Mapping[str, Any]) -> Fleet:
     """A fleet with one pool, 'p', of clusters in this order."""
-    return small_fleet(clusters=clusters, pools={"p": group(list(clusters), strategy=strategy)}, states=states)
+    return small_fleet(clusters=clusters, pools={"p": group(list(clusters), **by_strategy(strategy))}, states=states)
+
+
+def by_strategy(name: str) -> dict[str, Any]:
+    """The fields of a pool with a strategy, and with rules where it needs some."""
+    return {"strategy": name, **({"rules": [{"sort": "default(cost, 99)"}]} if name == CONSTRAINT else {})}
 
 
 def reports(**report: Any) -> dict[str, Any]:

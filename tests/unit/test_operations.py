@@ -71,7 +71,9 @@ def test_only_operations_that_declare_it_need_no_token() -> None:
         *("/", "/healthz", "/readyz", "/metrics", "/api/v1/version", "/api/v1/openapi.json", "/api/v1/openid"),
         "/api/v1/clusters/<name>/register",
     }
-    assert {operation.path for operation in all_operations() if operation.permission == OPEN} == open_paths
+    without_permission = {operation.path for operation in all_operations() if operation.permission == OPEN}
+    assert without_permission == open_paths - {"/metrics"}
+    assert {operation.path for operation in all_operations() if operation.guarded_with_users} == {"/metrics"}
 
 
 def test_reading_needs_no_permission_to_write() -> None:
@@ -103,5 +105,6 @@ def test_the_openapi_document_says_what_each_operation_needs() -> None:
     assert put["description"] == (
         "Needs the permission `fleet.write` on the platform: define clusters, pools and labels."
     )
-    assert described["/metrics"]["get"]["x-permission"] == OPEN
+    assert described["/metrics"]["get"]["x-permission"] == "metrics.read"
+    assert described["/healthz"]["get"]["x-permission"] == OPEN
     assert all(item["x-permission"] and item["description"] for path in described.values() for item in path.values())

@@ -106,7 +106,8 @@ def _of_route(
     route = route_at(resolved.scope, rows, definition, rules.platform)
     if _is_outranked(resolved.kind, route):
         return Consequence(code=ConsequenceCode.OUTRANKED, rung=route.winner)
-    return _of_place(route, fleet, _evaluate(route, fleet))
+    evaluation = _evaluate(route, fleet)
+    return _of_place(route, fleet, evaluation) or _of_unseen(route, evaluation)
 
 
 def _evaluate(route: Route, fleet: Fleet) -> Evaluation:
@@ -117,7 +118,7 @@ def _evaluate(route: Route, fleet: Fleet) -> Evaluation:
 def _of_place(route: Route, fleet: Fleet, evaluation: Evaluation) -> Consequence | None:
     """That executions of a route wait; None where a cluster takes them."""
     check_known(route, fleet)
-    check_feasible(evaluation)
+    check_feasible(evaluation, route)
     return None if evaluation.able else Consequence(code=ConsequenceCode.WAITS, message=evaluation.message, route=route)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from admin.core.executions.queues import Queue
+from admin.core.graph.requests import ResourceRequest
 from admin.core.settings.kinds import Kinds
 from admin.core.settings.platform import PlatformValues
 from admin.core.settings.scopes import Scope
@@ -23,6 +24,7 @@ class Launch:
     request: Mapping[str, Any] = field(default_factory=dict)  #: the request's own settings
     project_labels: Mapping[str, str] = field(default_factory=dict)
     job_path: str = "spec.job"  #: the job's field in the request, for problems
+    asked: ResourceRequest | None = None  #: of a cluster's graph, where the job does not say all of it
 
 
 @dataclass(frozen=True, kw_only=True)

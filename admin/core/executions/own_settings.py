@@ -95,9 +95,19 @@ def field_effects_on(resolved: Resolved, workflow: Identifier | None, job: JsonO
     """
     jobs = {} if job is None else {workflow or _AD_HOC: job}
     paths = [path for path, origin in resolved.origins.items() if not origin.layer]
-    of_layers = [path for path, origin in resolved.origins.items() if origin.layer]
-    unread = _of_unread(resolved.kind, resolved.kind.unread_among(of_layers))
-    return [*field_effects(resolved, RegisteredWork(jobs=jobs), paths), *unread]
+    return [*field_effects(resolved, RegisteredWork(jobs=jobs), paths), *_unread_in_layers(resolved)]
+
+
+def unread_in_launch(settings: Iterable[Resolved], job: Mapping[str, Any]) -> list[FieldEffect]:
+    """The fields that no engine of Rainbow reads, of those that a request, its launch plan or its job says itself."""
+    effects = [effect for resolved in settings if resolved.kind.unread for effect in _unread_in_layers(resolved)]
+    annotations = [("annotations", key) for key in job.get("annotations", ())]
+    return [*effects, *_of_unread(kinds.WORKFLOW_EXECUTION_CONFIG, annotations)]
+
+
+def _unread_in_layers(resolved: Resolved) -> Iterator[FieldEffect]:
+    of_layers = (path for path, origin in resolved.origins.items() if origin.layer)
+    return _of_unread(resolved.kind, resolved.kind.unread_among(of_layers))
 
 
 def without_overridden(resolved: Resolved, effects: Iterable[FieldEffect]) -> Resolved:

@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.fleet.fleet import Fleet
-from admin.core.placement.candidates import group_of
+from admin.core.placement.candidates import RequestedStrategy, group_of
+from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
 from admin.core.placement.decisions import Evaluation
+from admin.core.placement.obstacles import without_clusters
 from admin.core.placement.routes import EVERYWHERE, REQUEST, Route, RouteKind, Rung
-from admin.core.problems import Problem, Refused, closest, did_you_mean, shorten
+from admin.core.problems import Problem, Refused, closest, did_you_mean, raise_problems, shorten
 
 
-def check_route(effective: EffectiveSettings, fleet: Fleet, *, may_override: bool = False) -> None:
-    """Refuse a route that the settings do not allow, that the fleet does not know, or to a disabled cluster.
+def _by_anybody() -> bool:
+    return True
 
-    `may_override` says that this request may override settings in a domain where others may not.
+
+def check_route(
+    effective: EffectiveSettings,
+    fleet: Fleet,
+    requested: RequestedStrategy | None = None,
+    *,
+    may_override: bool = False,
+    sees_fleet: Callable[[], bool] = _by_anybody,
+) -> None:
+    """Refuse a route or strategy that the settings do not allow or the fleet does not know, and a disabled cluster.
+
+    `may_override` says that this request may override settings in a domain where others may not. `sees_fleet` is only
+    asked for a refusal: whether it may tell other names of the fleet.
     """
     route = effective.route
     if effective.fence is not None and not may_override:
         _check_fence(route, effective.fence, fleet)
+        if requested is not None:
+            _check_fenced_strategy(requested, effective.fence, fleet)
+    if requested is not None and requested.rules is not None:
+        _check_properties(requested.rules, fleet, sees_fleet)
     if route.winner.rung == EVERYWHERE:
         return
-    check_known(route, fleet)
+    check_known(route, fleet, sees_fleet)
     if route.kind is RouteKind.CLUSTER and not fleet.clusters[route.name].enabled:
         raise Refused(
             "cluster_disabled",
@@ -33,16 +54,20 @@ def check_route(effective: EffectiveSettings, fleet: Fleet, *, may_override: boo
         )
 
 
-def check_known(route: Route, fleet: Fleet) -> None:
-    """Refuse a route that the fleet does not know."""
+def check_known(route: Route, fleet: Fleet, sees_fleet: Callable[[], bool] = _by_anybody) -> None:
+    """Refuse a route that the fleet does not know, with the closest names that who asks may know."""
     if group_of(route, fleet) is None:
-        raise _unknown(route, fleet)
+        raise _unknown(route, fleet, sees_fleet=sees_fleet())
 
 
-def check_feasible(evaluation: Evaluation) -> None:
-    """Refuse a job that no cluster of its route could ever run."""
+def check_feasible(evaluation: Evaluation, route: Route, sees_fleet: Callable[[], bool] = _by_anybody) -> None:
+    """Refuse a job that no cluster of its route could ever run, without the names that who asks may not know."""
     if not evaluation.is_feasible:
-        raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=evaluation.message))
+        message = evaluation.message
+        if not sees_fleet():
+            names = {candidate.cluster.name for candidate in evaluation.candidates}
+            message = without_clusters(message, names - {route.name}, "see")
+        raise Refused("no_cluster_large_enough", Problem(field="spec.job.resources", reason=message))
 
 
 def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
@@ -65,20 +90,46 @@ def _check_fence(requested: Route, fence: Route, fleet: Fleet) -> None:
     )
 
 
-def _unknown(route: Route, fleet: Fleet) -> Refused:
+def _check_fenced_strategy(requested: RequestedStrategy, fence: Route, fleet: Fleet) -> None:
+    """A request may repeat the strategy and the rules of the pool that the settings name."""
+    group = group_of(fence, fleet)
+    if fence.kind is RouteKind.ANY or group is None or tuple(requested) == (group.strategy, group.rules):
+        return
+    raise Refused(
+        "request_fenced",
+        Problem(
+            field="spec.strategy",
+            reason=f"asks for the strategy {requested.name}, but {fence.winner} says {fence}, and requests in this "
+            "domain may not override settings (placement.requestMayOverride) without the permission "
+            "executions.override. Leave it out, or change the pool.",
+            setting=fence.winner.setting,
+        ),
+    )
+
+
+def _check_properties(rules: str, fleet: Fleet, sees_fleet: Callable[[], bool]) -> None:
+    """Refuse rules that name a property which no cluster has, with the closest names that who asks may know."""
+    unknown = partial(unknown_properties, prepared_rules(rules), fleet.properties, ("spec", "rules"))
+    if any(unknown()):
+        raise_problems(list(unknown(suggests_properties=sees_fleet())))
+
+
+def _unknown(route: Route, fleet: Fleet, *, sees_fleet: bool) -> Refused:
     names = {
         RouteKind.POOL: fleet.pools.keys(),
         RouteKind.LABEL: fleet.label_names(),
         RouteKind.CLUSTER: fleet.cluster_names(),
     }[route.kind]
+    noun, listed = route.kind.value, f" `rainbowctl get {route.kind.value}` lists them."
+    if not sees_fleet:  # the settings of an execution may be known to whoever creates it
+        said = (rung.name for rung in route.rungs if rung.kind is route.kind)
+        names, listed = {name for name in said if name and name in names}, ""
     near = closest(route.name, names)
-    noun = route.kind.value
     return Refused(
         f"unknown_{noun}",
         Problem(
             field=_field(route.winner),
-            reason=f"No {noun} is called '{shorten(route.name)}', set by {route.winner}.{did_you_mean(near)} "
-            f"`rainbowctl get {noun}` lists them.",
+            reason=f"No {noun} is called '{shorten(route.name)}', set by {route.winner}.{did_you_mean(near)}{listed}",
             closest=near,
             setting=route.winner.setting,
             definition=(noun.upper(), route.name),

@@ -9,13 +9,18 @@ from typing import Any
 from admin.core.executions.effective_settings import EffectiveSettings
 from admin.core.executions.launches import Launch, Rules
 from admin.core.executions.queues import TIERS, find_queues, resolve_quality
+from admin.core.executions.spec import requested_strategy
+from admin.core.graph.job_requests import request_of
+from admin.core.graph.request_texts import write_request
 from admin.core.jobs.job import demand, task_type, with_resources
 from admin.core.jobs.templates import fill_job
-from admin.core.placement.candidates import Workload
+from admin.core.placement.candidates import JobParameters, Workload
 from admin.core.placement.choice import WeightedChoice
 from admin.core.placement.routes import Route
+from admin.core.quantities import parse_duration
 from admin.core.settings import builtin_kinds as kinds
 from admin.core.settings.resolution import Resolved
+from admin.core.settings.scopes import Scope
 
 #: The declared kind whose field `priority` orders leases within a tier; it counts by its name, where it is declared.
 PRIORITY_KIND = "WORKFLOW_PRIORITY"
@@ -58,10 +63,14 @@ class RunPlan:
     @property
     def priority(self) -> int:
         """Its place within its tier; the higher goes first."""
-        priority = self.attributes.get(PRIORITY_KIND, {}).get("priority")
-        if not isinstance(priority, int | float):  # not set, or declared as another type
-            return _DEFAULT_PRIORITY
-        return max(-_LARGEST_PRIORITY, min(int(priority), _LARGEST_PRIORITY))
+        return _priority(self.attributes)
+
+
+def _priority(attributes: Mapping[str, Any]) -> int:
+    priority = attributes.get(PRIORITY_KIND, {}).get("priority")
+    if not isinstance(priority, int | float):  # not set, or declared as another type
+        return _DEFAULT_PRIORITY
+    return max(-_LARGEST_PRIORITY, min(int(priority), _LARGEST_PRIORITY))
 
 
 def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rules: Rules) -> RunPlan:
@@ -85,8 +94,35 @@ def build_run_plan(launch: Launch, name: str, effective: EffectiveSettings, rule
             key=f"{launch.scope.project}/{launch.scope.domain}/{name}",
             demand=demand(job),
             exclusive=bool(job["resources"].get("exclusive")),
+            asks=_asks(job, filled, launch.job_path) if launch.asked is None else write_request(launch.asked),
             plugins=tuple(plugins["plugin_id"]) if plugins and must_offer else (),
+            requested=requested_strategy(launch.request),
+            job=parameters_of(job, launch.scope, _priority(effective.lease_attributes)),
         ),
+    )
+
+
+def _asks(job: Mapping[str, Any], given: Mapping[str, Any], path: str) -> str:
+    """What a job asks of a cluster's graph; a number of nodes only where it was given."""
+    resources = {**job["resources"]}
+    if "nodes" not in given.get("resources", {}):
+        resources.pop("nodes", None)
+    return write_request(request_of({**job, "resources": resources}, tuple(path.split("."))))
+
+
+def parameters_of(job: Mapping[str, Any], scope: Scope, priority: int) -> JobParameters:
+    """What rules may look at of a job at a scope."""
+    resources = job["resources"]
+    duration = resources.get("duration")
+    return JobParameters(
+        tasks=resources.get("tasks", 1),
+        duration=None if duration is None else float(parse_duration(duration)),
+        priority=priority,
+        project=scope.project,
+        domain=scope.domain,
+        workflow=scope.workflow,
+        launch_plan=scope.launch_plan,
+        labels=job.get("labels", {}),
     )
 
 

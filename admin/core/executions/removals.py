@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from admin.core.executions.launches import Rules
 
-#: What is removed by its name, as queries call it.
-NOUNS = ("pool", "label", "cluster", "queue", "queue_tag")
+#: What is removed by its name, as queries call it; the first ones are parts of the fleet.
+FLEET_NOUNS = ("pool", "label", "cluster")
+NOUNS = (*FLEET_NOUNS, "queue", "queue_tag")
 
 
 def rules_without(rules: Rules, noun: str, name: str) -> Rules:

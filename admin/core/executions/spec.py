@@ -10,7 +10,11 @@ from admin.core.executions.retries import RETRY, retry_problems
 from admin.core.fields.branches import Section, read
 from admin.core.fields.compounds import FreeForm, Record
 from admin.core.fields.leaves import DNS_LABEL, ENTITY_NAME, Choice, Integer, Text, not_null, numbered_choice
+from admin.core.fleet.documents import STRATEGY, strategy_problems
 from admin.core.jobs.job import JOB, without_nulls
+from admin.core.json_text import json_string
+from admin.core.placement.candidates import RequestedStrategy
+from admin.core.placement.constraints.rules import RULES
 from admin.core.placement.routes import Target
 from admin.core.problems import Path, Problem, dotted, invalid, raise_problems, shorten
 from admin.core.settings import builtin_kinds as kinds
@@ -71,6 +75,8 @@ EXECUTION_SPEC = Section(
         "job": JOB,
         "jobspec": FreeForm(description="A jobspec: the simple form, the next generation's, or Flux's."),
         "cluster": ENTITY_NAME,
+        "strategy": replace(STRATEGY, description="How a cluster is chosen, in place of the pool's strategy."),
+        "rules": RULES,
         "auth_role": AUTH_ROLE,
         "metadata": Record(
             fields={
@@ -88,7 +94,7 @@ EXECUTION_SPEC = Section(
 def read_spec(spec: Any, path: Path = ("spec",)) -> dict[str, Any]:
     """A request's spec in its normal form; Invalid with every problem."""
     normal: dict[str, Any] = read(EXECUTION_SPEC, spec, path)
-    raise_problems(retry_problems(normal, path))
+    raise_problems([*retry_problems(normal, path), *strategy_problems(normal, (*path, "rules"))])
     if not any(normal.get(name) for name in EXECUTION_SPEC.exclusive):
         raise invalid(dotted(path), "runs nothing: give one of launch_plan, job and jobspec.")
     for name in ("launch_plan", "job", "jobspec", "cluster", "metadata", "auth_role"):
@@ -130,6 +136,12 @@ def target_of(settings: Mapping[str, Any]) -> Target:
         pool=settings.get("cluster_assignment", {}).get("cluster_pool_name"),
         label=settings.get("execution_cluster_label", {}).get("value"),
     )
+
+
+def requested_strategy(request: Mapping[str, Any]) -> RequestedStrategy | None:
+    """The strategy that a request asks for; None for that of its pool."""
+    name, rules = request.get("strategy"), request.get("rules")
+    return None if name is None else RequestedStrategy(name, None if rules is None else json_string(rules))
 
 
 def request_warnings(request: Mapping[str, Any]) -> list[dict[str, str]]:

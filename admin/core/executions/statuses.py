@@ -12,7 +12,7 @@ from admin.core.executions.retries import DRAINED
 from admin.core.executions.run_times import Times
 from admin.core.executions.silences import Drain, as_sentence
 from admin.core.executions.starts import Start
-from admin.core.placement.decisions import WAITS_FOR_ROOM
+from admin.core.placement.decisions import ASKING, WAITS_FOR_ROOM
 from admin.core.placement.filters import EXPECTED, ROOM, Verdict
 from admin.core.provenance import Actor
 from admin.core.times import show_due, show_duration, show_time
@@ -61,6 +61,7 @@ class Circumstances:
     duration: float | None = None
     late: str = ""  #: that its end was reported late, because its agent was silent
     position: int | None = None  #: in the line at its cluster, from 1; None where an agent has it
+    is_position_told: bool = True  #: whether who asks may know how much work of others the cluster has
     obstacle: Verdict | None = None  #: why its cluster would not take it now
     may_move: bool = False  #: whether it leaves an expected cluster for one that was seen, as soon as that has room
     obstacles: str | None = None  #: why no cluster would take it now
@@ -167,6 +168,7 @@ class Circumstances:
         if self.position is None:
             return f"QUEUED for {age}{self._of}: the agent of {self.cluster} has it, and has not said that it runs."
         place = _PLACES[self.position - 1] if self.position <= len(_PLACES) else f"number {self.position} in line"
+        place = place if self.is_position_told else "in line"
         is_what, _, why = self.obstacle.reason.partition(": ") if self.obstacle else ("", "", "")
         obstacle = f"{self.cluster} {is_what}{f' ({why})' if why else ''}; " if is_what else ""
         return f"QUEUED for {age}, {place} at {self.cluster}{self._of}: {obstacle}{self.route}."
@@ -214,7 +216,9 @@ class Circumstances:
         if self.not_before is not None and is_backing_off(self.not_before, now):
             if_taken = ", if some cluster takes it by then" if self.obstacles else ""
             return f"Its next attempt may start {show_due(self.not_before, now)}{if_taken}.", self.not_before
-        if self.cluster is None:
+        if self.reason == ASKING and not self.obstacles:
+            step = "The bids of its clusters decide; if none of them says yes, they are asked again."
+        elif self.cluster is None:
             trigger = "when something ends at one of these clusters, or the fleet changes"
             if self.reason not in WAITS_FOR_ROOM:
                 trigger = "any moment now" if self.reason == UNDECIDED else "when the fleet changes"

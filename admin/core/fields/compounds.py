@@ -86,6 +86,7 @@ class DictOf(_Collection):
     value: Leaf
     max_entries: int
 
+    json_type = "object"
     remedy = "give a mapping of names to values"
 
     @property
@@ -101,6 +102,13 @@ class DictOf(_Collection):
             except ValueError as error:
                 raise ValueError(f"has a name that {error}") from None
         return dict(self._read_entries(self.value, list(value.items()), self.max_entries, path, problems))
+
+    def details(self) -> Schema:
+        return {
+            "additionalProperties": replace(self.value, nullable=False).schema(),
+            "maxProperties": self.max_entries,
+            "x-rainbow-leaf": True,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

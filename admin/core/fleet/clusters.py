@@ -9,12 +9,17 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from admin.core.fields.branches import Section, read
-from admin.core.fields.compounds import FreeForm, ListOf
-from admin.core.fields.leaves import Duration, Text
+from admin.core.fields.branches import MapOf, Section, read
+from admin.core.fields.compounds import FreeForm, ListOf, Record
+from admin.core.fields.leaves import Boolean, Duration, Text
 from admin.core.fleet.definitions import Definition, Source
+from admin.core.graph.machines import Machine
+from admin.core.graph.rooms import Room
 from admin.core.json_text import JsonObject
-from admin.core.resources import CLUSTER_RESOURCES, Amounts, parse_capacity, utilization
+from admin.core.resources import CLUSTER_RESOURCES, TASK_RESOURCES, Amounts, parse_capacity, utilization
+
+#: Nodes that a report may tell of.
+MOST_NODES = 10_000
 
 REPORT = Section(
     fields={
@@ -25,6 +30,11 @@ REPORT = Section(
         "engine": Text(max_length=64),
         "engine_version": Text(max_length=255),
         "properties": FreeForm(),
+        "nodes": MapOf(
+            value=Record(fields={**TASK_RESOURCES, "closed": Boolean(description="Whether it takes no jobs now.")}),
+            max_entries=MOST_NODES,
+            description="What is free of each node, by name; one that is left out is free as a whole.",
+        ),
     }
 )
 
@@ -43,7 +53,7 @@ def eta_of(report: Mapping[str, Any], free: Amounts | None) -> str | None:
 
 
 #: Fields that change with every job, and matter only to strategies that look at load.
-_LOAD_FIELDS = frozenset({"free", "eta"})
+_LOAD_FIELDS = frozenset({"free", "eta", "nodes"})
 
 
 def differs_only_in_load(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -61,6 +71,8 @@ SWITCHES = frozenset({"ENABLED", "DISABLED", "CORDONED", "UNCORDONED", "DRAINING
 DELETED = "DELETED"
 #: The type of the event of an agent that registers, which is who it is by.
 REGISTERED, BY_AGENT = "REGISTERED", "its agent"
+#: The type of the event of a new description of a cluster, by its agent or an operator.
+DESCRIBED = "DESCRIBED"
 #: The types of events that operators cause.
 BY_OPERATORS = SWITCHES | {DELETED}
 #: The types of events that put a cluster into a state, its own first; the last of them did.
@@ -109,8 +121,10 @@ class ClusterState:
     agent_instance: str = ""  #: the id of its state directory; "" for an agent that sends none
     agent_host: str = ""  #: the machine that it runs on, as it says
     agent_since: datetime | None = None  #: when this process first synced
+    can_bid: bool = False  #: whether its agent answers questions for bids
     syncs: int = 0  #: how many syncs were stored
     ending: Sequence[JsonObject] = ()  #: attempts that its agent was told to end, and still had at its last sync
+    description: str | None = None  #: the digest of its description; None where it has none
 
     @property
     def was_deleted(self) -> bool:
@@ -161,6 +175,8 @@ class Cluster:
     capacity: Amounts | None  #: None where it is unknown
     free: Amounts | None  #: as last reported
     switched_by: Mapping[str, str] = field(default_factory=dict)  #: who switched it off, by state, where that is told
+    #: What its description says that it has; its digest is part of the state, so that this need not be compared.
+    machine: Machine | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -236,6 +252,16 @@ class Cluster:
             return None
         return {**(self.capacity or {}), **(self.free or {})}
 
+    @property
+    def tells_nodes(self) -> bool:
+        """Whether its description and its last report tell of single nodes."""
+        return self.machine is not None and "nodes" in self.state.report
+
+    @cached_property
+    def room(self) -> Room | None:
+        """What was free of its nodes at the last report; None where that is not told."""
+        return Room(self.machine, self.state.report["nodes"]) if self.machine and self.tells_nodes else None
+
     @cached_property
     def utilization(self) -> float | None:
         """How full it was at the last report, from 0 to 1; None where that is unknown."""
@@ -250,13 +276,19 @@ class Cluster:
 
     def with_state(self, state: ClusterState) -> Cluster:
         """The same cluster in another state; amounts are read again only if the report is another one."""
+        machine = self.machine if state.description == self.state.description else None
         if state.report == self.state.report:
-            return replace(self, state=state)
-        return build_cluster(self.definition, state)
+            return replace(self, state=state, machine=machine)
+        return build_cluster(self.definition, state, machine)
 
     @property
     def cost(self) -> float | None:
         return self.definition.payload.get("cost")
+
+    @cached_property
+    def properties(self) -> Mapping[str, Any]:
+        """What is known of it beside its resources; its definition outranks what its agent reports."""
+        return {**self.state.report.get("properties", {}), **self.definition.payload.get("properties", {})}
 
     @property
     def plugins(self) -> tuple[str, ...] | None:
@@ -264,7 +296,7 @@ class Cluster:
         return tuple(self.state.report["plugins"]) if "plugins" in self.state.report else None
 
 
-def build_cluster(definition: Definition, state: ClusterState) -> Cluster:
+def build_cluster(definition: Definition, state: ClusterState, machine: Machine | None = None) -> Cluster:
     """A cluster of a definition and a state; the reported capacity overrides the declared one."""
     capacity = {**definition.payload.get("capacity", {}), **state.report.get("capacity", {})}
     free = state.report.get("free")
@@ -273,6 +305,7 @@ def build_cluster(definition: Definition, state: ClusterState) -> Cluster:
         state=state,
         capacity=parse_capacity(capacity) if capacity else None,
         free=parse_capacity(free) if free is not None else None,
+        machine=machine,
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from admin.core.changes import LastChange
+
 
 class FleetKind(Enum):
     """What can be defined; the value is its name in revisions."""
@@ -36,3 +38,4 @@ class Definition:
     payload: dict[str, Any]
     source: Source
     version: int | None = None  #: number of the last revision that changed it, None for configuration
+    last_change: LastChange | None = None  #: when and by whom, as its row keeps it; None where that is not known

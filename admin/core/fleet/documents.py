@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from admin.core import names
 from admin.core.fields.branches import Section
 from admin.core.fields.compounds import FreeForm, ListOf, Record
 from admin.core.fields.leaves import ENTITY_NAME, Boolean, Choice, Number, Text
+from admin.core.fleet import asking
 from admin.core.fleet.definitions import FleetKind
-from admin.core.fleet.fleet import DEFAULT_STRATEGY
+from admin.core.fleet.fleet import CONSTRAINT, DEFAULT_STRATEGY
+from admin.core.placement.constraints.rules import RULES, rule_problems
 from admin.core.placement.scores import STRATEGIES
-from admin.core.problems import Path, Problem, raise_problems, repeated
+from admin.core.problems import Path, Problem, dotted, raise_problems, repeated
 from admin.core.resources import CLUSTER_RESOURCES
 
 _DESCRIPTION = Text(max_length=1000, description="For people.")
@@ -48,7 +50,15 @@ DEFINITIONS: Mapping[FleetKind, Section] = {
             "description": _DESCRIPTION,
         }
     ),
-    FleetKind.POOL: Section(fields={"members": MEMBERS, "strategy": STRATEGY, "description": _DESCRIPTION}),
+    FleetKind.POOL: Section(
+        fields={
+            "members": MEMBERS,
+            "strategy": STRATEGY,
+            "rules": RULES,
+            **asking.FIELDS,
+            "description": _DESCRIPTION,
+        }
+    ),
     FleetKind.LABEL: Section(fields={"members": MEMBERS, "description": _DESCRIPTION}),
 }
 
@@ -61,6 +71,9 @@ def read_definition(kind: FleetKind, name: str, payload: Any) -> dict[str, Any]:
         problems.append(Problem(field="name", reason=f"is not a {kind.noun}'s name: use {names.ENTITY_NAME_RULE}."))
     if kind is not FleetKind.CLUSTER:
         problems += _group_problems(kind, normal.get("members"), problems)
+        problems += strategy_problems(normal, ("rules",), problems)
+    if kind is FleetKind.POOL and not problems:
+        problems += [Problem(field=name, reason=reason) for name, reason in asking.asking_problems(normal).items()]
     raise_problems(problems)
     normal = {key: value for key, value in normal.items() if value is not None}
     if kind is not FleetKind.CLUSTER:
@@ -84,6 +97,20 @@ def _group_problems(kind: FleetKind, members: list[Any] | None, field_problems: 
     if any(problem.field == "members" for problem in field_problems):
         return []
     return [Problem(field="members", reason=f"is missing: a {kind.noun} is a list of clusters.")]
+
+
+def strategy_problems(given: Mapping[str, Any], path: Path, known: Sequence[Problem] = ()) -> Iterator[Problem]:
+    """Problems of a strategy and its rules, which stand at a path, beyond the `known` ones of each field."""
+    rules, strategy, field = given.get("rules"), given.get("strategy"), dotted(path)
+    if any(problem.field == field or problem.field.startswith(f"{field}.") for problem in known):
+        return
+    if rules is None:
+        if strategy == CONSTRAINT:
+            yield Problem(field=field, reason=f"is missing: the strategy {CONSTRAINT} goes by rules.")
+    elif strategy != CONSTRAINT:
+        yield Problem(field=field, reason=f"is for the strategy {CONSTRAINT}: say `strategy: {CONSTRAINT}` too.")
+    else:
+        yield from rule_problems(rules, path)
 
 
 def member_problems(members: list[dict[str, Any]], path: Path) -> Iterator[Problem]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
+from admin.core.fleet.asking import NOTHING_SAID, Asking, read_asking
 from admin.core.fleet.clusters import Cluster, ClusterState, build_cluster
 from admin.core.fleet.definitions import Definition, FleetKind, Source
+from admin.core.graph.machines import Machine
+from admin.core.json_text import json_string
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
 
@@ -15,6 +19,8 @@ from admin.core.settings.warnings import Warning, WarningCode
 DEFAULT_STRATEGY = "weighted"
 #: The strategy that asks clusters in the order of the definition.
 SPILL = "spill"
+#: The strategy that goes by rules.
+CONSTRAINT = "constraint"
 
 
 class Member(NamedTuple):
@@ -31,6 +37,8 @@ class Group:
     definition: Definition
     members: tuple[Member, ...]
     strategy: str = DEFAULT_STRATEGY  #: one of `placement.scores.STRATEGIES`
+    rules: str | None = None  #: as JSON, for the strategy that has rules
+    asking: Asking = NOTHING_SAID  #: for the strategy that asks
 
     @property
     def name(self) -> str:
@@ -42,8 +50,14 @@ def build_group(definition: Definition) -> Group:
     members = tuple(
         Member(cluster=member["id"], weight=member.get("weight", 1)) for member in definition.payload.get("members", [])
     )
-    strategy = definition.payload.get("strategy", DEFAULT_STRATEGY)
-    return Group(definition=definition, members=members, strategy=strategy)
+    strategy, rules = definition.payload.get("strategy", DEFAULT_STRATEGY), definition.payload.get("rules")
+    return Group(
+        definition=definition,
+        members=members,
+        strategy=strategy,
+        rules=None if rules is None else json_string(rules),
+        asking=read_asking(definition.payload),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +77,11 @@ class Fleet:
         source = self.clusters[name].definition.source
         definition = Definition(kind=FleetKind.LABEL, name=name, payload={}, source=source)
         return Group(definition=definition, members=(Member(cluster=name, weight=1),))
+
+    @cached_property
+    def properties(self) -> frozenset[str]:
+        """The properties that some cluster has."""
+        return frozenset(name for cluster in self.clusters.values() for name in cluster.properties)
 
     def label_names(self) -> frozenset[str]:
         return frozenset(self.labels) | self.cluster_names()
@@ -95,8 +114,16 @@ class Fleet:
         return [name for name, group in groups.items() if any(member.cluster == cluster for member in group.members)]
 
 
-def build_fleet(generation: int, definitions: list[Definition], states: Mapping[str, ClusterState]) -> Fleet:
-    """The fleet of these definitions; configuration wins over managed definitions of the same name."""
+def build_fleet(
+    generation: int,
+    definitions: list[Definition],
+    states: Mapping[str, ClusterState],
+    machines: Mapping[str, Machine] | None = None,
+) -> Fleet:
+    """The fleet of these definitions; configuration wins over managed definitions of the same name.
+
+    `machines` are those that descriptions tell of, by cluster.
+    """
     by_kind: dict[FleetKind, dict[str, Definition]] = {kind: {} for kind in FleetKind}
     shadowed = []
     for definition in sorted(definitions, key=lambda definition: definition.source is Source.MANAGED):
@@ -114,6 +141,7 @@ def build_fleet(generation: int, definitions: list[Definition], states: Mapping[
         name: build_cluster(
             declared.get(name) or Definition(kind=FleetKind.CLUSTER, name=name, payload={}, source=Source.NAMED),
             states.get(name) or ClusterState(name=name),
+            (machines or {}).get(name),
         )
         for name in sorted({*declared, *members})
     }

@@ -79,7 +79,7 @@ def member_changes(changes: Iterable[tuple[RowChange, Provenance]]) -> MemberCha
 
 
 class Regrouping(NamedTuple):
-    """A change of the members, weights or strategy of a pool."""
+    """A change of the members, weights, strategy or rules of a pool."""
 
     change: str  #: what it changed, in words
     made_by: Provenance
@@ -110,6 +110,8 @@ def _differences(before: Payload, after: Payload) -> Iterator[str]:
     strategy, new_strategy = (payload.get("strategy", DEFAULT_STRATEGY) for payload in (before, after))
     if strategy != new_strategy:
         yield f"strategy {strategy} -> {new_strategy}"
+    if before.get("rules") != after.get("rules") and strategy == new_strategy:
+        yield "other rules"
     is_reordered = weights.keys() == new_weights.keys() and list(weights) != list(new_weights)
     if is_reordered and strategy == new_strategy == SPILL:
         yield f"order {', '.join(weights)} -> {', '.join(new_weights)}"

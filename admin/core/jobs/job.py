@@ -35,7 +35,9 @@ JOB = Section(
         "resources": Section(
             is_inherited=False,
             fields={
-                "nodes": Integer(minimum=1, maximum=10**6, description="Machines; 1."),
+                "nodes": Integer(
+                    minimum=1, maximum=10**6, description="Machines; 1, or with several tasks as many as they need."
+                ),
                 "tasks": Integer(minimum=1, maximum=10**6, description="Copies of the command, over all nodes; 1."),
                 "exclusive": Boolean(description="Whether it has its nodes to itself; false."),
                 "requests": Section(is_inherited=False, fields=TASK_RESOURCES, description="What each task needs."),
@@ -45,7 +47,8 @@ JOB = Section(
                 "duration": Duration(description="The longest it may run."),
             },
         ),
-        "requires": ListOf(item=FreeForm(), min_items=0, description="What a cluster must have."),
+        "requires": ListOf(item=FreeForm(), min_items=0, description="What the nodes that it runs on must have."),
+        "compatibility": FreeForm(description="What its image needs: architecture, os, and fields of subsystems."),
         "outputs": ListOf(item=Text(max_length=4096), min_items=0, description="Small files to bring back."),
         "labels": LABEL_VALUES,
         "annotations": ANNOTATION_VALUES,
@@ -157,7 +160,9 @@ def with_resources(job: Mapping[str, Any], allowed: Resolved, path: str) -> dict
             problems.append(excess)
     _refuse_excesses(problems)
     filled = {"requests": _ordered(requests), "limits": _ordered(limits)}
-    resources = {"nodes": 1, "tasks": 1, **resources, **{name: part for name, part in filled.items() if part}}
+    # Several tasks without a number of nodes may run on any, each task on one.
+    nodes = {} if resources.get("tasks", 1) > 1 and not resources.get("exclusive") else {"nodes": 1}
+    resources = {**nodes, "tasks": 1, **resources, **{name: part for name, part in filled.items() if part}}
     return {**job, "resources": resources}
 
 

@@ -4,6 +4,8 @@ routes             which pool, label or cluster counts: the most specific rung
 candidates         the clusters of that route, and the workload that needs one
 filters            which of them are able, and why the others are not
 scores             how a pool's strategy ranks those
+constraints        the rules of pools and requests that have them
+assessments        both for every cluster of a pool or label
 choice             one of the best ranked, by weight, the same for the same execution every time
 decisions          all of it, in order
 obstacles          why no cluster takes an execution, and what must happen until one does

@@ -8,32 +8,30 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, Fleet
-from admin.core.placement.candidates import Candidate, Workload, candidates_of, group_of
+from admin.core.placement.assessments import assess
+from admin.core.placement.candidates import Candidate, Workload, group_of
 from admin.core.placement.choice import WeightedChoice
-from admin.core.placement.filters import (
-    BY_NAME,
-    CHAIN,
-    CHAIN_WITH_ROOM,
-    EXPECTED,
-    ROOM,
-    USE,
-    WEIGHT,
-    Verdict,
-    Verdicts,
-)
+from admin.core.placement.constraints.expressions import Value
+from admin.core.placement.constraints.ranking import VALUES
+from admin.core.placement.constraints.rules import RANDOM, Rules
+from admin.core.placement.filters import BID, BY_NAME, EXPECTED, ROOM, RULES, USE, WEIGHT, Verdict, Verdicts
 from admin.core.placement.obstacles import describe_gone, describe_unable
-from admin.core.placement.routes import Route, RouteKind
-from admin.core.placement.scores import STRATEGIES, Strategy, strategy_of
+from admin.core.placement.routes import REQUEST, Route, RouteKind
+from admin.core.placement.scores import STRATEGIES
 from admin.core.resources import Amounts
 from admin.core.settings.trails import Trail
 
 ASSIGNED = "ASSIGNED"
+#: The reason of executions whose clusters are asked for bids.
+ASKING = BID.code
 #: Reasons of decisions that chose a cluster.
 CHOSEN = (ASSIGNED, EXPECTED.code)
 #: Several filters together drop every cluster.
 _MIXED = "CLUSTERS_UNABLE"
 #: Codes of executions that may be placed as soon as another one leaves a cluster.
 WAITS_FOR_ROOM = (ROOM.code, _MIXED)
+#: Codes of executions that may be passed by their rules as soon as another one leaves a cluster.
+WAITS_FOR_RULES = (RULES.code, _MIXED)
 _GONE = {RouteKind.POOL: "POOL_GONE", RouteKind.LABEL: "LABEL_GONE", RouteKind.CLUSTER: "CLUSTER_GONE"}
 
 
@@ -46,6 +44,9 @@ class Evaluation:
     verdicts: Sequence[Verdicts] = ()  #: of each candidate
     able: Mapping[int, float | None] = field(default_factory=dict)  #: scores of those that passed, by position
     best: Sequence[Candidate] = ()  #: the best ranked, of which one is drawn
+    rules: Rules | None = None  #: that were applied
+    values: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)  #: what they calculated, by position
+    is_requested: bool = False  #: whether the request asks for the strategy
     code: str = ASSIGNED
     message: str = ""  #: why no cluster is able
     is_feasible: bool = True  #: whether some cluster may be able one day, so that waiting makes sense
@@ -53,7 +54,8 @@ class Evaluation:
     @cached_property
     def choice(self) -> WeightedChoice:
         """The draw among the best ranked."""
-        return WeightedChoice((candidate.cluster.name, candidate.weight) for candidate in self.best)
+        is_even = self.rules is not None and self.rules.pick == RANDOM
+        return WeightedChoice((candidate.cluster.name, 1 if is_even else candidate.weight) for candidate in self.best)
 
     @cached_property
     def trail(self) -> Trail:
@@ -64,10 +66,13 @@ class Evaluation:
                 "weight": candidate.weight,
                 "expected": candidate.cluster.is_expected,
                 "verdicts": [_render_verdict(verdict) for verdict in verdicts],
+                **({"values": dict(values)} if (values := self.values.get(candidate.position)) else {}),
             }
             for candidate, verdicts in zip(self.candidates, self.verdicts, strict=True)
         ]
-        return Trail.of({"strategy": self.strategy, "candidates": candidates})
+        rules = {} if self.rules is None else {"rules": self.rules.document}
+        source = {"strategy_source": REQUEST} if self.is_requested else {}
+        return Trail.of({"strategy": self.strategy, **source, **rules, "candidates": candidates})
 
     @cached_property
     def scores(self) -> dict[str, float | None] | None:
@@ -103,22 +108,26 @@ def evaluate(
     group = group_of(route, fleet)
     if group is None:
         return Evaluation(strategy=DEFAULT_STRATEGY, code=_GONE[route.kind], message=describe_gone(route))
-    strategy = strategy_of(group)
-    chain = CHAIN_WITH_ROOM if strategy.needs_room or needs_room else CHAIN
-    candidates = candidates_of(group, fleet, waiting if strategy.looks_at_load or needs_room else None)
-    verdicts = chain.verdicts(candidates, workload)
-    able = {
-        candidate.position: strategy.score(candidate, workload)
-        for candidate, passed in zip(candidates, verdicts, strict=True)
-        if passed is chain.passed
-    }
-    if not able:
-        return _unable(route, strategy, candidates, verdicts)
-    first = min((score for score in able.values() if score is not None), default=None)
-    best = [candidates[position] for position, score in able.items() if score == first]
+    assessment = assess(group, fleet, workload, waiting, needs_room=needs_room)
+    evaluation = Evaluation(
+        strategy=assessment.strategy.name,
+        candidates=assessment.candidates,
+        verdicts=assessment.verdicts,
+        able=assessment.able,
+        rules=assessment.strategy.rules,
+        values=assessment.values,
+        is_requested=workload.requested is not None,
+    )
+    if not assessment.able:
+        return _unable(route, evaluation)
+    first = min((score for score in assessment.able.values() if score is not None), default=None)
+    best = [assessment.candidates[position] for position, score in assessment.able.items() if score == first]
     # Expected clusters are able only where none that has been seen is.
     code = EXPECTED.code if best[0].cluster.is_expected else ASSIGNED
-    return Evaluation(strategy=strategy.name, candidates=candidates, verdicts=verdicts, able=able, best=best, code=code)
+    if assessment.strategy.asks and code == ASSIGNED:
+        message = f"Asks the clusters of {route} when they would start it."
+        return replace(evaluation, able=dict.fromkeys(assessment.able), code=ASKING, message=message)
+    return replace(evaluation, best=best, code=code)
 
 
 def choose(evaluation: Evaluation, key: str) -> Decision:
@@ -127,6 +136,8 @@ def choose(evaluation: Evaluation, key: str) -> Decision:
         return Decision(cluster=None, code=evaluation.code, message=evaluation.message, evaluation=evaluation)
     cluster = evaluation.choice.draw(key)
     message = describe_choice(cluster, evaluation.code)
+    if evaluation.code == ASKING:  # foreseen, of something that is not created
+        message = f"Its clusters would be asked; '{cluster}' is the best {evaluation.message}."
     return Decision(cluster=cluster, code=evaluation.code, message=message, evaluation=evaluation)
 
 
@@ -138,14 +149,12 @@ def describe_choice(cluster: str, code: str, *, is_past: bool = False) -> str:
     return f"Waits for cluster '{cluster}'{unseen or ' to take it'}."
 
 
-def _unable(
-    route: Route, strategy: Strategy, candidates: Sequence[Candidate], verdicts: Sequence[Verdicts]
-) -> Evaluation:
+def _unable(route: Route, evaluation: Evaluation) -> Evaluation:
     """Why no cluster is able, by the first filter that each one fails."""
-    evaluation = Evaluation(strategy=strategy.name, candidates=candidates, verdicts=verdicts)
+    verdicts = evaluation.verdicts
     failures = {
         candidate.cluster.name: [verdict for verdict in verdicts[candidate.position] if not verdict.passed]
-        for candidate in candidates
+        for candidate in evaluation.candidates
         if candidate.weight > 0
     }
     if not failures:
@@ -169,8 +178,15 @@ def _unable(
     if len(filters) > 1:  # nor do those that its creator may not use, where it may use some
         filters.discard(USE.name)
     code = BY_NAME[filters.pop()].code if len(filters) == 1 else _MIXED
-    message = describe_unable(route, obstacles)
+    message = describe_unable(route, {cluster: _without_values(verdict) for cluster, verdict in obstacles.items()})
     return replace(evaluation, code=code, message=message, is_feasible=is_feasible)
+
+
+def _without_values(verdict: Verdict) -> Verdict:
+    """A verdict by rules without the values that they looked at: else every report would be a new reason to wait."""
+    if verdict.filter != RULES.name:
+        return verdict
+    return replace(verdict, reason=verdict.reason.partition(VALUES)[0])
 
 
 def _render_verdict(verdict: Verdict) -> dict[str, Any]:

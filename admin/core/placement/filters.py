@@ -121,15 +121,38 @@ def _too_small(candidates: Sequence[Candidate], workload: Workload) -> Drops:
     drops = {
         candidate.position: f"is too small: {_sizes(short, demand, candidate.cluster)}"
         for candidate in candidates
-        if (capacity := candidate.cluster.capacity) and (short := shortages(capacity, demand))
+        if (capacity := candidate.cluster.capacity)
+        and (short := shortages(capacity, demand))
+        and (short := _undescribed(short, candidate.cluster, workload))
     }
     if demand.get("gpu"):
         missing = f"has no gpu by its last report, {format_amount('gpu', demand['gpu'])} wanted"
         for candidate in candidates:
-            if candidate.cluster.has_no_gpu:
+            if candidate.cluster.has_no_gpu and _undescribed(["gpu"], candidate.cluster, workload):
                 small = drops.get(candidate.position)
                 drops[candidate.position] = missing if small is None else f"{missing}, and {small}"
     return drops
+
+
+def _undescribed(resources: list[str], cluster: Cluster, workload: Workload) -> list[str]:
+    """Those of some resources that the cluster's description does not tell of: the sum over all nodes counts."""
+    machine = cluster.machine
+    if machine is None or workload.asks is None:
+        return resources
+    return [resource for resource in resources if resource not in machine.described]
+
+
+def _unfit(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    asks = workload.asks
+    described = [(candidate, machine) for candidate in candidates if (machine := candidate.cluster.machine) is not None]
+    if asks is None or not described:
+        return {}
+    misfits = described[0][1].machines.misfits(asks, [machine for _, machine in described])
+    return {
+        candidate.position: f"has no place for it: {missing}"
+        for candidate, machine in described
+        if (missing := misfits[machine.digest])
+    }
 
 
 def _sizes(resources: Iterable[str], demand: Amounts, cluster: Cluster) -> str:
@@ -145,10 +168,18 @@ def _sizes(resources: Iterable[str], demand: Amounts, cluster: Cluster) -> str:
 
 
 def _full(candidates: Sequence[Candidate], workload: Workload) -> Drops:
-    return {
+    drops = {
         candidate.position: f"is full ({_uses(short, taken, free, candidate.cluster.capacity or {})})"
         for candidate in candidates
         if (free := candidate.free) and (short := shortages(free, taken := workload.takes_of(candidate.cluster)))
+    }
+    return {**_crowded(candidates, workload), **drops}
+
+
+def _crowded(candidates: Sequence[Candidate], workload: Workload) -> Drops:
+    """The clusters on whose nodes there is no place for a job beside what was assigned there since the last report."""
+    return {
+        candidate.position: f"is full ({lacks})" for candidate in candidates if (lacks := candidate.lacks_for(workload))
     }
 
 
@@ -194,19 +225,28 @@ EXPECTED = Filter(name="expected", code="CLUSTER_EXPECTED", drop=_expected, pass
 LARGE_ENOUGH = Filter(
     name="large-enough", code="CLUSTERS_TOO_SMALL", drop=_too_small, passed_over="too small", is_permanent=True
 )
+FITS = Filter(
+    name="fits", code="CLUSTERS_DO_NOT_FIT", drop=_unfit, passed_over="without a place for it", is_permanent=True
+)
 PLUGINS = Filter(name="plugins", code="PLUGIN_MISSING", drop=_missing_plugin, passed_over="without the plugin")
 DECLINED = Filter(name="declined", code="CLUSTERS_DECLINED", drop=_declined, passed_over="declined")
 ROOM = Filter(name="room", code="CLUSTERS_FULL", drop=_full, passed_over="full")
+#: What rules drop of the clusters that pass all others; `constraints` applies them, each with what it looks at.
+RULES = Filter(name="rules", code="CLUSTERS_RULED_OUT", drop=lambda candidates, workload: {}, passed_over="ruled out")
+#: Not asked of candidates: the verdict of a round of bids on those that passed all filters.
+BID = Filter(name="bid", code="ASKING", drop=lambda candidates, workload: {}, passed_over="without a bid")
 
 #: The filters that ask what operators and its agent have made of a cluster.
 STATE_FILTERS = (ENABLED, CORDONED, REACHABLE, EXPECTED)
 #: The filters of every candidate, in their order; what its creator may not use is told nothing else of.
-FILTERS = (USE, WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, PLUGINS, DECLINED)
+FILTERS = (USE, WEIGHT, ENABLED, CORDONED, REACHABLE, EXPECTED, LARGE_ENOUGH, FITS, PLUGINS, DECLINED)
 #: The filters that a cluster does not pass later because it is uncordoned, is heard again or has room again.
-_LASTING = (USE, WEIGHT, ENABLED, LARGE_ENOUGH, PLUGINS, DECLINED)
+_LASTING = (USE, WEIGHT, ENABLED, LARGE_ENOUGH, FITS, PLUGINS, DECLINED)
 #: The same where the strategy passes over full clusters.
 FILTERS_WITH_ROOM = (*FILTERS, ROOM)
-BY_NAME = {filter_.name: filter_ for filter_ in FILTERS_WITH_ROOM}
+#: All of them, with those of pools and requests that have rules, and of pools that ask.
+ALL_FILTERS = (*FILTERS_WITH_ROOM, RULES, BID)
+BY_NAME = {filter_.name: filter_ for filter_ in ALL_FILTERS}
 
 
 class Chain:

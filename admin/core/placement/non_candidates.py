@@ -10,7 +10,7 @@ from admin.core.fleet.clusters import Cluster
 from admin.core.fleet.fleet import Fleet
 from admin.core.json_text import JsonObject
 from admin.core.placement.candidates import Candidate, Workload, group_of
-from admin.core.placement.filters import CORDONED, ENABLED
+from admin.core.placement.filters import CORDONED, ENABLED, REACHABLE
 from admin.core.placement.obstacles import describe_drop
 from admin.core.placement.routes import Route, RouteKind
 from admin.core.provenance import Provenance
@@ -44,7 +44,7 @@ def render_non_candidates(
     history: GroupHistory,
     now: datetime,
 ) -> list[JsonObject]:
-    """The clusters of a fleet that were no candidates of a route, those first that operators have switched off.
+    """The clusters of a fleet that were no candidates of a route, those first that get no work anyway.
 
     `states` are of `switched_off`.
     """
@@ -72,9 +72,9 @@ def _render_reason(reason: str, by: Provenance | None) -> JsonObject:
 
 
 def _switches(cluster: Cluster, states: Mapping[str, Provenance]) -> Iterator[tuple[str, Provenance | None]]:
-    """What operators have made of a cluster, and by which event or revision."""
+    """What keeps a cluster from getting any work, and by which event or revision where an operator did it."""
     candidate = Candidate(cluster, 1, 0, None)
-    for filter_, state in ((ENABLED, "disabled"), (CORDONED, "cordoned")):
+    for filter_, state in ((ENABLED, "disabled"), (CORDONED, "cordoned"), (REACHABLE, "silent")):
         for reason in filter_.drop((candidate,), _ANY_WORKLOAD).values():
             yield reason, states.get(state)
 

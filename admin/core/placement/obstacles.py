@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 
 from admin.core.fleet.clusters import Cluster, Health
 from admin.core.fleet.fleet import Fleet
+from admin.core.placement.assessments import assess
 from admin.core.placement.candidates import Candidate, Workload, candidates_of, free_amounts, group_of
 from admin.core.placement.filters import (
-    CHAIN,
-    CHAIN_WITH_ROOM,
     CORDONED,
     ENABLED,
     EXPECTED,
@@ -19,13 +19,13 @@ from admin.core.placement.filters import (
     FILTERS_WITH_ROOM,
     REACHABLE,
     ROOM,
+    RULES,
     USE,
     Verdict,
     could_run,
     describe_expected,
 )
 from admin.core.placement.routes import Route, RouteKind
-from admin.core.placement.scores import strategy_of
 from admin.core.problems import list_first
 from admin.core.provenance import Provenance
 from admin.core.resources import Amounts
@@ -39,20 +39,18 @@ def find_failures(
 ) -> dict[str, list[Verdict]] | None:
     """The filters that each cluster of a route fails; None where some cluster passes them all.
 
-    A full cluster passes, unless `waiting` says what is taken of each by what waits there and the strategy needs room.
+    A full cluster passes, unless `waiting` says what is taken of each by what waits there and the strategy needs room;
+    so do rules that look at what is free.
     """
     group = group_of(route, fleet)
     if group is None:
         return {}
-    needs_room = waiting is not None and strategy_of(group).needs_room
-    chain = CHAIN_WITH_ROOM if needs_room else CHAIN
-    candidates = candidates_of(group, fleet, waiting if needs_room else None)
-    verdicts = chain.verdicts(candidates, workload)
-    if any(passed is chain.passed for passed in verdicts):
+    assessment = assess(group, fleet, workload, waiting)
+    if assessment.able:
         return None
     return {
-        candidate.cluster.name: [verdict for verdict in answers if not verdict.passed]
-        for candidate, answers in zip(candidates, verdicts, strict=True)
+        candidate.cluster.name: [verdict for verdict in verdicts if not verdict.passed]
+        for candidate, verdicts in zip(assessment.candidates, assessment.verdicts, strict=True)
     }
 
 
@@ -63,7 +61,8 @@ def obstacle_at(cluster: Cluster, workload: Workload, waiting: Mapping[str, Amou
     """
     if cluster.is_expected:
         return Verdict(EXPECTED.name, False, describe_expected(cluster))
-    candidate = Candidate(cluster, 1, 0, free_amounts(cluster, waiting or {}))
+    taken = None if waiting is None else waiting.get(cluster.name, {})
+    candidate = Candidate(cluster, 1, 0, free_amounts(cluster, waiting or {}), taken)
     drops = ((filter_, filter_.drop((candidate,), workload).get(0)) for filter_ in FILTERS_WITH_ROOM)
     return next((Verdict(filter_.name, False, reason) for filter_, reason in drops if reason is not None), None)
 
@@ -106,7 +105,7 @@ def describe_unable(route: Route, obstacles: Mapping[str, Verdict]) -> str:
     reasons = {name: verdict.reason for name, verdict in obstacles.items() if is_named or verdict.filter != USE.name}
     named = [f"'{cluster}' {reason}" for cluster, reason in itertools.islice(reasons.items(), MOST_NAMED)]
     forbidden = [verdict for name, verdict in obstacles.items() if name not in reasons]
-    separator = "; " if any(", " in reason for reason in named) else ", "
+    separator = "; " if any(", " in reason or "; " in reason for reason in named) else ", "
     listed = list_first(named, MOST_NAMED, count=len(reasons), separator=separator)
     if forbidden:
         number = "1 cluster" if len(forbidden) == 1 else f"{len(forbidden)} clusters"
@@ -120,25 +119,29 @@ def describe_gone(route: Route, deleted_by: Provenance | None = None, now: datet
     return f"The {route} is gone from the fleet{deleted}."
 
 
-#: What a message has in place of a cluster that its reader may not use.
-_UNTOLD = "cluster you may not use"
+def without_clusters(
+    message: str, untold: Collection[str], verb: str = "use", unable: Collection[str] | None = None
+) -> str:
+    """A message without the names of some clusters: those of which it says why they are unable are counted.
 
-
-def without_clusters(message: str, untold: Collection[str]) -> str:
-    """A message without the names of some clusters: those of which it says why they are unable are counted."""
+    The verb says what its reader may not do with them; `unable` are those that are counted, if these are others.
+    """
+    one, several = f"cluster you may not {verb}", f"clusters you may not {verb}"
+    counted = untold if unable is None else unable
     start, separator, listed = message.partition(" is able: ")
     if separator:
         between = "; " if "; " in listed else ", "
-        reasons = listed.removesuffix(".").split(between)
-        told = [reason for reason in reasons if not any(reason.startswith(f"'{name}' ") for name in untold)]
+        # A reason may have the separator in it, such as the text of a rule.
+        reasons = re.split(rf"{between}(?='[^' ]+' |\d+ clusters? )", listed.removesuffix("."))
+        told = [reason for reason in reasons if not any(reason.startswith(f"'{name}' ") for name in counted)]
         hidden = len(reasons) - len(told)
         if hidden:
-            told.append(f"1 {_UNTOLD}" if hidden == 1 else f"{hidden} {_UNTOLD.replace('cluster', 'clusters')}")
+            told.append(f"1 {one}" if hidden == 1 else f"{hidden} {several}")
             message = f"{start}{separator}{between.join(told)}."
     for name in untold:
         if f"'{name}'" in message:
-            message = message.replace(f"Cluster '{name}'", f"A {_UNTOLD}")
-            message = message.replace(f"cluster '{name}'", f"a {_UNTOLD}").replace(f"'{name}'", f"a {_UNTOLD}")
+            message = message.replace(f"Cluster '{name}'", f"A {one}")
+            message = message.replace(f"cluster '{name}'", f"a {one}").replace(f"'{name}'", f"a {one}")
     return message
 
 
@@ -181,6 +184,7 @@ _TRIGGERS: Mapping[str, Callable[[Verdict], str]] = {
     REACHABLE.name: _until_reachable,
     EXPECTED.name: lambda _: "is seen",
     ROOM.name: lambda _: "has room because something ends there",
+    RULES.name: lambda _: "passes the rules",
 }
 #: The states of clusters that operators switch, by the filters that ask for them.
 SWITCHED_STATES = {ENABLED.name: "disabled", CORDONED.name: "cordoned"}
@@ -191,12 +195,16 @@ def switched_state(verdict: Verdict) -> str | None:
     return None if verdict.passed else SWITCHED_STATES.get(verdict.filter)
 
 
-def describe_drop(reason: str, event: Provenance | None, now: datetime) -> str:
-    """Why a filter drops a cluster, and the event by which that is so: `is cordoned, event 7, ana, 3 d ago, 'x'`."""
+def describe_drop(reason: str, event: Provenance | None, now: datetime, *, is_told: bool = True) -> str:
+    """Why a filter drops a cluster, and the event by which that is so: `is cordoned, event 7, ana, 3 d ago, 'x'`.
+
+    Without who is behind it where that is not told.
+    """
     if event is None:
         return reason
     # The message of the event says it already.
-    return f"{reason.removesuffix(f' ({event.message})')}, {event.describe(now)}"
+    told = event if is_told else event.without_author()
+    return f"{reason.removesuffix(f' ({event.message})')}, {told.describe(now)}"
 
 
 def describe_decline(reason: str, why: str | None) -> str:

@@ -6,11 +6,14 @@ To add a strategy, add an entry to `_ALL`, describe it in docs/placement.md and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from admin.core.fleet.asking import ASK
 from admin.core.fleet.clusters import eta_of
-from admin.core.fleet.fleet import DEFAULT_STRATEGY, SPILL, Fleet, Group
-from admin.core.placement.candidates import Candidate, Workload
+from admin.core.fleet.fleet import CONSTRAINT, DEFAULT_STRATEGY, SPILL, Fleet, Group
+from admin.core.placement.candidates import Candidate, RequestedStrategy, Workload
+from admin.core.placement.constraints.rules import Rules, prepared_rules
 from admin.core.quantities import parse_duration
 from admin.core.resources import shortages, utilization
 
@@ -25,9 +28,11 @@ class Strategy:
     name: str  #: as pools name it
     score: Score
     looks_at_load: bool = False  #: whether the score depends on what clusters run at the moment
+    asks: bool = False  #: whether the clusters are asked first, and the score is that of their bids
     needs_room: bool = False  #: whether full clusters are passed over; elsewhere work waits at the cluster itself
     #: The same score by position alone, where nothing else counts: it is worked out when shown, not stored.
     score_by_position: Callable[[int], float] | None = None
+    rules: Rules | None = None  #: which drop and rank clusters in place of the score
 
 
 def _utilization(candidate: Candidate, _: Workload) -> float | None:
@@ -37,12 +42,15 @@ def _utilization(candidate: Candidate, _: Workload) -> float | None:
     return None if cluster.capacity is None or free is None else utilization(cluster.capacity, free)
 
 
-def _start_seconds(candidate: Candidate, workload: Workload) -> float | None:
+def reported_start(candidate: Candidate, workload: Workload) -> float | None:
+    """In how many seconds a cluster would start something by what it reports; None where that is unknown."""
     report, free = candidate.cluster.state.report, candidate.free
     eta = eta_of(report, free)
     if eta is not None:
         return float(parse_duration(eta, zero=True))
-    return 0.0 if free is not None and not shortages(free, workload.takes_of(candidate.cluster)) else None
+    if free is None or shortages(free, workload.takes_of(candidate.cluster)) or candidate.lacks_for(workload):
+        return None
+    return 0.0
 
 
 _ALL = (
@@ -70,16 +78,33 @@ _ALL = (
     ),
     Strategy(
         name="soonest",
-        score=_start_seconds,
+        score=reported_start,
         looks_at_load=True,
+    ),
+    Strategy(
+        name=CONSTRAINT,
+        score=lambda candidate, workload: 0.0,
+    ),
+    Strategy(
+        name=ASK,
+        score=reported_start,
+        looks_at_load=True,
+        asks=True,
     ),
 )
 STRATEGIES: Mapping[str, Strategy] = {strategy.name: strategy for strategy in _ALL}
 
 
-def strategy_of(group: Group) -> Strategy:
-    """The strategy that a pool names; a label's is weighted."""
-    return STRATEGIES[group.strategy]
+def strategy_of(group: Group, requested: RequestedStrategy | None = None) -> Strategy:
+    """The strategy that a request asks for, else that of its pool; a label's is weighted."""
+    name, rules = (group.strategy, group.rules) if requested is None else requested
+    return STRATEGIES[name] if rules is None else _with_rules(name, rules)
+
+
+@lru_cache(maxsize=1024)
+def _with_rules(name: str, rules: str) -> Strategy:
+    prepared = prepared_rules(rules)
+    return replace(STRATEGIES[name], rules=prepared, looks_at_load=prepared.looks_at_load)
 
 
 def looks_at_load_of(fleet: Fleet, cluster: str) -> bool:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from admin.core.fleet.fleet import DEFAULT_STRATEGY, SPILL, Group
 from admin.core.placement.choice import WeightedChoice, draw
-from admin.core.placement.filters import FILTERS_WITH_ROOM
+from admin.core.placement.filters import ALL_FILTERS
 from admin.core.provenance import Provenance
 
 #: Why a cluster is passed over, by the filter that drops it.
-REASONS = {filter_.name: filter_.passed_over for filter_ in FILTERS_WITH_ROOM if filter_.passed_over}
+REASONS = {filter_.name: filter_.passed_over for filter_ in ALL_FILTERS if filter_.passed_over}
 
 
 class PassedOver(NamedTuple):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from admin.core.fleet.clusters import ClusterState, Health
 from admin.core.fleet.fleet import Fleet
+from admin.core.json_text import JsonObject
 from admin.core.placement.choice import draw
+from admin.core.placement.constraints.outcomes import describe_loss, draws_evenly
 from admin.core.placement.filters import CORDONED, DECLINED, ENABLED, REACHABLE
 from admin.core.placement.obstacles import SWITCHED_STATES, describe_decline, describe_drop
 from admin.core.placement.scores import STRATEGIES
@@ -68,7 +70,8 @@ def render_candidates(
     `switched_by` are the events that set the states of `switched_candidates`, by cluster and state. Ages are counted
     from `now`, which is the time of the decision for one of the past.
     """
-    by_position = STRATEGIES[trail["strategy"]].score_by_position
+    strategy = STRATEGIES[trail["strategy"]]
+    by_position = strategy.score_by_position
     candidates = [dict(candidate) for candidate in trail["candidates"]]
     passed = []
     for position, candidate in enumerate(candidates):
@@ -77,15 +80,18 @@ def render_candidates(
             passed.append(candidate)
             stored = scores[candidate["cluster"]] if scores is not None else None
             candidate["score"] = by_position(position) if by_position is not None else stored
+    rules = trail.get("rules", ())
+    is_even = draws_evenly(rules)
     ranks = sorted({_order(candidate["score"]) for candidate in passed})
-    for candidate in passed:
+    is_asked = strategy.asks and chosen is None  # their bids are not there yet, or none is a yes
+    for candidate in () if is_asked else passed:
         candidate["rank"] = ranks.index(_order(candidate["score"])) + 1
         if candidate["rank"] == 1:
-            candidate["draw"] = draw(key, candidate["cluster"], candidate["weight"])
+            candidate["draw"] = draw(key, candidate["cluster"], 1 if is_even else candidate["weight"])
     winner = next((candidate for candidate in candidates if candidate["chosen"]), None)
     for candidate in candidates:
         if not candidate["chosen"]:
-            candidate["why_not"] = _why_not(candidate, winner, switched_by, now)
+            candidate["why_not"] = _why_not(candidate, winner, rules, switched_by, now)
         candidate["verdicts"] = [
             _with_event(verdict, event_of(candidate["cluster"], verdict["filter"], switched_by))
             for verdict in candidate["verdicts"]
@@ -122,7 +128,11 @@ def event_of(cluster: str, filter_name: str, switched_by: SwitchedBy) -> Provena
 
 
 def _why_not(
-    candidate: Mapping[str, Any], winner: Mapping[str, Any] | None, switched_by: SwitchedBy, now: datetime
+    candidate: Mapping[str, Any],
+    winner: Mapping[str, Any] | None,
+    rules: Sequence[JsonObject],
+    switched_by: SwitchedBy,
+    now: datetime,
 ) -> str:
     """Why a candidate was not chosen: the filters that it fails, or how it compares with the one that was."""
     failed = [verdict for verdict in candidate["verdicts"] if not verdict["passed"]]
@@ -134,6 +144,9 @@ def _why_not(
         )
     if winner is None or "rank" not in winner:
         return "able"
+    loss = describe_loss(candidate, winner, rules) if rules else None
+    if loss is not None:
+        return f"able; {loss}"
     if candidate["rank"] > winner["rank"]:
         return f"able; scored {_shown(candidate['score'])} against {_shown(winner['score'])}, and the lowest is best"
     return f"able; drew {_shown(candidate['draw'])} against {_shown(winner['draw'])}, and the largest wins"

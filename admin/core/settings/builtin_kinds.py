@@ -21,6 +21,8 @@ def _task_resource_spec(description: str) -> Section:
 
 #: What is said of fields that agents get with each execution, for engines of one's own.
 PASSED_ON = "Passed to agents; no engine of Rainbow reads it."
+#: The engines of Rainbow, by the names that agents report; any other is somebody's own.
+ENGINES = frozenset({"local", "slurm"})
 
 _SHORT = Text(max_length=255)
 LINES = Text(pattern=r"[^\x00-\x08\x0b-\x1f\x7f]*", min_length=0, max_length=16384)

@@ -29,7 +29,18 @@ FIRST_DECLARED_NUMBER = 10
 #: Words that the command line uses for other things; a test compares them with the nouns of `rainbowctl`.
 TAKEN_NOUNS = frozenset(
     {"access", "audit", "cluster-group", "grant", "group", "role", "use-grant"}
-    | {"admin-config", "all", "clock", "cluster", "cluster-event", "cluster-state", "context", "domain", "event"}
+    | {
+        "admin-config",
+        "all",
+        "clock",
+        "cluster",
+        "cluster-description",
+        "cluster-event",
+        "cluster-state",
+        "context",
+        "domain",
+        "event",
+    }
     | {"execution", "execution-event", "kind", "label", "launchplan", "no-effect", "output", "placement"}
     | {"placement-counts", "pool", "project", "reconciliation", "revision", "service-account", "task", "token"}
     | {"token-pool"}

@@ -16,7 +16,8 @@ from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import EffectiveValue, Resolved, Row, effective_value
 from admin.core.settings.scopes import Level, Origin, Scope
 
-KnownNames = Mapping[NameList, frozenset[str]]  #: the names that a row may use without a warning
+#: The names that a row may use without a warning; of a list that is left out nothing is said, for want of a permission.
+KnownNames = Mapping[NameList, frozenset[str]]
 
 
 class WarningCode(StrEnum):
@@ -117,14 +118,17 @@ class Surroundings:
     domain_rows: tuple[Row, ...]  #: those of them at domain level
     platform: PlatformValues
     known: KnownNames
+    untold: KnownNames  #: the names of the lists that are not among the known ones
 
     @classmethod
-    def of(cls, rows: Iterable[Row], platform: PlatformValues, known: KnownNames) -> Surroundings:
+    def of(
+        cls, rows: Iterable[Row], platform: PlatformValues, known: KnownNames, untold: KnownNames | None = None
+    ) -> Surroundings:
         """The surroundings that rows of one kind make."""
         by_scope = {row.scope: row for row in rows}
         domain_rows = [row for row in by_scope.values() if row.scope.level is Level.DOMAIN]
         domain_rows.sort(key=lambda row: row.scope)
-        return cls(rows=by_scope, domain_rows=tuple(domain_rows), platform=platform, known=known)
+        return cls(rows=by_scope, domain_rows=tuple(domain_rows), platform=platform, known=known, untold=untold or {})
 
     def excesses(self, kind: Kind, row: Row) -> list[Excess]:
         """The defaults above their limit that are in force at a row's scope."""
@@ -157,14 +161,14 @@ def warn(kind: Kind, row: Row, code: WarningCode, field: str, message: str, near
     )
 
 
-def unknown_names(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]:
+def unknown_names(kind: Kind, row: Row, names: KnownNames, *, suggests: bool = True) -> Iterator[Warning]:
     leaves = kind.leaves(row.payload)
     for path, name_list in kind.refers_to.items():
         value = leaves.get(path) or []
         for name in value if isinstance(value, list) else [value]:
-            if name in names[name_list]:
+            if name_list not in names or name in names[name_list]:
                 continue
-            near = closest(name, names[name_list])
+            near = closest(name, names[name_list]) if suggests else ()
             message = (
                 f"No {name_list.value} is called '{name}' yet.{did_you_mean(near)} "
                 f"It takes effect once it is defined; {_UNTIL_DEFINED}"
@@ -177,7 +181,7 @@ def unknown_scopes(kind: Kind, row: Row, names: KnownNames) -> Iterator[Warning]
     """A workflow or launch plan that is not registered yet, in this project or any other."""
     for field, name_list in (("workflow", NameList.WORKFLOW), ("launch_plan", NameList.LAUNCH_PLAN)):
         name = getattr(row.scope, field)
-        if name and name not in names[name_list]:
+        if name and name_list in names and name not in names[name_list]:
             near = closest(name, names[name_list])
             message = (
                 f"No {name_list.value} called '{name}' is registered yet.{did_you_mean(near)} "
@@ -258,12 +262,10 @@ def check_row(kind: Kind, row: Row, around: Surroundings, *, refuse_unknown_name
     _check_defaults(kind, row, around)
     warnings = warnings_of(kind, row, around)
     if refuse_unknown_names:
+        unknown = [warning for warning in warnings if warning.code in UNKNOWN_NAME_CODES]
+        unknown += unknown_names(kind, row, around.untold, suggests=False)
         raise_problems(
-            [
-                Problem(field=warning.field, reason=warning.message, closest=warning.closest)
-                for warning in warnings
-                if warning.code in UNKNOWN_NAME_CODES
-            ]
+            [Problem(field=warning.field, reason=warning.message, closest=warning.closest) for warning in unknown]
         )
     return warnings
 

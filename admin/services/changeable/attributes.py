@@ -15,8 +15,8 @@ from admin.core.settings.warnings import Surroundings, Warning, WarningCode, che
 from admin.errors import MOST_DETAILS, UndeclaredKind, UnknownProject
 from admin.services.changeable.base import Changeable, Policy, row_change
 from admin.services.context import Context
-from admin.services.scopes import check_active, check_domain
-from admin.store import projects
+from admin.services.definitions import told_names, untold_names
+from admin.services.scopes import check_active, check_domain, known_projects
 
 
 def attribute_write(
@@ -82,12 +82,14 @@ class ChangeableAttributes(Changeable):
     def _suggestions(self) -> list[str]:
         """Every project's id; none once enough problems are noted, since finding the closest of many takes long."""
         if self._known_projects is None:
-            self._known_projects = projects.ids(self.connection)
+            self._known_projects = known_projects(self.connection, self.draft.options.access)
         return self._known_projects if len(self.draft.problems) < MOST_DETAILS else []
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
-        settings, draft = self.context.settings, self.draft
-        names = self._view.names_known(draft.changes)
+        settings, draft, access = self.context.settings, self.draft, self.draft.options.access
+        are_of_workflows = any(change.scope.workflow for _, change in rows)
+        names = self._view.names_known(draft.changes, access.scopes("workflows.read") if are_of_workflows else None)
+        told, untold = told_names(access, names), untold_names(access, names)
         by_kind: dict[str, list[tuple[RowWrite, RowChange]]] = defaultdict(list)
         for write, change in rows:
             if change.after is not None:
@@ -96,7 +98,7 @@ class ChangeableAttributes(Changeable):
             kind = settings.kinds[name]
             rows_before = self._view.touching(name, [change.scope for _, change in written])
             after = rows_after(rows_before, _of_kind(name, draft.changes))
-            around = Surroundings.of(after.values(), settings.platform, names)
+            around = Surroundings.of(after.values(), settings.platform, told, untold)
             for write, change in written:
                 row = around.rows[change.scope]
                 if draft.options.restores:

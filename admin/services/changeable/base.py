@@ -73,6 +73,8 @@ class Draft:
     options: ChangeOptions
     rows: list[tuple[RowWrite, RowChange]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    #: Users and clusters whose tokens were revoked when it was stored, as audit events name them.
+    without_tokens: list[str] = field(default_factory=list)
 
     @property
     def connection(self) -> Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -14,14 +15,14 @@ from admin.core.narrowing import CLUSTER_GROUP as TARGET
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import Warning, WarningCode
-from admin.core.use_grants import USE_GRANT, Named
+from admin.core.use_grants import Named
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.context import Context
 from admin.services.definitions import fleet_after
+from admin.services.granted_uses import granted_uses
 from admin.services.unknown_members import unknown_name
-from admin.store import grants, use_grants
+from admin.store import grants
 from admin.store.cluster_groups import CLUSTER_GROUPS
-from admin.store.use_grants import UseGrantFilter
 
 _FIELD = "cluster_group_definition"
 
@@ -74,16 +75,10 @@ class ChangeableClusterGroups(Changeable):
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """The use grants on a group; whatever this change itself takes away does not count."""
-        taken = {change.name for change in self.draft.changes if change.kind == USE_GRANT and change.after is None}
-        for change in removed:
-            named = UseGrantFilter(target=Named(TARGET, change.name))
-            for stored in use_grants.page(self.connection, named) if change.name in self._before else ():
-                if stored.name not in taken:
-                    reason = f"cluster group '{change.name}': {stored.grant.grantee} may use it"
-                    noun = "cluster-group"
-                    yield Use(
-                        noun="use-grant", reason=reason, removed=change.name, removed_noun=noun, version=stored.version
-                    )
+        for name in (change.name for change in removed if change.name in self._before):
+            for use in granted_uses(self.connection, Named(TARGET, name), self.draft.changes):
+                reason = f"cluster group '{name}': {use.reason}"
+                yield replace(use, removed=name, removed_noun="cluster-group", reason=reason)
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
         if changes:

@@ -8,12 +8,26 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
+from admin.core.audit import CLUSTER_TARGET
+from admin.core.changes import (
+    ANYTHING,
+    Document,
+    Expectation,
+    LastChange,
+    RowChange,
+    RowKey,
+    RowWrite,
+    read_deleted,
+    read_named,
+)
 from admin.core.fleet.clusters import DELETED
 from admin.core.fleet.definitions import FleetKind, Source
 from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.fleet.fleet import fleet_warnings
 from admin.core.in_use import Use
+from admin.core.json_text import json_string
+from admin.core.placement.constraints.rules import prepared_rules, unknown_properties
+from admin.core.problems import raise_problems
 from admin.core.provenance import Actor
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
@@ -86,8 +100,21 @@ class ChangeableFleet(Changeable):
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> list[Warning]:
         after = fleet_of(self.context, self.connection, definitions_after(self.draft.changes))
+        self._check_rules(rows)
         written = {(change.kind, change.name) for _, change in rows}
         return [warning for warning in fleet_warnings(after) if (warning.kind, warning.name) in written]
+
+    def _check_rules(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> None:
+        """Refuse rules that name a property which no cluster of the fleet has once all changes are made."""
+        for write, change in rows:
+            rules = None if change.after is None else change.after.get("rules")
+            if rules is None:
+                continue
+            after = fleet_after(self.context, self.connection, self.draft.changes)
+            with self.draft.collecting_problems(write):
+                raise_problems(
+                    list(unknown_properties(prepared_rules(json_string(rules)), after.properties, ("rules",)))
+                )
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Whatever this change itself stops using a definition does not count."""
@@ -103,7 +130,9 @@ class ChangeableFleet(Changeable):
                 yield replace(use, removed=name, removed_noun=noun, reason=f"{noun} '{name}': {use.reason}")
 
     def store(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
-        fleet.write(self.connection, list(changes), revision)
+        authorship = self.draft.options.authorship
+        last_change = LastChange(now, authorship.author, authorship.claimed_by)
+        fleet.write(self.connection, list(changes), revision, last_change)
         self._forget_clusters(changes, revision, now)
 
     def _forget_clusters(self, changes: Sequence[RowChange], revision: int, now: datetime) -> None:
@@ -120,6 +149,8 @@ class ChangeableFleet(Changeable):
         clusters = fleet_after(self.context, self.connection, changes).clusters
         removed -= {name for name in removed & clusters.keys() if clusters[name].definition.source is not Source.NAMED}
         named = removed & clusters.keys()
+        owners = CLUSTER_TOKENS.with_live(self.connection, removed, now)
+        self.draft.without_tokens += [f"{CLUSTER_TARGET}{name}" for name in sorted(owners)]
         CLUSTER_TOKENS.revoke_all(self.connection, removed, now)
         self.context.token_cache.forget()
         lost = named | (removed & executions.leases_by_cluster(self.connection).keys())

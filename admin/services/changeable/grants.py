@@ -20,8 +20,8 @@ from admin.services.access import Access
 from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.changeable.user_groups import unknown_group
 from admin.services.context import Context
-from admin.services.scopes import check_domain
-from admin.store import grants, projects, user_groups
+from admin.services.scopes import check_domain, known_projects
+from admin.store import grants, user_groups
 
 _FIELD = "grant_definition"
 _READING = "grants.read"
@@ -108,14 +108,15 @@ class ChangeableGrants(Changeable):
         if project_id in made:
             return
         if self._known_projects is None:
-            self._known_projects = projects.ids(self.connection)
+            self._known_projects = known_projects(self.connection, self.draft.options.access)
         if project_id not in self._known_projects:
             raise UnknownProject.called(project_id, self._known_projects)
 
     def check(self, rows: Sequence[tuple[RowWrite, RowChange]]) -> Iterator[Warning]:
         given = [grant_of(change.after) for _write, change in rows if change.after is not None]
         to_groups = [grant for grant in given if grant.grantee.noun == GROUP_NOUN]
-        if not to_groups:
+        # Who may not read groups learns nothing from their names.
+        if not to_groups or not self.draft.options.access.allows("groups.read"):
             return
         written = {change.name for change in self.draft.changes if change.kind == GROUP and change.after is not None}
         names = {*user_groups.names(self.connection), *written}

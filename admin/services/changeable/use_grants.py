@@ -22,8 +22,9 @@ from admin.services.changeable.base import Changeable, read_under, row_change
 from admin.services.changeable.user_groups import unknown_group
 from admin.services.context import Context
 from admin.services.definitions import fleet_after
+from admin.services.scopes import known_projects
 from admin.services.unknown_members import unknown_name
-from admin.store import grants, projects, use_grants, user_groups
+from admin.store import grants, use_grants, user_groups
 from admin.store.cluster_groups import CLUSTER_GROUPS
 
 _FIELD = "use_grant_definition"
@@ -114,7 +115,7 @@ class ChangeableUseGrants(Changeable):
         if project_id in {change.scope.project for change in made}:
             return
         if self._known_projects is None:
-            self._known_projects = projects.ids(self.connection)
+            self._known_projects = known_projects(self.connection, self.draft.options.access)
         if project_id not in self._known_projects:
             raise UnknownProject.called(project_id, self._known_projects)
 

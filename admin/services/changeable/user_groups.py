@@ -85,7 +85,9 @@ class ChangeableGroups(Changeable):
         before, after = group_of(change.name, change.before or {}), group_of(change.name, change.after)
         if after.users - before.users or after.groups - before.groups:
             access.check_joining(change.name)
-            check_giving_use(self.context, self.connection, access, Named(GROUP_NOUN, change.name))
+            # Others who share the transaction may have changed rights, and nothing is committed yet.
+            grantee = Named(GROUP_NOUN, change.name)
+            check_giving_use(self.context, self.connection, access, grantee, is_kept=False)
 
     def users(self, removed: Sequence[RowChange]) -> Iterator[Use]:
         """Grants for a group, and groups that contain it; whatever this change itself takes away does not count."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from admin.core.audit import USER_TARGET
 from admin.core.changes import ANYTHING, Document, Expectation, RowChange, RowKey, RowWrite, read_deleted, read_named
 from admin.core.settings.kinds import Payload
 from admin.core.settings.scopes import PLATFORM
@@ -58,6 +59,7 @@ class ChangeableUsers(Changeable):
         removed = [change.name for change in changes if change.after is None]
         if removed:
             USER_TOKENS.revoke_all(self.connection, removed, now)
+            self.draft.without_tokens += [f"{USER_TARGET}{name}" for name in removed]
         forget_users(self.context)
 
 

@@ -18,7 +18,7 @@ from admin.core.settings.resolution import Row
 from admin.core.settings.scopes import Scope
 from admin.core.settings.warnings import KnownNames
 from admin.services.context import Context
-from admin.services.definitions import NAMES, fleet_after, names_known, names_known_at, names_version
+from admin.services.definitions import fleet_after, names_key, names_known, names_known_at, names_version
 from admin.store import attributes, projects
 from admin.store.decision_basis import DecisionBasis
 from admin.store.revisions import NewRevision
@@ -45,8 +45,11 @@ class SettingsView(Protocol):
     def projects(self, project_ids: Collection[str]) -> Mapping[str, Project]:
         """The projects that exist of those with some ids."""
 
-    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
-        """The names that rows may use without a warning once some changes are made."""
+    def names_known(self, changes: Sequence[RowChange], readable: frozenset[Scope] | None = None) -> KnownNames:
+        """The names that rows may use without a warning once some changes are made.
+
+        Of what is registered only those at and below `readable` scopes, where these are given.
+        """
 
 
 class StoredSettings:
@@ -69,8 +72,9 @@ class StoredSettings:
     def projects(self, project_ids: Collection[str]) -> dict[str, Project]:
         return projects.get_many(self._connection, project_ids) if project_ids else {}
 
-    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
-        return names_known(self._context, self._connection, fleet_after(self._context, self._connection, changes))
+    def names_known(self, changes: Sequence[RowChange], readable: frozenset[Scope] | None = None) -> KnownNames:
+        fleet = fleet_after(self._context, self._connection, changes)
+        return names_known(self._context, self._connection, fleet, readable)
 
 
 class EarlySettings:
@@ -111,8 +115,8 @@ class EarlySettings:
             raise NotInMemory
         return projects
 
-    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
-        self.names_version, names = self._context.known_names.latest(NAMES)
+    def names_known(self, changes: Sequence[RowChange], readable: frozenset[Scope] | None = None) -> KnownNames:
+        self.names_version, names = self._context.known_names.latest(names_key(readable))
         if names is None:
             raise NotInMemory
         return names
@@ -175,8 +179,8 @@ class KnownSettings:
         stored = projects.get_many(self._connection, missing) if missing else {}
         return stored | {project_id: project for project_id, project in cached.items() if project is not None}
 
-    def names_known(self, changes: Sequence[RowChange]) -> KnownNames:
-        return names_known_at(self._context, self._connection, self._basis)
+    def names_known(self, changes: Sequence[RowChange], readable: frozenset[Scope] | None = None) -> KnownNames:
+        return names_known_at(self._context, self._connection, self._basis, readable)
 
 
 def _has_project(scopes: Iterable[Scope]) -> bool:

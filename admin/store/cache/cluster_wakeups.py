@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from admin.store import fleet
+from admin.store.bid_tables import bids
 from admin.store.cache.append_cursor import AppendCursor
 from admin.store.database import Database
 from admin.store.execution_tables import execution_events
@@ -144,6 +145,7 @@ class _ClusterChanges:
         self._cursors = [
             AppendCursor(execution_events.c.id, execution_events.c.cluster),
             AppendCursor(cluster_events.c.number, cluster_events.c.cluster),
+            AppendCursor(bids.c.id, bids.c.cluster),
         ]
         self._is_first = True
         self._last_definition = -1

@@ -40,15 +40,20 @@ class KnownGrants:
         """Who may do what."""
         return self._following.current(partial(self._look, database, roles)).grants
 
-    def at(self, connection: Connection, number: int, roles: Mapping[str, Role]) -> Grants:
-        """Who may do what after so many changes, which a transaction has read, or after more of them."""
+    def at(self, connection: Connection, number: int, roles: Mapping[str, Role], *, is_kept: bool = True) -> Grants:
+        """Who may do what after so many changes, which a transaction has read, or after more of them.
+
+        It is not kept where the transaction may take the last of them back.
+        """
         recent = self._following.recent
         if recent is not None and recent.number > number:
             return recent.grants  # the transaction began before the last change
         known = self._base(number)
         # Not what requests go by: the transaction may have begun before the last change.
-        known = self._last = _brought(connection, known, *version_of(connection, known and known.version), roles)
-        return known.grants
+        brought = _brought(connection, known, *version_of(connection, known and known.version), roles)
+        if is_kept:
+            self._last = brought
+        return brought.grants
 
     @property
     def number(self) -> int | None:

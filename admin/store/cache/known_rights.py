@@ -29,11 +29,7 @@ class _Known(NamedTuple):
 
 
 class KnownRights:
-    """The rights of creators in memory.
-
-    A transaction that changes what they follow from must not ask after it has counted the change, which it may still
-    take back.
-    """
+    """The rights of creators in memory."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -48,19 +44,23 @@ class KnownRights:
         *,
         is_closed: bool,
         has_provider: bool,
+        is_kept: bool = True,
     ) -> CreatorRights:
-        """The rights as a transaction sees them, or newer ones."""
+        """The rights as a transaction sees them, or newer ones.
+
+        `is_kept` is False for one that may have counted a change of them, which it may still take back.
+        """
         known, now = self._known, self._monotonic()
         version, is_later = version_of(connection, known and known.version)
         if known is not None and version.number < known.version.number and now - self._seen_at < CACHE_SECONDS:
             return known.rights  # the transaction began before the last change
         before = known if is_later else None
         if known is None or before is None or version.number != known.version.number:
-            grants = known_grants.at(connection, version.number, roles)
+            grants = known_grants.at(connection, version.number, roles, is_kept=is_kept)
             parts = _read(connection, before)
             known = _Known(version, CreatorRights(grants, *parts, is_closed=is_closed, has_provider=has_provider))
-        # Also where only the revision is another one, or more and more of them would be asked for changes.
-        self._known, self._seen_at = known._replace(version=version), now
+        if is_kept:  # also where only the revision is another one, or more and more of them would be asked for changes
+            self._known, self._seen_at = known._replace(version=version), now
         return known.rights
 
 

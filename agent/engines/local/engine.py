@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import platform
 import signal
@@ -22,11 +23,13 @@ from typing import Any, ClassVar
 
 import agent
 from agent.clocks import SYSTEM_CLOCK, Clock, boot_id
-from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task, is_exclusive
+from agent.engines.base import Bid, EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task, is_exclusive
 from agent.engines.command_engine import CommandEngine, is_locked
+from agent.engines.graphs import GraphBuilder
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.local import cgroups, processes
 from agent.engines.local.job_files import CANCEL, ENDED, LEASE, LOCK, STARTED, SUPERVISOR_LOST, TASK, write_lease
+from agent.engines.room import seconds_until_room
 from agent.files import read_file, read_json, write_json
 from agent.quantities import count, parse_quantity, per_task, requested, round_up
 
@@ -92,6 +95,14 @@ class LocalEngine(CommandEngine):
             free_memory -= memory if plan.get("exclusive") else parse_quantity(plan["memory"])
         free = _quantities(max(free_cpu, Fraction(0)), max(free_memory, Fraction(0)), nodes=0 if plans else 1)
         return _quantities(cpu, memory, nodes=1), free
+
+    def graph(self) -> dict[str, Any] | None:
+        """This machine with its cores and memory; jobs here have no gpu."""
+        graph = GraphBuilder(_node())
+        node = graph.add_node(_node(), {"arch": platform.machine(), "os": platform.system().lower()})
+        graph.add_pool(node, "core", len(self._cores))
+        graph.add_pool(node, "memory", _memory_bytes() >> 20, unit="MiB")
+        return graph.document()
 
     def check(self, task: Task) -> str:
         """Accept commands that fit on this machine."""
@@ -301,9 +312,38 @@ class LocalEngine(CommandEngine):
         fits &= not is_exclusive(task.job) or free["nodes"] == 1
         return 0.0 if fits else None
 
-    def _running_plans(self) -> list[dict[str, Any]]:
+    def bid(self, task: Task) -> Bid:
+        """At once if the task fits beside the running jobs, else when the time limits of enough of them are over."""
+        if reason := self.check(task):
+            return Bid.never(reason)
+        total = {"cpu": Fraction(len(self._cores)), "memory": Fraction(_memory_bytes())}
+        needed = total if is_exclusive(task.job) else {name: requested(task.job, name) for name in total}
+        running = [(self._ends_in(key, plan), self._has(plan)) for key, plan in self._running().items()]
+        seconds = seconds_until_room(needed, total, running)
+        if seconds == math.inf:
+            return Bid.not_now("this machine has no room, and what runs there has no time limit")
+        return Bid.yes(seconds)
+
+    def _ends_in(self, key: str, plan: Mapping[str, Any]) -> float:
+        """Seconds until the time limit of a running job is over; infinite where it has none."""
+        limit, started = plan.get("time_limit_seconds"), read_json(self.directory / key / STARTED)
+        if limit is None:
+            return math.inf
+        since = self._clock.now() if started is None else datetime.fromisoformat(started["started_at"])
+        return max(0.0, float(limit) - (self._clock.now() - since).total_seconds())
+
+    def _has(self, plan: Mapping[str, Any]) -> dict[str, Fraction]:
+        """What a running job has of this machine."""
+        if plan.get("exclusive"):
+            return {"cpu": Fraction(len(self._cores)), "memory": Fraction(_memory_bytes())}
+        return {name: parse_quantity(plan[name]) for name in ("cpu", "memory")}
+
+    def _running(self) -> dict[str, dict[str, Any]]:
         self._plans = {key: plan for key, plan in self._plans.items() if _is_running(self.directory / key)}
-        return list(self._plans.values())
+        return self._plans
+
+    def _running_plans(self) -> list[dict[str, Any]]:
+        return list(self._running().values())
 
     def _kill_all(self, key: str, started: Mapping[str, Any], watchers: Sequence[int] = ()) -> None:
         """Kill every process that has a job's mark, is in its group or below what watches it, until none is left."""

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import (
+    Bid,
     EngineUnavailable,
     Handle,
     NativePhase,
@@ -31,6 +32,7 @@ from agent.engines.base import (
 from agent.engines.command_engine import TASK, CommandEngine, is_locked
 from agent.engines.limits import LOG_LIMIT_BYTES
 from agent.engines.slurm.commands import NativeJob, Refusal, SlurmCommands
+from agent.engines.slurm.descriptions import describe
 from agent.engines.slurm.job_files import CANCELLED, ENDED, LEASE, LOCK, marked_id, read_ending
 from agent.engines.slurm.nodes import Partitions, Room
 from agent.engines.slurm.script import arguments, batch_script, check_environment
@@ -39,6 +41,14 @@ from agent.files import rewrite_file, write_json
 
 #: Slurm gives a start more than ten years away if it cannot tell.
 _LONGEST_ETA_SECONDS = 10 * 365 * 86400.0
+#: A start within so many seconds is at once: Slurm gives whole seconds, and plans ahead.
+_NOW_SECONDS = 2.0
+#: What Slurm says of a job that it will not take later either.
+_NEVER = re.compile(
+    r"node configuration is not available|invalid (partition|account|feature|generic|qos|trackable)|"
+    r"memory specification can not be satisfied|node count specification invalid|cpu count .*invalid",
+    re.IGNORECASE,
+)
 #: How long a job that Slurm does not know is asked for again before it counts as unknown.
 _LAG_SECONDS = 30.0
 
@@ -89,9 +99,19 @@ class SlurmEngine(CommandEngine):
         """All nodes, and what is not allocated on those that are up."""
         return self._room.show(self.commands.records("--details", "show", "nodes"))
 
+    def graph(self) -> dict[str, Any] | None:
+        """All nodes with their sockets, cores, memory, gpus and features, and the partitions that they are in."""
+        nodes = self.commands.records("--details", "show", "nodes")
+        name = self.commands.settings().get("ClusterName", "slurm")
+        return describe(name, nodes, self.commands.records("show", "partitions"))
+
     def room(self) -> dict[str, Any] | None:
         """What is free after the jobs that have started since capacity()."""
         return self._room.free()
+
+    def node_room(self) -> dict[str, Any] | None:
+        """What is free of each node after the jobs that have started since capacity()."""
+        return self._room.free_nodes()
 
     def check(self, task: Task) -> str:
         """Accept commands that fit into their partition."""
@@ -266,11 +286,28 @@ class SlurmEngine(CommandEngine):
     def eta(self, task: Task) -> float | None:
         """When Slurm would start the task, without submitting it."""
         try:
-            _, errors = self.commands.run(
-                "sbatch", "--test-only", *self._arguments(task, self.directory), script="#!/bin/sh\n"
-            )
+            return self._test(task)
         except Refusal:
             return None
+
+    def bid(self, task: Task) -> Bid:
+        """What `sbatch --test-only` says of the job, with the options that it would be submitted with."""
+        if reason := self.check(task):
+            return Bid.never(reason)
+        try:
+            seconds = self._test(task)
+        except Refusal as refusal:
+            answer = Bid.never if _NEVER.search(str(refusal)) else Bid.not_now
+            return answer(f"Slurm refuses the job: {refusal}")
+        if seconds is None:
+            return Bid.not_now("Slurm cannot tell when it would start")
+        return Bid.yes(0.0 if seconds < _NOW_SECONDS else seconds)
+
+    def _test(self, task: Task) -> float | None:
+        """Seconds until Slurm would start the task; None if it cannot tell, Refusal if it does not take the job."""
+        _, errors = self.commands.run(
+            "sbatch", "--test-only", *self._arguments(task, self.directory), script="#!/bin/sh\n"
+        )
         match = re.search(r"to start at (\S+)", errors)
         if match is None:
             return None

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.clocks import SYSTEM_CLOCK, Clock
 from agent.engines.base import Task
@@ -39,6 +39,7 @@ class Room:
 
     def __init__(self) -> None:
         self._free: Counter[str] | None = None  #: when the nodes were last shown
+        self._nodes: dict[str, _NodeFree] = {}  #: then, by name
         self._idle: set[str] = set()  #: nodes without a job then
         self._counted: set[str] = set()  #: jobs that ran then
         self._running: dict[str, tuple[Counter[str], Collection[str]]] = {}  #: what each job has, and its nodes, by id
@@ -49,6 +50,7 @@ class Room:
         A node that is down counts in the first, so that jobs which need it wait instead of being refused.
         """
         total, self._free, self._idle = _sum(nodes)
+        self._nodes = {node["NodeName"]: _node_free(node) for node in nodes if _is_named(node)}
         self._counted = set(self._running)
         return _quantities(total), _quantities(self._free)
 
@@ -74,6 +76,47 @@ class Room:
             idle = idle - set(nodes)
         left["nodes"] = len(idle)
         return _quantities(Counter({resource: max(0, amount) for resource, amount in left.items()}))
+
+    def free_nodes(self) -> dict[str, Any] | None:
+        """What is free of each node by now, but for those that are free as a whole; None before they were shown."""
+        if self._free is None:
+            return None
+        left = {name: node.free.copy() for name, node in self._nodes.items()}
+        for id in self._running.keys() - self._counted:
+            amounts, nodes = self._running[id]
+            for name in nodes:
+                if name in left:  # what a job has of each of its nodes is not shown
+                    left[name].subtract({resource: -(-amount // len(nodes)) for resource, amount in amounts.items()})
+        return {
+            name: {"closed": True} if node.is_closed else _node_quantities(left[name])
+            for name, node in self._nodes.items()
+            if node.is_closed or left[name] != node.total
+        }
+
+
+class _NodeFree(NamedTuple):
+    """What a node has, and what is free of it."""
+
+    total: Counter[str]
+    free: Counter[str]
+    is_closed: bool
+
+
+def _is_named(node: Mapping[str, str]) -> bool:
+    return bool(node.get("NodeName")) and "FUTURE" not in node.get("State", "")
+
+
+def _node_free(node: Mapping[str, str]) -> _NodeFree:
+    total, free, _ = _sum([node])
+    del total["nodes"]
+    is_closed = not free
+    del free["nodes"]
+    return _NodeFree(total, free, is_closed)
+
+
+def _node_quantities(amounts: Mapping[str, int]) -> dict[str, str]:
+    cpu, memory, gpu = (max(0, amounts[resource]) for resource in ("cpu", "memory", "gpu"))
+    return {"cpu": str(cpu), "memory": f"{memory}Mi", "gpu": str(gpu)}
 
 
 def _amounts(tres: str) -> Counter[str]:

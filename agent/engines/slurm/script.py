@@ -194,13 +194,20 @@ def _copies(task: Task) -> str:
     nodes, tasks = shape(task)
     if tasks == 1:
         return command
-    step = f"--nodes={min(nodes, tasks)} --ntasks={tasks} --cpus-per-task={_cores(task)}"
+    on_nodes = "" if _is_anywhere(task) else f"--nodes={min(nodes, tasks)} "
+    step = f"{on_nodes}--ntasks={tasks} --cpus-per-task={_cores(task)}"
     return f'"$_rb_srun" {step} /bin/sh -c {shlex.quote(_COPY)} sh {command}'
 
 
 def shape(task: Task) -> tuple[int, int]:
     """The numbers of nodes and tasks of a job."""
     return count(task.job, "nodes"), count(task.job, "tasks")
+
+
+def _is_anywhere(task: Task) -> bool:
+    """Whether its tasks may run on any number of nodes."""
+    resources = task.job.get("resources", {})
+    return "nodes" not in resources and resources.get("tasks", 1) > 1 and not is_exclusive(task.job)
 
 
 def _cores(task: Task) -> int:
@@ -226,6 +233,8 @@ def arguments(task: Task, directory: Path, account: str, more: Sequence[str]) ->
 
 def _resources(task: Task) -> list[str]:
     nodes, tasks = shape(task)
+    if _is_anywhere(task):
+        return _resources_anywhere(task, tasks)
     words = [f"--nodes={nodes}", f"--cpus-per-task={_cores(task)}"]
     if is_exclusive(task.job):
         words.append("--exclusive")
@@ -241,6 +250,18 @@ def _resources(task: Task) -> list[str]:
         words.append(f"--gpus={round_up(gpus) * tasks}")
     if storage := per_task(task.job, "ephemeral_storage"):
         words.append(f"--tmp={round_up(storage * per_node / 2**20)}M")
+    return words
+
+
+def _resources_anywhere(task: Task, tasks: int) -> list[str]:
+    """The same of tasks that may run on any number of nodes: all amounts are those of each task."""
+    words = [f"--ntasks={tasks}", f"--cpus-per-task={_cores(task)}"]
+    if memory := per_task(task.job, "memory", "limits") or per_task(task.job, "memory"):
+        words.append(f"--mem-per-cpu={round_up(memory / _cores(task) / 2**20)}M")
+    if gpus := per_task(task.job, "gpu"):
+        words.append(f"--gpus-per-task={round_up(gpus)}")
+    if storage := per_task(task.job, "ephemeral_storage"):
+        words.append(f"--tmp={round_up(storage / 2**20)}M")
     return words
 
 

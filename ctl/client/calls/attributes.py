@@ -248,7 +248,10 @@ class AttributeCalls(KindCalls):
         for page in pages if everything else ():
             counts = {key: number + page["reach"][key] for key, number in answer["reach"].items()}
             lists: Document = {key: answer[key] + page[key] for key in ("uses", "scopes") if key in answer}
-            joined = {**page, **lists, "reach": counts, "executions": answer["executions"]}
+            first: Document = {
+                key: answer[key] for key in ("executions", "use_grants", "use_grant_count") if key in answer
+            }
+            joined = {**page, **lists, **first, "reach": counts}
             answer = {**joined, **_joined_revisions(answer, page)}
         return answer
 

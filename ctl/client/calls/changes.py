@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from ctl.client.answers import ChangeSet, Document
@@ -48,7 +48,7 @@ class ChangeCalls(KindCalls):
 
     def roll_back(
         self,
-        revision: int | None = None,
+        revision: int | Collection[int] | None = None,
         *,
         to: int | None = None,
         scope: Scope | None = None,
@@ -59,15 +59,18 @@ class ChangeCalls(KindCalls):
         **options: Unpack[WriteOptions],
     ) -> ChangeSet:
         """
-        Undo one revision, or restore rows as they were at one; either way a new revision is made.
+        Undo one or more revisions, or restore rows as they were at one; either way one new revision is made.
 
-        It is a Conflict if a row of the `revision` to undo was changed after it; with `restorable` only if all were,
-        and the document of the answer has those that are `left`. Going back `to` a revision is for the
-        rows of exactly `scope`, of one `kind` if it is named, or for everything without a scope; it is a Conflict if
-        another revision than `expected_head` is the latest. With `force` definitions in use are deleted too.
+        It is a Conflict if another revision changed a row of the `revision` to undo after it, or of one of several;
+        with `restorable` only if all were, and the document of the answer has those that are `left`. Going back `to` a
+        revision is for the rows of exactly `scope`, of one `kind` if it is named, or for everything without a scope; it
+        is a Conflict if another revision than `expected_head` is the latest. With `force` definitions in use are also
+        deleted.
         """
         query = {"force": "true"} if force else {}
         body: Document = {"revision": revision} if to is None else {"to": to}
+        if to is None and isinstance(revision, Collection):
+            body = {"revisions": sorted(revision)}
         if to is not None:
             body |= scope.document() if scope is not None else {"everything": True}
             body |= {"resource_type": self.kind(kind).name} if kind is not None else {}
@@ -103,11 +106,11 @@ class ChangeCalls(KindCalls):
 
     def timeline(self, **filters: Any) -> Iterator[Document]:
         """
-        Revisions, registrations and what happened to clusters, newest first, page by page.
+        Revisions, registrations, what happened to clusters and ends of executions, newest first, page by page.
 
         Filters are `project`, `domain`, `workflow`, `launch_plan`, `resource_type`, `name` (of a cluster, pool or
-        label), `cluster`, `actor` (an author, verified or claimed), `source`, `after` and `before` (RFC 3339), and
-        `limit`, the size of a page.
+        label), `cluster`, `actor` (an author, verified or claimed), `source` (`execution` for the ends of executions),
+        `executions` (these too), `after` and `before` (RFC 3339), and `limit`, the size of a page.
         """
         yield from self._pages("timeline", "entries", filters)
 

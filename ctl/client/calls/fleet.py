@@ -57,10 +57,26 @@ class FleetCalls(ChangeCalls):
         """
         if noun not in FLEET:
             return [_stored(noun, definition) for definition in definitions]
-        # A dry run of the smallest definition of a name answers with the stored one that it would replace.
+        listed = {str(definition["name"]): definition for definition in definitions}
+        if not listed:
+            return []
+        if any(definition.get("source", "managed") != "managed" for definition in listed.values()):
+            return self._replaced(noun, listed.values())  # which is refused, with the reason
+        query = {"resource_type": row_kind(noun), "name": next(iter(listed)) if len(listed) == 1 else None}
+        try:
+            stored = list(self._pages("definitions", "definitions", query))
+        except NotFound as error:
+            return self._replaced(noun, listed.values()) if error.name == PATH_NOT_FOUND else []
+        return [
+            _row(noun, entry["name"], entry["definition"], entry["version"])
+            for entry in stored
+            if entry["name"] in listed
+        ]
+
+    def _replaced(self, noun: str, definitions: Iterable[Document]) -> list[RowChange]:
+        """The same of an older admin: a dry run of the smallest definition of a name answers with the stored one."""
         changes = [{f"{json_key(noun)}_definition": _smallest(definition)} for definition in definitions]
-        rows = self.change_attributes(changes, dry_run=True).rows if changes else []
-        return [row for row in rows if row.before is not None]
+        return [row for row in self.change_attributes(changes, dry_run=True).rows if row.before is not None]
 
     def create_definition(
         self, noun: str, name: str, payload: Mapping[str, Any], **options: Unpack[WriteOptions]
@@ -188,7 +204,11 @@ def _stored(noun: str, definition: Document) -> RowChange:
     from ctl.client.facts import SCHEMAS
 
     fields = {key: definition[key] for key in SCHEMAS[noun]["properties"] if _is_said(definition.get(key))}
-    name, version = str(definition["name"]), definition.get("version")
+    return _row(noun, str(definition["name"]), fields, definition.get("version"))
+
+
+def _row(noun: str, name: str, fields: Document, version: int | None) -> RowChange:
+    """A row as it is stored."""
     return RowChange(
         action="unchanged",
         kind=row_kind(noun),

@@ -14,25 +14,34 @@ from ctl.cli.scopes import resolve_scope
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
+from ctl.client.words import count
 from ctl.commands.access.grants import COLUMNS, grantee
 
 _GET_HELP = """Show who may do what at a scope: every grant that reaches it, of the broadest scopes first, with the
 users of a group. -o wide also shows the permissions that count there, and who gave it. `rainbowctl explain access USER
 PERMISSION` tells why someone may do something, or what is missing.
 """
-_LISTING = Listing(
-    fields={name: name for name in ("name", "role", "user", "group", "level", "users", "permissions")}, order="name"
-)
 #: Users of a group that a table names.
 _MOST_USERS = 5
 
 
-def _users(grant: Document) -> str:
-    users = grant.get("users")
-    if users is None:
-        return str(grant.get("user") or "")
+def _users(grant: Document) -> list[str]:
+    """The users who have a role by a grant: those of the group, or the one that it is given to."""
+    users: list[str] = grant.get("users") or ([grant["user"]] if grant.get("user") else [])
+    return users
+
+
+def _first_users(grant: Document) -> str:
+    users = _users(grant)
     more = f" and {len(users) - _MOST_USERS} more" if len(users) > _MOST_USERS else ""
     return f"{', '.join(users[:_MOST_USERS])}{more}"
+
+
+_LISTING = Listing(
+    fields={name: name for name in ("name", "role", "user", "group", "level")}
+    | {"users": _users, "permissions": "permissions"},
+    order="name",
+)
 
 
 @command(
@@ -47,9 +56,12 @@ def _users(grant: Document) -> str:
 def get_access(session: Session, **flags: Any) -> None:
     scope = resolve_scope(session, flags)
     answer = session.client.access(scope)
-    where = f"that reach {scope.describe()}"
+    where = f"reaching {scope.describe()}"
     grants = choose_rows(session, answer["grants"], flags, _LISTING, "grant", where=where, by="role")
     printer = session.printer
+    none = f"No grants reach {scope.describe()}: nobody may do anything there by a grant."
+    if answer["grants"]:
+        none = f"None of {count(len(answer['grants']), 'grant')} reaching {scope.describe()} matches."
     wide: Columns = {
         "PERMISSIONS": lambda grant: ", ".join(grant["permissions"]),
         "GIVEN BY": lambda grant: describe_version(printer, grant),
@@ -58,9 +70,9 @@ def get_access(session: Session, **flags: Any) -> None:
         (f"grant/{grant['name']}" for grant in grants),
         grants,
         {**answer, "grants": grants},
-        {**COLUMNS, "USERS": _users},
+        {**COLUMNS, "USERS": _first_users},
         wide,
-        empty=f"No grants reach {scope.describe()}: nobody may do anything there by a grant.",
+        empty=none,
     )
 
 

@@ -32,6 +32,7 @@ from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.scopes import Scope
 from ctl.client.words import count, listed
+from ctl.commands.previews import show_preview
 
 _ABOUT = """A grant gives a role to a user or group on a scope: the platform without flags, or with -p, -d, -w and
 --launchplan a part of the hierarchy. It reaches downwards, to the scopes that repeat all its keys: one on a domain
@@ -152,6 +153,7 @@ def create_grant(session: Session, role: str, **flags: Any) -> None:
         f"Dry run: {title} was not given." if flags["dry_run"] else f"Gave {title}: version {answer.get('version')}."
     )
     session.printer.warnings(answer.get("warnings") or [])
+    show_preview(session, answer, is_dry_run=flags["dry_run"])
     name = (answer.get("grant") or {}).get("name")
     session.printer.machine_output([f"grant/{name}"], answer)
 
@@ -196,9 +198,11 @@ def delete_grant(session: Session, names: tuple[str, ...], **flags: Any) -> None
     if flags["dry_run"] or not existing:
         if existing:
             session.printer.note(f"Dry run: {_titles(existing)} was not taken away.")
+            show_preview(session, trial, is_dry_run=True)
         session.printer.machine_output((f"grant/{row['name']}" for row in existing), trial)
         return
     if is_terminal() and not flags["force"]:
+        show_preview(session, trial, is_dry_run=False)
         confirm(f"Take away {_titles(existing)}?", "Not confirmed: nothing was deleted.")
     answer = session.client.delete_grants(definitions, **reasons(flags))
     deleted = [row for row in answer["rows"] if row["action"] == "delete"]

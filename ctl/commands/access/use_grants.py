@@ -85,7 +85,7 @@ def _grantee(grant: Document) -> str:
     return _named(grant, _GRANTEES)
 
 
-_COLUMNS: Columns = {"MAY USE": _target, "WHO": _grantee}
+COLUMNS: Columns = {"MAY USE": _target, "WHO": _grantee}
 
 
 @command(
@@ -126,7 +126,7 @@ def get_use_grant(session: Session, name: str | None, **flags: Any) -> None:
 def _show(session: Session, grants: Sequence[Document], document: object, *, empty: str = "") -> None:
     printer = session.printer
     wide: Columns = {"NAME": "name", "GIVEN BY": lambda grant: describe_version(printer, grant)}
-    printer.show((f"use-grant/{grant['name']}" for grant in grants), grants, document, _COLUMNS, wide, empty=empty)
+    printer.show((f"use-grant/{grant['name']}" for grant in grants), grants, document, COLUMNS, wide, empty=empty)
 
 
 @command(

@@ -52,7 +52,7 @@ def _print(session: Session, kind: Kind, rows: Iterable[Attribute]) -> None:
     elif shown_rows := list(rows):
         printer.rows(shown_rows, _columns(kind, printer))
     else:
-        printer.note(f"No {kind.noun} is set at the selected scopes.")
+        printer.note_absence(f"No {kind.noun} is set at the selected scopes.")
 
 
 def _columns(kind: Kind, printer: Printer) -> Columns:

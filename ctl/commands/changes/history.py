@@ -22,13 +22,14 @@ from ctl.cli.windows import named_by_flags
 from ctl.client.answers import Document, RowChange
 from ctl.client.calls.registrations import Identifier
 from ctl.client.errors import InvalidInput, NotFound
+from ctl.client.executions import ExecutionId
 from ctl.client.nouns import DEFINED, NAMED, find_noun, row_kind
 from ctl.client.times import distance, is_earlier, parse_since, parse_time
 from ctl.client.words import count, listed
 from ctl.commands.changes.reports import show_rows
 
 #: The kinds of entries of the timeline.
-_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration")
+_SOURCES = ("revision", "cluster-event", "redecision", "pruning", "registration", "execution")
 
 #: The type of the registration of a workflow; the others are about launch plans.
 _WORKFLOW_REGISTERED = "WORKFLOW_REGISTERED"
@@ -38,7 +39,7 @@ _ACTIVATIONS = {"LAUNCH_PLAN_ACTIVATED": "activated", "LAUNCH_PLAN_DEACTIVATED":
 _LARGEST_PAGE = 1000
 _FIELDS = (
     *("number", "created_at", "at", "source", "revision", "cluster", "type", "author", "claimed_by", "message"),
-    *("request_id", "change_count"),
+    *("request_id", "change_count", "reason", "cause", "exit_code"),
 )
 _LISTING = Listing(fields={name: name for name in _FIELDS}, order="at", limit=20)
 
@@ -58,6 +59,10 @@ round in which waiting executions were decided again, or retention deleted what 
 --source shows one kind of entries. --cluster shows one cluster's part: what happened to it, rounds that moved
 executions from or to it, and changes of its definition or of the members of pools and labels that had or have it. What
 happens to clusters belongs to no scope and to no other noun.
+
+Ends of executions, which may be many, are shown with --executions, or alone with --source execution: each with its
+phase, cluster and cause. -p, -d, WORKFLOW, --launchplan and --cluster select them too; --author those that somebody
+ended.
 
 The author is anonymous while the admin does not know its users; the name that the caller gave is shown beside it.
 """
@@ -82,6 +87,7 @@ The author is anonymous while the admin does not know its users; the name that t
             metavar="|".join(_SOURCES),
             help="Only entries of this kind.",
         ),
+        Option(["--executions"], is_flag=True, help="Ends of executions too; --source execution shows these alone."),
         Option(["--cluster"], metavar="NAME", help="What was changed of this cluster, happened to it or moved there."),
         *_LISTING.options(),
     ],
@@ -96,6 +102,8 @@ The author is anonymous while the admin does not know its users; the name that t
         "rainbowctl history --cluster east",
         "rainbowctl history --source redecision --since 24h",
         "rainbowctl history --source registration -p flytesnacks -d development",
+        "rainbowctl history --source execution --cluster east --since 2h",
+        "rainbowctl history --executions -p flytesnacks --since 2h",
     ],
 )
 def history(session: Session, word: str | None, **flags: Any) -> None:
@@ -119,7 +127,7 @@ def history(session: Session, word: str | None, **flags: Any) -> None:
 
 
 def _refuse_filters(session: Session, number: str, flags: Mapping[str, Any]) -> None:
-    is_filtered = any(flags[key] for key in ("author", "since", "until", "is_all", "cluster", "source"))
+    is_filtered = any(flags[key] for key in ("author", "since", "until", "is_all", "cluster", "source", "executions"))
     if is_filtered or typed_choice(flags) or scope_filters(session, flags):
         meaning = "the difference of two revisions" if ".." in number else "one revision"
         raise InvalidInput(f"{number} is {meaning}: leave out the filters.")
@@ -133,7 +141,7 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
     scope = scope_filters(session, {**flags, "workflow": None} if name else flags)
     filters: Document = {**scope, "limit": request_size(flags, _LISTING, _LARGEST_PAGE)}
     if noun is not None and noun != "all":
-        filters["resource_type"] = row_kind(defined) if defined else session.client.kind(noun).name
+        filters["resource_type"] = row_kind(defined) if defined else _kind_name(session, noun, scope)
     if defined and name:
         _check_definition(session, defined, name)
         filters |= {"name": name}
@@ -144,6 +152,15 @@ def _filters(session: Session, noun: str | None, flags: Mapping[str, Any]) -> Do
     return filters
 
 
+def _kind_name(session: Session, noun: str, scope: Mapping[str, str]) -> str:
+    try:
+        return session.client.kind(noun).name
+    except InvalidInput as error:
+        if "project" in scope and "workflow" not in scope:
+            raise InvalidInput(f"{error.message} If it is a workflow, write -w {noun}.") from error
+        raise
+
+
 def _find_entries(
     session: Session, noun: str | None, flags: Mapping[str, Any], pruned: list[str]
 ) -> Iterator[Document]:
@@ -152,6 +169,8 @@ def _find_entries(
     if flags["cluster"]:
         _check_definition(session, "cluster", flags["cluster"])
     selected = {"actor": flags["author"], "cluster": flags["cluster"], "source": flags["source"]}
+    if flags["executions"]:
+        selected["executions"] = "true"
     pages = session.client.timeline_pages(**filters, **{name: value for name, value in selected.items() if value})
     return _read_entries(pages, pruned)
 
@@ -208,6 +227,7 @@ _NAMES = {
     "redecision": ("round of new decisions", "rounds of new decisions"),
     "pruning": ("round of pruning", "rounds of pruning"),
     "registration": ("registration", "registrations"),
+    "execution": ("end of an execution", "ends of executions"),
 }
 
 
@@ -233,6 +253,8 @@ def _name(entry: Document) -> str:
     if entry["source"] == "registration":
         word = "workflow" if entry["type"] == _WORKFLOW_REGISTERED else "launchplan"
         return "/".join([word, *Identifier.from_document(entry["id"]).document().values()])
+    if entry["source"] == "execution":
+        return ExecutionId.from_document(entry["execution"]).resource
     return f"{entry['source']}/{entry['revision'] if entry['source'] == 'revision' else entry['number']}"
 
 
@@ -245,6 +267,8 @@ def _what(session: Session, entry: Document) -> list[str]:
         happened = _ACTIVATIONS.get(str(entry["type"]), "registered")
         by = f", replaced by {entry['replaced_by']}" if entry.get("replaced_by") else ""
         return [f"{happened} {noun} {id.project}/{id.domain}/{id.name} version {id.version}{of}{by}"]
+    if entry["source"] == "execution":
+        return [_end(entry)]
     if entry["source"] != "revision":
         happened = str(entry["type"]).lower().replace("_", " ")
         happened += _drain(session.printer, entry)
@@ -256,6 +280,19 @@ def _what(session: Session, entry: Document) -> list[str]:
     lines += [f"and {count(rest, 'more row')}" if rows else count(rest, "row")] if rest else []
     start, *others = lines or ["nothing"]
     return [f"{_rolled_back(entry)}{start}", *others]
+
+
+def _end(entry: Document) -> str:
+    """The end of an execution: `execution p/d/fit: FAILED on east (LIMIT, OUT_OF_MEMORY, exit 1)`."""
+    where = f" on {entry['cluster']}" if entry.get("cluster") else ""
+    code = entry.get("exit_code")
+    # The phase says the reason of most ends.
+    reason = entry.get("reason") if entry.get("reason") != entry["type"] else None
+    causes = [entry.get("cause"), reason, f"exit {code}" if code else None]
+    why = ", ".join(cause for cause in causes if cause)
+    return (
+        f"execution {ExecutionId.from_document(entry['execution'])}: {entry['type']}{where}{f' ({why})' if why else ''}"
+    )
 
 
 def _drain(printer: Printer, event: Document) -> str:
@@ -297,7 +334,7 @@ def _show_difference(session: Session, start: int, end: int) -> None:
         session.printer.note(f"{count(len(rows), 'row')} {differ} between revisions {start} and {end}.")
         show_rows(session, [RowChange.from_document(row) for row in rows], with_diffs=True)
     else:
-        session.printer.note(f"Nothing differs between revisions {start} and {end}.")
+        session.printer.note_absence(f"Nothing differs between revisions {start} and {end}.")
 
 
 def _show_one(session: Session, revision: Document) -> None:

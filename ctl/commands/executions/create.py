@@ -37,10 +37,10 @@ is given.
 
 An --execFile takes flytectl's keys, workflow, task, version, inputs, envs, kubeServiceAcct, iamRoleARN, targetProject,
 targetDomain, clusterPool, targetExecutionCluster and overwriteCache, and in addition name, launchplan, job, jobspec,
-cluster, executionClusterLabel, labels, annotations, interruptible, maxParallelism, outputLocationPrefix,
-qualityOfService, securityContext, authRole, executionEnvAssignments and retry (of attempts, backoff, retryOn and
-onLost). `workflow: X` names the launch plan X as in flytectl, or the workflow X if there is no such launch plan. Flags
-override the file; a -p or -d that contradicts its targetProject or targetDomain is refused.
+cluster, executionClusterLabel, strategy, rules, labels, annotations, interruptible, maxParallelism,
+outputLocationPrefix, qualityOfService, securityContext, authRole, executionEnvAssignments and retry (of attempts,
+backoff, retryOn and onLost). `workflow: X` names the launch plan X as in flytectl, or the workflow X if there is no
+such launch plan. Flags override the file; a -p or -d that contradicts its targetProject or targetDomain is refused.
 
 A file may hold several documents, separated by `---`, or a JSON list of them: each is one execution, and flags apply to
 all of them. They are sent in batches, and each has its own result: created, exists, or failed with the reason. The exit
@@ -48,8 +48,8 @@ status is 0 if none failed, else that of the failures, or 1 if these differ; it 
 the connection to the admin breaks, run the command again with the --idempotencyKey that it prints: it continues, and
 creates nothing twice.
 
---relaunch and --recover copy the earlier execution; --clusterPool, --executionClusterLabel, --cluster, --overwriteCache
-and --input change the copy. --recover is for an execution that did not succeed.
+--relaunch and --recover copy the earlier execution; --clusterPool, --executionClusterLabel, --cluster, --strategy,
+--rule, --overwriteCache and --input change the copy. --recover is for an execution that did not succeed.
 
 Creating an execution again with the same NAME and the same request starts nothing, and the exit status is 8. With
 --watch or --logs, the exit status is 9 if the execution does not succeed.

@@ -1,8 +1,7 @@
-"""`explain execution`: the rungs of a decision, every candidate with its verdicts, and the choice."""
+"""`explain execution`: the rungs of a decision, every candidate with its verdicts, the choice, and the settings."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,27 +17,31 @@ from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.executions import ExecutionId
-from ctl.client.facts import MOST_AHEAD, NOT_BEGUN, OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
+from ctl.client.facts import OVERRIDABLE_KINDS, STATE_FILTERS, WEIGHT_FILTER
 from ctl.client.schemas import leaf_values, show
 from ctl.client.scopes import BEYOND, DEFINITION
-from ctl.client.times import distance, format_duration
 from ctl.client.words import count
-from ctl.commands.executions.options import execution_id
+from ctl.commands.executions.bids import show_rounds
+from ctl.commands.executions.options import UNTOLD, execution_id
+from ctl.commands.executions.standing import (
+    describe_ahead,
+    describe_attempts,
+    describe_lease,
+    describe_next,
+    describe_refused,
+    describe_times,
+    show_standing,
+)
 from ctl.commands.executions.tables import reason_code, rung_origin
+from ctl.files.rules import show_rule
 
 #: Flags of `explain` that are about settings, by their parameters.
 _OTHERS = {"workflow_flag": "--workflow", "launch_plan": "--launchplan", "files": "--with", "at": "--at"}
 
 #: The headings of filters whose names say when a cluster does not pass.
 _HEADINGS = {"declined": "accepted"}
-#: How many attempts and clusters are shown unless the output is wide.
-_MOST_ATTEMPTS, _MOST_NON_CANDIDATES = 5, 10
-#: More nodes of an attempt than these are counted only, unless the output is wide.
-_MOST_NODES = 3
-
-#: How the sentence of a status begins that says how long ago its phase began.
-_DURATION = "[0-9]+ [a-z]+(?: [0-9]+ [a-z]+)?"
-_AGE = re.compile(rf"[A-Z_]+(?: on \S+)? (?:for {_DURATION}|{_DURATION} ago)")
+#: How many clusters that were no candidates are shown unless the output is wide.
+_MOST_NON_CANDIDATES = 10
 
 _HISTORY_COLUMNS: Columns = {
     "DECISION": "number",
@@ -93,37 +96,19 @@ def show_explanation(session: Session, explanation: Document) -> None:
             number = explanation.get("decision") or 1
             printer.sentence(f"As of decision {number}, {printer.when(decided_at)}{ages}:")
         show_candidates(printer, candidates, as_of=decided_at)
+    show_rounds(printer, explanation.get("rounds") or [])
     is_of_now = bool(explanation.get("decided_at"))
     show_non_candidates(printer, explanation.get("not_candidates") or [], is_of_now=is_of_now)
-    untold = explanation.get("untold_clusters")
-    if untold:
-        printer.line()
-        printer.sentence(f"And {count(untold, 'cluster')} you may not use.")
+    for key, verb in UNTOLD.items():
+        if explanation.get(key):
+            printer.line()
+            printer.sentence(f"And {count(explanation[key], 'cluster')} you may not {verb}.")
     history = explanation.get("history") or []
     if len(history) > 1:
         printer.line()
         printer.rows(history, _HISTORY_COLUMNS)
     _show_received(printer, explanation)
     _show_settings(session, printer, explanation)
-
-
-def show_standing(printer: Printer, document: Document) -> None:
-    """The sentence that says where an execution stands now and why, of its explanation or of itself."""
-    status, silence = document.get("status"), document.get("silence")
-    sentence = status["message"] if status else silence["message"] if isinstance(silence, dict) else ""
-    if sentence and status and printer.is_wide:
-        sentence = _with_time(printer, str(sentence), status)
-    if sentence:
-        printer.sentence(sentence)
-
-
-def _with_time(printer: Printer, sentence: str, status: Document) -> str:
-    """The sentence of a status with the time itself beside how long ago its phase began."""
-    since = printer.when(status.get("since"))
-    age = _AGE.match(sentence)
-    if not since or age is None:
-        return f"{sentence} {status['phase']} since {since}." if since else sentence
-    return f"{age[0]} ({'at' if age[0].endswith(' ago') else 'since'} {since}){sentence[age.end() :]}"
 
 
 def earlier_decision(printer: Printer, explanation: Document) -> str:
@@ -143,12 +128,6 @@ def decided_again(printer: Printer, explanation: Document) -> str:
     if (explanation.get("decision") or 1) == 1 or not explanation.get("because"):
         return ""
     return f"Decided again {printer.when(explanation.get('decided_at'))}, {explanation['because']}."
-
-
-def show_next(printer: Printer, document: Document) -> None:
-    """What decides about an execution next."""
-    for entry in _next(document):
-        printer.sentence(entry, indent=" " * 10)
 
 
 def _show_rungs(printer: Printer, explanation: Document) -> None:
@@ -175,11 +154,16 @@ def describe_rung(printer: Printer, rung: Document, revisions: Mapping[str, Docu
 def _heading(printer: Printer, explanation: Document) -> list[str]:
     id = explanation.get("id") or {}
     reason = explanation.get("reason") or {}
-    lines = [f"execution {ExecutionId.from_document(id)}", *_next(explanation), *describe_ahead(printer, explanation)]
-    lines += _times(explanation)
-    lines += [*_attempts(printer, explanation), *_refused(printer, explanation), *_lease(printer, explanation)]
-    lines += [
+    lines = [
+        f"execution {ExecutionId.from_document(id)}",
+        *describe_next(explanation),
+        *describe_ahead(printer, explanation),
+        *describe_times(explanation),
+        *describe_attempts(printer, explanation),
+        *describe_refused(printer, explanation),
+        *describe_lease(printer, explanation),
         f"decision  {describe_placement(explanation)}",
+        *_rules(explanation),
         *([f"rule      {explanation['rule']}"] if explanation.get("rule") else []),
         f"reason    {': '.join(str(reason[key]) for key in ('code', 'message') if reason.get(key))}",
     ]
@@ -193,9 +177,16 @@ def _heading(printer: Printer, explanation: Document) -> list[str]:
     return lines + ([f"queue     {explanation['queue']}"] if explanation.get("queue") else [])
 
 
+def _rules(explanation: Document) -> list[str]:
+    """The rules that were applied, with the numbers by which reasons name them."""
+    rules = explanation.get("rules") or []
+    return [f"{'' if number > 1 else 'rules':<9} {number}. {show_rule(rule)}" for number, rule in enumerate(rules, 1)]
+
+
 def describe_placement(placement: Document) -> str:
     """Where something was placed, and by what: `cluster east (pool gpu, strategy weighted)`."""
     by = [f"{key} {placement[key]}" for key in ("pool", "label", "strategy") if placement.get(key)]
+    by += ["as the request asks"] if placement.get("strategy_source") == "request" else []
     where = f"cluster {placement['cluster']}" if placement.get("cluster") else "no cluster"
     return f"{where} ({', '.join(by)})" if by else where
 
@@ -206,133 +197,6 @@ def _creation(printer: Printer, explanation: Document) -> list[str]:
         return []
     name = show_name(*(explanation.get(key) for key in ("created_by", "claimed_by", "created_proof")))
     return [f"created   {printer.when(explanation['created_at'])}{f', by {name}' if name else ''}"]
-
-
-def _next(document: Document) -> list[str]:
-    status = document.get("status") or {}
-    start = ((status or document.get("wait") or {}).get("start") or {}).get("message")
-    steps = {"next": status.get("next"), "start": start, "if silent": status.get("if_silent")}
-    return [f"{word:<9} {step}" for word, step in steps.items() if step]
-
-
-def describe_ahead(printer: Printer, explanation: Document) -> list[str]:
-    """The first of the executions that go before one in line, and by when each has ended at the latest."""
-    start = (explanation.get("status") or explanation.get("wait") or {}).get("start") or {}
-    lines = []
-    for other in start.get("ahead") or []:
-        end = "no time limit"
-        if other.get("ends_by"):
-            end = f"ends {printer.when(other['ends_by'], is_ahead=True)} at the latest"
-        elif other.get("time_limit_seconds") is not None:
-            end = f"runs for {format_duration(other['time_limit_seconds'])} at most"
-        lines.append(f"ahead     {ExecutionId.from_document(other)}, {other['phase']}: {end}")
-    numbers = [int(start.get(word) or 0) for word in ("running", "waiting")]
-    others = sum(min(number, MOST_AHEAD) for number in numbers) - len(lines)
-    more = "more than " if max(numbers) > MOST_AHEAD else ""
-    return [*lines, f"ahead     {more}{count(others, 'other')}"] if others > 0 else lines
-
-
-def _times(explanation: Document) -> list[str]:
-    """How the time since it was created was spent."""
-    times = (explanation.get("status") or {}).get("times")
-    if not times:
-        return []
-    names = ("run_seconds", "unreported_seconds", "unknown_seconds", "total_seconds")
-    run, late, unknown, total = (int(times.get(name) or 0) for name in names)
-    back_off = int(times.get("backoff_seconds") or 0)
-    waiting = total - run - late - unknown  # of whole seconds, so that what is shown adds up
-    parts = [
-        f"waited {format_duration(waiting)}{f' ({format_duration(back_off)} of it in back-off)' if back_off else ''}",
-        f"ran {format_duration(run)}",
-        f"end reported {format_duration(late)} late" if late else "",
-        f"{format_duration(unknown)} not known" if unknown else "",
-        f"{format_duration(total)} in all",
-    ]
-    return [f"times     {', '.join(part for part in parts if part)}"]
-
-
-def _attempts(printer: Printer, explanation: Document) -> list[str]:
-    """The attempts that agents have or had, of many the last ones."""
-    attempts = explanation.get("attempts") or []
-    shown = attempts if printer.is_wide else attempts[-_MOST_ATTEMPTS:]
-    hidden, unrecorded = len(attempts) - len(shown), explanation.get("unrecorded_attempts") or 0
-    lines = [f"attempts  {count(unrecorded, 'earlier attempt')} not recorded"] if unrecorded else []
-    lines += [f"attempts  {count(hidden, 'earlier attempt')}; `-o wide` shows them"] if hidden else []
-    return lines + [f"{_attempt_word(attempt):<9} {_attempt(printer, attempt)}" for attempt in shown]
-
-
-def _refused(printer: Printer, explanation: Document) -> list[str]:
-    """The last reports that were refused: they came too late, or from a cluster that does not have it."""
-    return [
-        f"{'refused':<9} {printer.when(report['at'])}: {report['reason']['message']} ({report['reason']['code']})"
-        for report in explanation.get("refused_reports") or []
-    ]
-
-
-def _attempt_word(attempt: Document) -> str:
-    """`attempt 2`; `lease 3` for one that never started."""
-    if attempt.get("phase") in NOT_BEGUN:
-        return f"lease {attempt['number']}"
-    return f"attempt {attempt.get('attempt_number') or attempt['number']}"
-
-
-def _attempt(printer: Printer, attempt: Document) -> str:
-    """`FAILED on east (n1, n2): exit 1; native id 4711, started 3 min 5 s ago, ended 2 min 1 s ago`."""
-    where = f" on {attempt['cluster']}" if attempt.get("cluster") else ""
-    where += _nodes(printer, attempt.get("nodes") or [])
-    by = f": {_ended_by(printer, attempt)}" if attempt.get("ended_by") and attempt.get("phase") != "SUCCEEDED" else ""
-    ended = f"ended {printer.when(attempt['ended_at'])}" if attempt.get("ended_at") else ""
-    is_late = attempt.get("silent_since") and attempt.get("reported_at") and not attempt.get("confirmed_at")
-    if ended and is_late:
-        ended += f", reported {printer.when(attempt['reported_at'])}"
-    if attempt.get("reported_at") and not ended and attempt.get("started_at"):
-        silent = f" (silent since {printer.when(attempt['silent_since'])})" if is_late else ""
-        ended = f"end reported {printer.when(attempt['reported_at'])}{silent}"
-        # An older admin has no `unconfirmed`.
-        if attempt.get("unconfirmed") or (reason_code(attempt) == "CLUSTER_LOST" and not attempt.get("confirmed_at")):
-            ended = "end not confirmed"
-    if attempt.get("confirmed_at"):
-        told = f" ({attempt['confirmed_as']})" if attempt.get("confirmed_as") else ""
-        at = f"end confirmed {printer.when(attempt['confirmed_at'])}{told}"
-        ended = f"{ended}, {at}" if attempt.get("ended_at") else at
-    facts = [
-        f"native id {attempt['native_id']}" if attempt.get("native_id") else "",
-        f"started {printer.when(attempt['started_at'])}" if attempt.get("started_at") else "",
-        ended,
-    ]
-    is_told = attempt.get("phase") == "DECLINED"  # by what it ended
-    message = (attempt.get("reason") or {}).get("message") if printer.is_wide and not is_told else ""
-    parts = [f"{attempt.get('phase', '')}{where}{by}", ", ".join(fact for fact in facts if fact), message]
-    return "; ".join(part for part in parts if part)
-
-
-def _ended_by(printer: Printer, attempt: Document) -> str:
-    """By what an attempt ended: who drained its cluster, why its agent declined it, else as the admin says."""
-    if attempt.get("drained_by"):
-        return f"drained ({describe_provenance(printer, attempt['drained_by'])})"
-    message = (attempt.get("reason") or {}).get("message")
-    return str(message if attempt.get("phase") == "DECLINED" and message else attempt["ended_by"])
-
-
-def _nodes(printer: Printer, nodes: Sequence[str]) -> str:
-    shown = nodes if printer.is_wide else nodes[:_MOST_NODES]
-    more = [f"{len(nodes) - len(shown)} more"] if len(nodes) > len(shown) else []
-    return f" ({', '.join([*shown, *more])})" if nodes else ""
-
-
-def _lease(printer: Printer, explanation: Document) -> list[str]:
-    """Until when an agent has it, and when that was last heard."""
-    lease = explanation.get("lease")
-    if not lease:
-        return []
-    confirmed = "confirmed" if lease.get("confirmed") else "not confirmed by its agent yet"
-    end = distance(lease["expires_at"])
-    verb = "ends" if end.startswith("in ") else "ended"
-    end = f"{verb} {printer.when(lease['expires_at'], is_ahead=True)}, {confirmed}"
-    heard = f"its agent was last heard {printer.when(lease['heard_at'])}" if lease.get("heard_at") else ""
-    draining = " and draining" if lease.get("draining") else ""
-    health = f"the cluster is {lease['health']}{draining}" if lease.get("health") else ""
-    return [f"lease     {'; '.join(part for part in (end, heard, health) if part)}"]
 
 
 def _target(rung: Document) -> str:

@@ -168,7 +168,7 @@ def _show_one(session: Session, name: str, flags: Mapping[str, Any]) -> None:
 
 def _show_standing(session: Session, execution: Execution) -> None:
     """Where one execution stands, as `explain` says it, and its row of a list."""
-    from ctl.commands.executions.explain import show_next, show_standing
+    from ctl.commands.executions.standing import show_next, show_standing
 
     printer = session.printer.folded()
     if execution.document.get("status") and printer.has_headers:
@@ -281,11 +281,11 @@ def _explain_absence(session: Session, flags: Mapping[str, Any], where: Mapping[
     """Why a list is empty, as far as a name is the reason."""
     if not _choosing_flags(flags):
         if session.printer.is_table:
-            session.printer.note("No executions yet.")
+            session.printer.note_absence("No executions yet.")
         return
     is_later = (flags["page"] or 1) > 1
     if session.printer.is_table:
-        session.printer.note(f"There is no page {flags['page']}." if is_later else "No executions match.")
+        session.printer.note_absence(f"There is no page {flags['page']}." if is_later else "No executions match.")
     if not is_later:
         for name in session.client.unknown_execution_names(**_query(session, flags, where)):
             session.printer.note(str(name["message"]))

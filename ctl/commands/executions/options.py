@@ -33,6 +33,8 @@ minutes) or -5m (5 minutes ago). Durations are written 90s, 5m or 2d. Put a back
 value."""
 #: How a scope is named in a flag.
 SCOPE_FORMS = "PROJECT, PROJECT/DOMAIN and so on, -/DOMAIN, request, platform"
+#: How answers count clusters that they do not name, and what one may not do with them.
+UNTOLD = {"untold_clusters": "use", "unseen_clusters": "see"}
 
 
 def name_argument(

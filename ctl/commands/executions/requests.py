@@ -27,6 +27,7 @@ from ctl.client.words import listed, parse_pair
 from ctl.commands.executions.options import name_argument
 from ctl.files.execution_requests import Request, build_requests
 from ctl.files.retries import MOST_ATTEMPTS, ON_LOST
+from ctl.files.rules import STRATEGIES
 
 
 class RunCommand(Command):
@@ -131,6 +132,18 @@ RUN_PARAMETERS: Sequence[click.Parameter] = [
         help="Execution cluster label to run under; a pool takes precedence.",
     ),
     text_option("cluster", metavar="NAME", help="Cluster to run on.", noun="cluster"),
+    Option(
+        ["--strategy"],
+        type=click.Choice(STRATEGIES, case_sensitive=False),
+        metavar="|".join(STRATEGIES),
+        help="How the cluster is chosen, in place of the pool's strategy.",
+    ),
+    Option(
+        ["--rule", "rules"],
+        metavar="RULE",
+        multiple=True,
+        help="A rule of the strategy constraint, such as 'sort: cost'. Repeatable.",
+    ),
     text_option("targetProject", metavar="PROJECT", help="Project to run in, if not -p."),
     text_option("targetDomain", metavar="DOMAIN", help="Domain to run in, if not -d."),
     text_option(

@@ -14,6 +14,8 @@ from ctl.files.fleet import show_able, show_amounts
 
 #: Nodes are shared: one that is not free may have room for more.
 _SHOWN = {"nodes": "nodes (free: idle)"}
+#: Executions of each list that an answer has.
+_MOST_LISTED = 10
 _AMOUNTS = ("capacity", "reported_free", "assigned", "free")
 
 
@@ -36,6 +38,8 @@ def show_details(session: Session, cluster: Document, state: str, switched_by: s
         printer.line()
         printer.rows(list(cluster["by_pool"].items()), _POOL_COLUMNS)
     executions = [*(cluster.get("leased_executions") or []), *(cluster.get("next_executions") or [])]
+    unplaced = cluster.get("waiting_for_it") or []
+    executions += [{**execution, "why_unplaced": execution["reason"]["code"]} for execution in unplaced]
     if executions:
         printer.line()
         for execution in executions if _tells_outlook(cluster) else ():
@@ -64,9 +68,9 @@ def _tells_outlook(cluster: Document) -> bool:
 
 
 def _phase(execution: Document) -> str:
-    """The phase of an execution, and how long it is still in back-off."""
-    back_off = back_off_of(execution)
-    return f"{execution['phase']} ({back_off})" if back_off else str(execution["phase"])
+    """The phase of an execution, and how long it is still in back-off, or why it has no cluster."""
+    why = back_off_of(execution) or execution.get("why_unplaced")
+    return f"{execution['phase']} ({why})" if why else str(execution["phase"])
 
 
 def _silence(printer: Printer, since: str | None) -> str:
@@ -92,12 +96,14 @@ def _lines(
     engine = " ".join(str(cluster[key]) for key in ("engine", "engine_version") if cluster.get(key))
     plugins = f" (plugins {', '.join(cluster['plugins'])})" if cluster.get("plugins") else ""
     yield "engine", f"{engine}{plugins}"
-    if any(cluster.get(key) for key in ("running", "leases", "waiting")):
+    unplaced = len(cluster.get("waiting_for_it") or [])
+    if any(cluster.get(key) for key in ("running", "leases", "waiting")) or unplaced:
         yield "runs", f"{cluster.get('running')}, leases {cluster.get('leases')}"
-        yield "waits", str(cluster.get("waiting"))
+        yield "waits", f"{cluster.get('waiting')}{_unplaced(unplaced)}"
     else:
         yield "runs", "nothing, and nothing waits"
     yield "waited", _recent_wait(cluster.get("recent_wait"))
+    yield "bids", _bids(cluster.get("bids"))
     yield "reported", when(cluster.get("reported_at"))
     yield "eta", str(cluster.get("eta") or "")
     yield "switched by", switched_by
@@ -111,6 +117,13 @@ def _lines(
     yield "defined by", defined_by or f"{source}{version}"
 
 
+def _unplaced(number: int) -> str:
+    """How many wait without a cluster and name this one, as far as they are listed."""
+    if not number:
+        return ""
+    return f", and {number}{' or more' if number >= _MOST_LISTED else ''} without a cluster, whose requests name it"
+
+
 def _recent_wait(wait: Document | None) -> str:
     """How long the newest executions waited until they started; an older admin does not say."""
     if not wait:
@@ -119,6 +132,14 @@ def _recent_wait(wait: Document | None) -> str:
     return (
         f"{format_duration(seconds)} on average: {number} that started here first, of the newest {examined} placed here"
     )
+
+
+def _bids(record: Document | None) -> str:
+    """How good its bids were; an older admin does not say."""
+    if not record:
+        return ""
+    late = format_duration(record["late_seconds"])
+    return f"{record['kept']} of {record['promised']} starts as promised, {late} late on average"
 
 
 _POOL_COLUMNS: Columns = {

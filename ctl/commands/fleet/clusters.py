@@ -17,6 +17,7 @@ from ctl.client.errors import InvalidInput, InvalidRequest
 from ctl.client.facts import CLUSTER_STATES, SCHEMAS
 from ctl.client.times import parse_timestamp
 from ctl.client.words import count, listed
+from ctl.commands.fleet.cluster_descriptions import VIEWS, show_view
 from ctl.commands.fleet.definitions import FleetNoun, locate_error, show
 from ctl.commands.fleet.members import commands, with_text
 
@@ -119,6 +120,14 @@ _COLUMNS: Columns = {
     "ENGINE": "engine",
     "SOURCE": "source",
 }
+
+
+def _bids_kept(cluster: Document) -> str:
+    """`41 of 44`: how many of the starts that its bids promised came about in time."""
+    record = cluster.get("bids")
+    return f"{record['kept']} of {record['promised']}" if record else ""
+
+
 _WIDE_COLUMNS: Columns = {
     "ENGINE VERSION": "engine_version",
     "AGENT": lambda cluster: (cluster.get("agent") or "")[:_SHOWN_ID],
@@ -134,6 +143,7 @@ _WIDE_COLUMNS: Columns = {
     "DRAIN DEADLINE": Time("drain_deadline", is_ahead=True),
     "COST": "cost",
     "ETA": "eta",
+    "BIDS KEPT": _bids_kept,
     "ENDPOINT": "endpoint",
     "REPORTED AT": Time("reported_at"),
     "VERSION": "version",
@@ -209,12 +219,16 @@ _CLUSTER = FleetNoun(
     set=_set,
     summary=summary,
     details=_show_details,
+    view_parameters=VIEWS,
+    view=show_view,
     examples={
         "get": [
             "rainbowctl get cluster",
             "rainbowctl get cluster a",
             "rainbowctl get clusters --pool gpu -o wide",
             "rainbowctl get cluster a -o yaml",
+            "rainbowctl get cluster a --graph",
+            "rainbowctl get cluster a --description -o json",
         ],
         "create": [
             "rainbowctl create cluster a --capacity cpu=64,memory=256Gi,gpu=8 --cost 1.5",

@@ -28,7 +28,8 @@ UNUSED = Option(
     is_flag=True,
     flag_value="true",
     default=None,
-    help="Only those that no setting, launch plan, pool, label or unfinished execution has: `delete` needs no --force.",
+    help="Only those that no setting, launch plan, pool, label, use grant or unfinished execution has: `delete` needs "
+    "no --force.",
 )
 FILE = Option(["-f", "--file"], metavar="FILE", help="File with its name and fields; - is stdin.")
 
@@ -192,6 +193,10 @@ def create_definition(noun: FleetNoun) -> Command:
             else f"Created {noun.name} {name}: version {answer.get('version')}."
         )
         session.printer.warnings(answer.get("warnings") or [])
+        if flags["dry_run"]:
+            from ctl.commands.previews import show_preview
+
+            show_preview(session, answer, is_dry_run=True)
         report(session, noun, name, answer)
         if not flags["dry_run"]:
             noun.after_create(session, name)

@@ -132,8 +132,7 @@ def _show_trial(session: Session, noun: FleetNoun, names: Sequence[str], trial: 
     show_reach(session, trial)
     for user in trial.get("users") or []:
         session.printer.note(f"Left without it: {user['reason']}")
-    if noun.is_fleet:
-        show_preview(session, trial, is_dry_run=True)
+    show_preview(session, trial, is_dry_run=True)
 
 
 def _report(session: Session, noun: FleetNoun, names: Sequence[str], deleted: Sequence[str], answer: Document) -> None:

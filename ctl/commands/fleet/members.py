@@ -9,6 +9,7 @@ import click
 
 from ctl.cli.groups import Command
 from ctl.cli.options import Option, option
+from ctl.cli.output import Columns
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
@@ -66,6 +67,7 @@ def member_noun(
     about: str,
     examples: Mapping[str, Sequence[str]],
     fields: Sequence[str] = (),
+    wide_columns: Columns | None = None,
     parameters: Sequence[click.Parameter] = (MEMBERS, DESCRIPTION),
     set: Callable[[Document, Flags], Document] = set_members,
     view_parameters: Sequence[click.Parameter] = (),
@@ -89,6 +91,7 @@ def member_noun(
             "EXPECTED": _expected,
             "VERSION": "version",
             "DESCRIPTION": "description",
+            **(wide_columns or {}),
         },
         parameters=parameters,
         changing=_CHANGING,

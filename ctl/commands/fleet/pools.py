@@ -8,24 +8,55 @@ from typing import Any
 import click
 
 from ctl.cli.lists import refuse_choice
-from ctl.cli.options import Option
+from ctl.cli.options import Option, option
 from ctl.cli.session import Session
 from ctl.client.answers import Document
 from ctl.client.errors import InvalidInput
 from ctl.client.facts import SCHEMAS
 from ctl.commands.fleet.members import DESCRIPTION, MEMBERS, commands, member_noun, set_members, with_text
+from ctl.files.rules import STRATEGIES, show_rule, typed_strategy
 
-_STRATEGIES = SCHEMAS["pool"]["properties"]["strategy"]["enum"]
 _STRATEGY = Option(
     ["--strategy"],
-    type=click.Choice(_STRATEGIES, case_sensitive=False),
-    metavar="|".join(_STRATEGIES),
+    type=click.Choice(STRATEGIES, case_sensitive=False),
+    metavar="|".join(STRATEGIES),
     help="How a cluster is chosen.",
+)
+_RULES = Option(
+    ["--rule", "rules"],
+    metavar="RULE",
+    multiple=True,
+    help="A rule of the strategy constraint, as in a file: 'sort: cost'. Repeatable; replaces all rules.",
 )
 
 
+_CHOICES = SCHEMAS["pool"]["properties"]["choose_by"]["enum"]
+_ASKING = [
+    option("askDeadline", metavar="DURATION", help="With ask: how long clusters have for a bid; as configured."),
+    option("chooseBy", metavar="|".join(_CHOICES), help="With ask: which bid is the best; soonest by default."),
+    option("secondsWeight", metavar="NUMBER", help="In a mix: what a second of waiting counts; 1 by default."),
+    option("costWeight", metavar="NUMBER", help="In a mix: what a unit of cost counts; 1 by default."),
+    option(
+        "rebalance",
+        metavar="never|'better-by DURATION'",
+        help="With ask: move what no agent has leased to a cluster that starts it so much sooner; never by default.",
+    ),
+]
+
+
 def _set(definition: Document, flags: Mapping[str, Any]) -> Document:
-    return with_text(set_members(definition, flags), "strategy", flags["strategy"])
+    from ctl.files.fleet import parse_weight
+
+    changed = typed_strategy(set_members(definition, flags), flags["strategy"], flags["rules"])
+    for name in ("ask_deadline", "choose_by", "rebalance"):
+        changed = with_text(changed, name, flags[name])
+    for name, flag in (("seconds_weight", "--secondsWeight"), ("cost_weight", "--costWeight")):
+        changed = with_text(changed, name, parse_weight(flags[name], flag) if flags[name] else flags[name])
+    return changed
+
+
+def _show_rules(pool: Document) -> str:
+    return "; ".join(show_rule(rule) for rule in pool.get("rules") or [])
 
 
 _SHARES = [
@@ -55,11 +86,13 @@ get_pool, create_pool, update_pool, delete_pool = commands(
         about=(
             "A pool is a weighted list of clusters that a run may ask for, and a strategy that chooses among them: "
             "weighted (the default), spill (in the listed order, the next if one is full), least-loaded, "
-            "cheapest or soonest. ABLE says how many members may get work, and FREE what is free on those; --shares "
-            "explains how work was shared out among them."
+            "cheapest, soonest, constraint, which goes by the rules of --rule, or ask, which asks the clusters for "
+            "bids. ABLE says how many members may get work, and FREE what is free on those; --shares explains how "
+            "work was shared out among them."
         ),
         fields=("strategy",),
-        parameters=(MEMBERS, _STRATEGY, DESCRIPTION),
+        wide_columns={"RULES": _show_rules, "CHOOSE BY": "choose_by", "REBALANCE": "rebalance"},
+        parameters=(MEMBERS, _STRATEGY, _RULES, *_ASKING, DESCRIPTION),
         set=_set,
         view_parameters=_SHARES,
         view=_show_shares,
@@ -72,7 +105,9 @@ get_pool, create_pool, update_pool, delete_pool = commands(
             ],
             "create": [
                 "rainbowctl create pool gpu --member a=6 --member b=1 --strategy spill",
+                "rainbowctl create pool any --member a --member b --strategy ask --rebalance 'better-by 5m'",
                 "rainbowctl create pool gpu --file gpu.yaml",
+                "rainbowctl create pool gpu --member a --member b --rule 'filter: nodes_free > 0' --rule 'sort: cost'",
                 "printf 'name: gpu\\nmembers: {a: 6, b: 1}\\n' | rainbowctl create pool --file - --dryRun",
             ],
             "update": [

@@ -28,10 +28,10 @@ from ctl.files.fleet import in_order
 
 _HELP = """{about}
 
-Changes only the fields that flags or the file give; an empty text clears a field. Shows the difference{moves}, and asks
-for confirmation on a terminal. The write carries the version that was
-shown: if someone else changed the definition in the meantime, it is refused with exit status 5. --force does not ask,
-and overwrites such a change.
+Changes only the fields that flags or the file give; an empty text clears a field. Shows the difference and the
+executions that would move, and asks for confirmation on a terminal. The write carries the version that was shown: if
+someone else changed the definition in the meantime, it is refused with exit status 5. --force does not ask, and
+overwrites such a change.
 """
 
 
@@ -60,8 +60,7 @@ def update_definition(noun: FleetNoun) -> Command:
         before, after = (in_order(noun.of_admin, definition) for definition in (row.before or {}, payload))
         labels = (f"version {row.version}", "after this update")
         show_difference(session, f"{noun.name} {name}", before, after, labels, asks_first=asks_first)
-        if noun.is_fleet:
-            show_preview(session, trial, is_dry_run=flags["dry_run"])
+        show_preview(session, trial, is_dry_run=flags["dry_run"])
         if asks_first:
             confirm_write()
         if flags["dry_run"]:
@@ -74,7 +73,7 @@ def update_definition(noun: FleetNoun) -> Command:
 
     return Command(
         run,
-        help=_HELP.format(about=noun.about, moves=" and the executions that would move" if noun.is_fleet else ""),
+        help=_HELP.format(about=noun.about),
         params=[
             name_argument(noun),
             *noun.parameters,

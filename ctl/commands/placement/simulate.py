@@ -20,7 +20,7 @@ from ctl.client.times import parse_since
 from ctl.client.words import count
 from ctl.commands.changes.documents import DOCUMENTS, read, stale_documents
 from ctl.commands.changes.reports import tell_warnings
-from ctl.commands.executions.options import SINCE, scope_options, selected_scope
+from ctl.commands.executions.options import SINCE, UNTOLD, scope_options, selected_scope
 from ctl.files.proposals import Proposal
 
 _HELP = f"""Show which past executions would have gone elsewhere if documents had been applied.
@@ -153,9 +153,8 @@ def _assumed(printer: Printer, fleet: Document) -> str:
     off = fleet.get("off") or {}
     names = [f"{name} ({reason})" for name, reason in list(off.items())[:_MOST_OFF]]
     more = f" and {len(off) - _MOST_OFF} more" if len(off) > _MOST_OFF else ""
-    number = int(fleet.get("untold_clusters") or 0)
-    untold = f"{count(number, 'cluster')} you may not use" if number else ""
-    listed = ", ".join(filter(None, (f"{', '.join(names)}{more}", untold)))
+    untold = [f"{count(fleet[key], 'cluster')} you may not {verb}" for key, verb in UNTOLD.items() if fleet.get(key)]
+    listed = ", ".join(filter(None, (f"{', '.join(names)}{more}", *untold)))
     clusters = f"{count(int(fleet['clusters']), 'cluster')}, off: {listed or 'none'}"
     fleet_now = f"the fleet as it is now (revision {fleet['revision']}, {at}): {clusters}"
     if fleet["state"] == "recorded":

@@ -58,6 +58,30 @@ def test_an_intent_of_an_earlier_version_keeps_the_name_of_its_job(state: StateD
     assert Intents({read.key: read}).find({**LEASE, "uid": "fedcba9876543210"}) is None
 
 
+@pytest.mark.parametrize(
+    ("limits", "slots", "seconds"),
+    [
+        ([600, 60], 2, 50),  # the first that ends
+        ([600, 60], 1, 590),  # one more than there are slots
+        ([600, 60], 3, 0),
+        ([None, 60], 2, 50),
+        ([None, 60], 1, 0),  # nobody knows
+        ([None], 1, 0),
+        ([5], 1, 0),  # over already
+        ([], 1, 0),
+    ],
+)
+def test_a_slot_is_free_when_the_time_limits_of_enough_are_over(
+    limits: list[float | None], slots: int, seconds: float
+) -> None:
+    intents = Intents()
+    for number, limit in enumerate(limits):
+        lease = {**LEASE, "attempt": number, **({} if limit is None else {"time_limit_seconds": limit})}
+        intents[str(number)] = Intent(lease=lease, stage=Stage.SUBMITTED, running_since=90.0)
+    intents["ended"] = Intent(lease={**LEASE, "time_limit_seconds": 20}, stage=Stage.ENDED, running_since=90.0)
+    assert intents.seconds_until_slot(slots, 100.0) == seconds
+
+
 def test_a_directory_has_one_instance_for_ever(tmp_path: Path) -> None:
     instances = []
     for _ in range(2):

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from agent.engines.base import EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
+from agent.engines.base import Bid, EngineUnavailable, Handle, NativePhase, NativeState, OptionError, Task
 from agent.engines.local import LocalEngine, cgroups, processes
 from agent.engines.local.job_files import LEASE, read_lease, write_lease
 from agent.files import read_json
@@ -689,6 +689,21 @@ def test_a_job_can_be_cancelled_at_any_moment_of_its_start(engine: LocalEngine, 
     engine.cancel(handle)
     assert ended(engine, handle).phase is NativePhase.ABORTED
     assert processes.marked(KEY) == set()
+
+
+def test_a_bid_is_when_the_time_limits_of_enough_jobs_are_over(engine: LocalEngine) -> None:
+    cores = len(os.sched_getaffinity(0))
+    whole = task(engine, "true", **limits(cpu=str(cores)))
+    assert engine.bid(whole) == Bid.yes(0.0)
+    assert engine.bid(task(engine, "true", **limits(cpu=str(cores + 1)))).answer == "never"
+    engine.submit(task(engine, "sleep", "60", key="rb-limited", limit=300, **limits(cpu="500m")))
+    wait_until((engine.directory / "rb-limited" / "started.json").exists)
+    later = engine.bid(whole)
+    assert later.answer == "yes"
+    assert later.start_seconds == pytest.approx(300, abs=20)
+    assert engine.bid(task(engine, "true", **limits(cpu="500m"))) == Bid.yes(0.0)
+    engine.submit(task(engine, "sleep", "60", key="rb-endless", **limits(cpu="500m")))
+    assert engine.bid(whole).answer == "not-now"
 
 
 def test_the_eta_of_a_task_that_fits_is_0(engine: LocalEngine) -> None:

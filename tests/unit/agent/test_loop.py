@@ -128,6 +128,35 @@ def test_each_sync_says_which_agent_it_is_from_and_how_far_it_has_seen_the_admin
     assert bench.state.load_position("alpha") == 9
 
 
+def test_an_agent_that_is_asked_bids_and_tells_an_older_admin_nothing_of_it(bench: Bench) -> None:
+    question = {"question": 5, "uid": "ab", "round": 1, "seconds": 60, "job": {"command": ["true"]}}
+    field = {"field": "can_bid", "reason": "is unknown"}
+    bench.script.answers = [
+        answer(bid_requests=[]),
+        answer(bid_requests=[question]),
+        (503, error("x")),
+        answer(bid_requests=[]),
+        (400, {**error("invalid_request"), "details": [field]}),
+        answer(),
+    ]
+    run_until(bench, lambda: len(bench.script.bodies) >= 8)
+    bid = {"question": 5, "uid": "ab", "answer": "yes", "start_seconds": 1.5}
+    bodies = bench.script.bodies[:8]
+    assert [body.get("can_bid") for body in bodies] == [None, True, True, True, True, None, None, None]
+    assert [body.get("bids") for body in bodies[1:5]] == [[], [bid], [bid], []]
+    assert not any("bids" in body for body in bodies[5:])
+    assert bench.engine.submitted == []
+
+
+def test_a_bid_waits_for_a_slot_of_the_agent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = {"question": 5, "uid": "ab", "round": 1, "seconds": 60, "job": {"command": ["true"]}}
+    bench.script.answers = [answer(bid_requests=[question]), answer(bid_requests=[])]
+    ends = {bench.agent.config.slots: 40.0}
+    monkeypatch.setattr(bench.agent.work.intents, "seconds_until_slot", lambda slots, now: ends[slots])
+    run_until(bench, lambda: len(bench.script.bodies) >= 2)
+    assert bench.script.bodies[1]["bids"] == [{"question": 5, "uid": "ab", "answer": "yes", "start_seconds": 40.0}]
+
+
 def test_an_agent_takes_over_with_its_first_sync_only(new_bench: Callable[..., Bench]) -> None:
     bench = new_bench(take_over=True)
     bench.script.answers = [(503, error("x")), answer()]

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from admin.core.audit import AuditEvent, AuditType, minute_of
+from admin.core.audit import OTHERS, AuditEvent, AuditType, minute_of
+from admin.core.audit_budget import DenialBudget
 from admin.services.audit_queue import AuditFile, AuditQueue
 
 NOW = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 WRONG = AuditEvent(at=NOW, event=AuditType.WRONG_TOKEN.value, address="192.0.2.7")
+FORBIDDEN = AuditType.FORBIDDEN.value
 MADE = AuditEvent(at=NOW, event=AuditType.TOKEN_CREATED.value, user="ada", target="user-token/ada/0b0b0b0b")
 
 
@@ -47,17 +49,58 @@ def test_what_is_done_with_tokens_is_never_counted_together() -> None:
     assert queue.take() == [MADE, MADE]
 
 
-def test_many_addresses_cannot_fill_the_disk() -> None:
-    queue, before = AuditQueue(most_denied=3), lost("table")
+def counted(queue: AuditQueue) -> list[tuple[str | None, str | None, str | None, int]]:
+    """Of what waits: from where, whose and what it is, and how often."""
+    return [(event.address, event.user, event.target, event.count) for event in queue.take()]
+
+
+def test_many_addresses_cannot_fill_the_disk_and_those_left_out_are_counted() -> None:
+    queue, before = AuditQueue(budget=DenialBudget(most_of_all=3)), lost("table")
     for number in range(10):
         queue.note(replace(WRONG, address=f"192.0.2.{number}"))
-    assert len(queue.take()) == 3
+    noted = [(f"192.0.2.{number}", None, None, 1) for number in range(3)]
+    assert counted(queue) == [*noted, (None, None, OTHERS, 7)]
     queue.note(replace(WRONG, address="192.0.2.1"))  # which is one of the three
     queue.note(replace(WRONG, address="192.0.2.9"))
-    assert [event.address for event in queue.take()] == ["192.0.2.1"]
+    assert counted(queue) == [("192.0.2.1", None, None, 1), (None, None, OTHERS, 1)]
     queue.note(later(60))
-    assert len(queue.take()) == 1
-    assert lost("table") - before == 8
+    assert counted(queue) == [("192.0.2.7", None, None, 1)]
+    assert lost("table") == before
+
+
+def test_a_flood_of_one_address_or_user_does_not_hide_the_others() -> None:
+    queue = AuditQueue(budget=DenialBudget(most_of_each=2, most_of_all=5))
+    for number in range(9):
+        queue.note(replace(WRONG, user=f"user-{number}"))  # of whom wrong tokens are sent
+        queue.note(replace(WRONG, address=f"2001:db8::{number}"))
+        queue.note(replace(WRONG, event=FORBIDDEN, user="ada", proof="token", address=f"198.51.100.{number}"))
+    queue.note(replace(WRONG, address="203.0.113.1"))
+    queue.note(replace(WRONG, event=FORBIDDEN, user="bea", proof="token"))
+    by_kind = {(address, user): (target, count) for address, user, target, count in counted(queue)}
+    assert by_kind == {
+        ("192.0.2.7", "user-0"): (None, 1),
+        ("192.0.2.7", "user-1"): (None, 1),
+        ("192.0.2.7", None): (OTHERS, 7),
+        ("2001:db8::0", None): (None, 1),
+        ("2001:db8::1", None): (None, 1),
+        ("2001:db8::/64", None): (OTHERS, 7),
+        ("198.51.100.0", "ada"): (None, 1),
+        ("198.51.100.1", "ada"): (None, 1),
+        (None, "ada"): (OTHERS, 7),
+        ("203.0.113.1", None): (None, 1),
+        ("192.0.2.7", "bea"): (None, 1),
+    }
+
+
+def test_what_is_counted_together_says_so_and_is_never_counted_with_one_of_its_kind() -> None:
+    queue = AuditQueue(budget=DenialBudget(most_of_each=1))
+    queue.note(WRONG)
+    queue.note(replace(WRONG, user="ada", method="GET", route="/x", request_id="r", reason="unknown"))
+    own, others = queue.take()
+    assert own == WRONG
+    assert (others.address, others.user, others.method, others.request_id) == ("192.0.2.7", None, None, None)
+    assert (others.reason or "").startswith("More than 1 different denied requests of this user or address")
+    assert own.repeat_key != others.repeat_key
 
 
 def test_what_there_is_no_room_for_is_counted_as_lost() -> None:

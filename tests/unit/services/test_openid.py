@@ -69,6 +69,12 @@ def test_a_good_token_proves_its_user_and_groups() -> None:
     assert verifier().identify(token) == Identity(user="ana", groups=frozenset({"ml", "search"}), proof=Proof.OPENID)
 
 
+def test_a_token_says_when_it_was_issued_or_else_when_it_ends() -> None:
+    dated, undated = claims(), claims(iat=None)
+    issued = [verifier().identify(KEY.sign(said)).issued_at for said in (dated, undated)]
+    assert issued == [float(dated["iat"]), float(undated["exp"])]
+
+
 def test_the_name_of_a_login_stays_when_its_tokens_are_refreshed_and_is_no_part_of_them() -> None:
     def login_of(**more: Any) -> str:
         token = KEY.sign(claims(**more))

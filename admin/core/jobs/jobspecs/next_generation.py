@@ -48,7 +48,7 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     task = read_fields(task, ("name", "command", "resources"), where, problems)
     command = read_command(task, where, problems)
     groups = read_mapping(fields.get("resources", {}), (*path, "resources"), problems)
-    group = _group_of(task, groups, (*where, "resources"), problems)
+    group = group_of(task, groups, (*where, "resources"), problems)
     slots = GroupSlots(problems)
     if group is not None:
         slots.read(groups[group], (*path, "resources", shorten(group)))
@@ -74,7 +74,7 @@ def read(jobspec: Mapping[str, Any], path: Path, problems: list[Problem]) -> dic
     }
 
 
-def _group_of(task: Mapping[str, Any], groups: Mapping[str, Any], path: Path, problems: list[Problem]) -> str | None:
+def group_of(task: Mapping[str, Any], groups: Mapping[str, Any], path: Path, problems: list[Problem]) -> str | None:
     """The name of the resource group that the task uses; a single group need not be named."""
     if "resources" not in task:
         if len(groups) > 1:

@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from admin.core.graph.requirements import read_requirement
+from admin.core.graph.units import BYTE_UNITS
 from admin.core.jobs.jobspecs.documents import (
     optional_text,
     read_count,
@@ -21,13 +23,9 @@ from admin.core.quantities import parse_quantity
 #: The types of resource that a slot holds, and a job's names for them.
 _AMOUNTS = {"core": "cpu", "gpu": "gpu", "memory": "memory", "storage": "ephemeral_storage"}
 _TYPES = ("node", "slot", *_AMOUNTS)
+#: Levels around nodes and inside them: engines choose nodes alone, the cluster's graph is asked for the rest.
+OUTER_LEVELS, INNER_LEVELS = ("cluster", "rack"), ("socket",)
 _MEASURED = ("memory", "ephemeral_storage")
-#: Units of measured resources, and the suffixes of quantities that they stand for.
-_UNITS = {"B": ""} | {
-    f"{prefix}{ending}": f"{'k' if prefix == 'K' and not binary else prefix}{binary}"
-    for prefix in "KMGTPE"
-    for ending, binary in (("B", ""), ("iB", "i"))
-}
 _FIELDS = ("type", "count", "unit", "with", "label", "exclusive")
 
 
@@ -48,6 +46,7 @@ class Slots(ABC):
     exclusive: bool = False  #: whether the nodes are for this job alone
     count: int = 1  #: over all nodes
     amounts: dict[str, _Amount] = field(default_factory=dict)  #: in each slot, by the job's name of the resource
+    inner_levels: ClassVar[tuple[str, ...]] = ()  #: that may hold the amounts of a slot
 
     @abstractmethod
     def read(self, resource: Any, path: Path) -> None:
@@ -107,16 +106,20 @@ class Slots(ABC):
             return []
         return inner
 
-    def _read_amounts(self, resources: list[Any], path: Path) -> None:
+    def _read_amounts(self, resources: list[Any], path: Path, times: int = 1) -> None:
         for index, resource in enumerate(resources):
             where = (*path, "with", str(index))
             fields = self._read_fields(resource, where)
+            if fields.get("type") in self.inner_levels:
+                number = self._read_number(fields, where)
+                self._read_amounts(self._read_with(fields, where), where, times * number)
+                continue
             if "replicas" in fields:
                 add_problem(self.problems, (*where, "replicas"), "belongs to a node or a slot: give a count.")
-            self._read_amount(fields, where)
+            self._read_amount(fields, where, times)
 
-    def _read_amount(self, fields: Mapping[str, Any], path: Path) -> None:
-        """Read the cores, GPUs, memory or storage of each slot."""
+    def _read_amount(self, fields: Mapping[str, Any], path: Path, times: int = 1) -> None:
+        """Read the cores, GPUs, memory or storage of each slot, which has so many vertices that hold them."""
         type_ = fields.get("type")
         if not isinstance(type_, str) or type_ not in _AMOUNTS:
             self._wrong_type(fields, path, tuple(_AMOUNTS))
@@ -127,7 +130,7 @@ class Slots(ABC):
         number = read_count(fields.get("count", 1), (*path, "count"), self.problems)
         if resource in self.amounts:
             add_problem(self.problems, path, f"'{type_}' is listed twice: add up the counts.")
-        self.amounts[resource] = _Amount(number, self._read_suffix(fields, resource, (*path, "unit")), path)
+        self.amounts[resource] = _Amount(number * times, self._read_suffix(fields, resource, (*path, "unit")), path)
 
     def _read_suffix(self, fields: Mapping[str, Any], resource: str, path: Path) -> str:
         unit = fields.get("unit")
@@ -136,10 +139,10 @@ class Slots(ABC):
                 add_problem(self.problems, path, f"a {fields['type']} has no unit: remove it.")
         elif not isinstance(unit, str):
             add_problem(self.problems, path, "is missing: say what is counted, such as GB.")
-        elif unit not in _UNITS:
-            self.problems.append(unknown_problem(dotted(path), "unit", unit, _UNITS))
+        elif unit not in BYTE_UNITS:
+            self.problems.append(unknown_problem(dotted(path), "unit", unit, BYTE_UNITS))
         else:
-            return _UNITS[unit]
+            return BYTE_UNITS[unit]
         return ""
 
     def _wrong_type(self, fields: Mapping[str, Any], path: Path, types: tuple[str, ...]) -> None:
@@ -188,18 +191,28 @@ class GroupSlots(Slots):
     """Slots of a next-generation group: nodes with or without slots, slots, or bare cores."""
 
     requires: list[dict[str, Any]] = field(default_factory=list)
+    inner_levels: ClassVar[tuple[str, ...]] = INNER_LEVELS
 
     def read(self, resource: Any, path: Path) -> None:
-        fields = self._read_fields(resource, path)
+        fields, around = self._read_fields(resource, path), 1
+        while fields.get("type") in OUTER_LEVELS:
+            around *= self._read_number(fields, path)
+            inner = self._read_with(fields, path)
+            if len(inner) != 1:
+                reason = f"a {fields['type']} holds exactly one resource here: give the nodes or slots in it."
+                add_problem(self.problems, (*path, "with"), reason)
+                return
+            path = (*path, "with", "0")
+            fields = self._read_fields(inner[0], path)
         type_ = fields.get("type")
         if isinstance(type_, str) and type_ in _AMOUNTS:
-            self.count = read_count(fields.pop("replicas", 1), (*path, "replicas"), self.problems)
+            self.count = around * read_count(fields.pop("replicas", 1), (*path, "replicas"), self.problems)
             self._read_amount(fields, path)
             return
         if type_ not in ("node", "slot"):
-            self._wrong_type(fields, path, _TYPES)
+            self._wrong_type(fields, path, (*OUTER_LEVELS, *_TYPES))
             return
-        self.count = self._read_number(fields, path)
+        self.count = around * self._read_number(fields, path)
         inner = self._read_with(fields, path)
         if type_ == "node":
             self.nodes = self.count
@@ -232,20 +245,5 @@ class GroupSlots(Slots):
             add_problem(self.problems, path, f"{quoted(requires)} is not a list of requirements.")
             return
         for index, entry in enumerate(requires):
-            requirement = self._read_requirement(entry, (*path, str(index)))
-            if requirement not in self.requires:
-                self.requires.append(requirement)
-
-    def _read_requirement(self, entry: Any, path: Path) -> dict[str, Any]:
-        requirement = read_fields(entry, ("name", "field", "match", "min", "max"), path, self.problems)
-        for key in ("name", "field"):
-            if optional_text(requirement, key, path, self.problems) is None:
-                self._missing((*path, key), "is missing: a requirement has a name and a field.")
-        conditions = [key for key in requirement if key in ("match", "min", "max")]
-        if not conditions:
-            self._missing(path, "asks for nothing: give match, or min and max.")
-        for key in conditions:
-            value = requirement[key]
-            if isinstance(value, bool) or not isinstance(value, str | int | float):
-                add_problem(self.problems, (*path, key), f"{quoted(value)} is neither text nor a number.")
-        return requirement
+            if read_requirement(entry, (*path, str(index)), self.problems) is not None and entry not in self.requires:
+                self.requires.append(dict(entry))

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0040"
-down_revision = "0035"
+down_revision = "0038"
 
 _TIME = sa.DateTime(timezone=True)
 

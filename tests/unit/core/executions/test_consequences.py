@@ -24,9 +24,10 @@ from tests.support.small_fleets import group, small_fleet
 
 BROAD, PLACE = Scope(domain="d"), Scope("d", "p")
 FLEET = small_fleet(
-    clusters={"east": {}, "off": {"enabled": False}},
-    pools={"gpu": group(["east"]), "idle": group(["off"])},
+    clusters={"east": {}, "off": {"enabled": False}, "new": {}, "newer": {}},
+    pools={"gpu": group(["east"]), "idle": group(["off"]), "unseen": group(["new", "newer"])},
     labels={"near": group(["east"])},
+    states={"east": {"health": "ready"}},
 )
 RULES = Rules(
     kinds=Kinds(BUILTIN_KINDS), platform=PlatformValues(), queues=(Queue(name="fast", tags=("urgent", "critical")),)
@@ -105,3 +106,16 @@ def test_a_pool_whose_clusters_take_nothing_makes_executions_wait() -> None:
         ConsequenceCode.WAITS,
         "No cluster of pool 'idle' is able: 'off' is disabled.",
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        (POOL, "unseen", "By pool 'unseen' executions wait at 'new', 'newer': no agent of these has been seen."),
+        (LABEL, "new", "By label 'new' executions wait at 'new': no agent of it has ever been seen."),
+    ],
+)
+def test_clusters_whose_agents_were_never_seen_make_executions_wait(kind: Kind, name: str, message: str) -> None:
+    outcome = consequence(kind, (kind, PLACE, name))
+    assert outcome is not None
+    assert (outcome.code, outcome.message, outcome.is_unseen) == (ConsequenceCode.WAITS, message, True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from admin.core.executions.own_settings import RegisteredWork, field_effects, without_overridden
+from admin.core.executions.own_settings import RegisteredWork, field_effects, unread_in_launch, without_overridden
 from admin.core.registrations import Identifier
 from admin.core.settings.builtin_kinds import EXECUTION_CLUSTER_LABEL, TASK_RESOURCE, WORKFLOW_EXECUTION_CONFIG
 from admin.core.settings.kinds import Kind
 from admin.core.settings.platform import PlatformDefaults, PlatformLeaves
-from admin.core.settings.resolution import Resolved, Row, resolve
+from admin.core.settings.resolution import Layer, Resolved, Row, overlay, resolve
 from admin.core.settings.scopes import Scope
 
 PLACE, SCOPE = Scope("d", "p"), Scope("d", "p", "w", "l")
@@ -63,3 +63,11 @@ def test_jobs_that_agree_say_one_value() -> None:
 def test_pools_and_labels_are_told_by_what_outranks_them() -> None:
     work = RegisteredWork(plan=PLAN, definition={"cluster_assignment": {"cluster_pool_name": "a"}})
     assert effects(resolved(EXECUTION_CLUSTER_LABEL, {"value": "b"}), work) == []
+
+
+def test_of_a_launch_only_what_it_says_itself_counts_as_unread() -> None:
+    inherited = resolved(WORKFLOW_EXECUTION_CONFIG, {"max_parallelism": 5, "overwrite_cache": True})
+    launch = overlay(inherited, [Layer(name="request", payload={"interruptible": True, "overwrite_cache": False})])
+    unread = unread_in_launch([launch], {"annotations": {"team": "search"}, "labels": {"team": "search"}})
+    assert [effect.field for effect in unread] == ["overwrite_cache", "interruptible", "annotations.team"]
+    assert unread_in_launch([inherited], {}) == []

@@ -25,17 +25,17 @@ POOL_ROW = {("CLUSTER_ASSIGNMENT", SCOPE): {"cluster_pool_name": "first"}}
 LABEL_ROW = {("EXECUTION_CLUSTER_LABEL", Scope(domain="d")): {"value": "sunny"}}
 
 
-def place(plan: RunPlan, fleet: Fleet = FLEET) -> Decision:
+def place(plan: RunPlan, fleet: Fleet = FLEET, *, sees_fleet: bool = True) -> Decision:
     """Where a run plan goes, by the rules of a creation in their order."""
-    check_route(plan.effective, fleet)
+    check_route(plan.effective, fleet, sees_fleet=lambda: sees_fleet)
     evaluation = evaluate(plan.route, fleet, plan.workload, {})
-    check_feasible(evaluation)
+    check_feasible(evaluation, plan.route, lambda: sees_fleet)
     return choose(evaluation, plan.workload.key)
 
 
-def refused(plan: RunPlan, fleet: Fleet = FLEET) -> tuple[str, str, str]:
+def refused(plan: RunPlan, fleet: Fleet = FLEET, *, sees_fleet: bool = True) -> tuple[str, str, str]:
     with pytest.raises(Refused) as caught:
-        place(plan, fleet)
+        place(plan, fleet, sees_fleet=sees_fleet)
     [problem] = caught.value.problems
     return caught.value.error, problem.field, problem.reason
 
@@ -154,3 +154,25 @@ def test_a_job_that_no_cluster_could_ever_run_is_refused_with_what_is_missing() 
     error, field, reason = refused(plan, fleet)
     assert (error, field) == ("no_cluster_large_enough", "spec.job.resources")
     assert "0 gpu in all, 1 wanted" in reason
+
+
+# What is told to who may not read the fleet
+
+
+def test_a_refusal_suggests_only_names_that_settings_say_to_who_may_not_read_the_fleet() -> None:
+    _, _, reason = refused(run_plan(request=pool("frist")), sees_fleet=False)
+    assert reason == "No pool is called 'frist', set by the request."
+    _, _, reason = refused(run_plan(POOL_ROW, request=pool("frist")), sees_fleet=False)
+    assert reason == "No pool is called 'frist', set by the request. Did you mean 'first'?"
+    unknown = {("CLUSTER_ASSIGNMENT", SCOPE): {"cluster_pool_name": "frist"}}
+    _, _, reason = refused(run_plan(unknown, request=pool("firts")), sees_fleet=False)
+    assert "Did you mean" not in reason
+
+
+def test_a_job_that_no_cluster_could_ever_run_is_refused_without_the_names_of_clusters() -> None:
+    fleet = small_fleet(clusters={name: {"capacity": {"cpu": "4", "gpu": "0"}} for name in "ab"})
+    job = {"command": ["x"], "resources": {"requests": {"gpu": "1"}}}
+    _, _, reason = refused(run_plan(job=job), fleet, sees_fleet=False)
+    assert reason == "No cluster of the fleet is able: 2 clusters you may not see."
+    _, _, reason = refused(run_plan(job=job, request={"cluster": "a"}), fleet, sees_fleet=False)
+    assert reason.startswith("Cluster 'a' ")

@@ -11,7 +11,7 @@ from admin.core.fleet.definitions import FleetKind
 from admin.core.fleet.documents import in_terms_of, read_definition
 from admin.core.placement.scores import STRATEGIES
 from admin.core.problems import Invalid
-from tests.support.small_fleets import group
+from tests.support.small_fleets import by_strategy, group
 
 
 def problems(kind: FleetKind, payload: Any, name: str = "x") -> list[tuple[str, str]]:
@@ -100,7 +100,7 @@ def test_a_name_that_does_not_fit_a_url_is_refused(name: str) -> None:
 def test_a_pool_takes_every_strategy_and_a_label_none() -> None:
     assert problems(FleetKind.LABEL, {"members": [{"id": "a"}], "strategy": "spill"})[0][0] == "strategy"
     for strategy in STRATEGIES:
-        assert read_definition(FleetKind.POOL, "p", group(["a"], strategy=strategy))["strategy"] == strategy
+        assert read_definition(FleetKind.POOL, "p", group(["a"], **by_strategy(strategy)))["strategy"] == strategy
 
 
 def test_a_normal_form_is_read_as_itself() -> None:

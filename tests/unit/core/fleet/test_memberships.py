@@ -95,3 +95,5 @@ def test_weights_are_compared_to_the_last_digit_and_the_order_counts_where_clust
     spilling = [{**(defined(letters) or {}), "strategy": "spill"} for letters in ("ab", "ba")]
     assert differences(*spilling) == ["order a, b -> b, a"]
     assert differences(defined("ab"), defined("ba")) == []
+    by_rules = [{**(defined("a") or {}), "strategy": "constraint", "rules": [{"sort": name}]} for name in ("x", "y")]
+    assert differences(*by_rules) == ["other rules"]

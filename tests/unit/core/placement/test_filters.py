@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from admin.core.placement.candidates import Candidate, Workload
+from admin.core.placement.candidates import Candidate, RequestedStrategy, Workload
 from admin.core.placement.decisions import decide
-from admin.core.placement.filters import BY_NAME, FILTERS, FILTERS_WITH_ROOM, Chain, Filter, Verdict
+from admin.core.placement.filters import ALL_FILTERS, BY_NAME, FILTERS, Chain, Filter, Verdict
 from admin.core.placement.routes import RouteKind
 from admin.core.placement.scores import STRATEGIES
 from admin.core.use_grants import UsableClusters
@@ -29,8 +29,11 @@ def workload(**demand: int) -> Workload:
 def test_whatever_filters_may_look_at_distinguishes_the_evaluations_that_are_cached() -> None:
     plain = Workload(key="p/d/e")
     others: dict[str, Any] = {"demand": {"cpu": 1}, "exclusive": True, "plugins": ("mpi",), "declined": ("a",)}
-    others["usable"] = UsableClusters(frozenset({"a"}))
-    assert {field.name for field in fields(Workload)} == {"key", *others}, "a new field belongs to Workload.criteria"
+    others |= {"asks": '{"needs":[]}', "usable": UsableClusters(frozenset({"a"}))}
+    others["requested"] = RequestedStrategy("spill")
+    # Evaluations by rules are told apart by what these name of the job: `criteria_of`.
+    known = {"key", "job", *others}
+    assert {field.name for field in fields(Workload)} == known, "a new field belongs to Workload.criteria"
     for name, value in others.items():
         assert replace(plain, **{name: value}).criteria != plain.criteria
     assert replace(plain, key="p/d/f").criteria == plain.criteria
@@ -60,22 +63,33 @@ def test_a_filter_added_to_the_list_gives_its_verdict_on_every_candidate() -> No
 
 
 def test_filters_have_names_and_codes_of_their_own() -> None:
-    assert len(BY_NAME) == len(FILTERS_WITH_ROOM)
-    assert len({filter_.code for filter_ in FILTERS_WITH_ROOM}) == len(FILTERS_WITH_ROOM)
+    assert len(BY_NAME) == len(ALL_FILTERS)
+    assert len({filter_.code for filter_ in ALL_FILTERS}) == len(ALL_FILTERS)
 
 
 def test_the_documentation_lists_every_filter_in_order_and_every_code_and_strategy() -> None:
     page = (Path(__file__).parents[4] / "docs" / "placement.md").read_text()
     section = page.split("## Filters")[1].split("## Strategies")[0]
-    assert re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE) == [filter_.name for filter_ in FILTERS_WITH_ROOM]
-    names = {filter_.code for filter_ in FILTERS_WITH_ROOM} | STRATEGIES.keys()
+    assert re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE) == [filter_.name for filter_ in ALL_FILTERS]
+    names = {filter_.code for filter_ in ALL_FILTERS} | STRATEGIES.keys()
     assert {name for name in names if f"| `{name}`" not in page} == set()
 
 
 @pytest.mark.parametrize(("strategy", "has_room"), [("weighted", False), ("spill", True)])
 def test_a_trail_has_a_verdict_of_every_filter_in_their_order(strategy: str, has_room: bool) -> None:
     [candidate] = decided(pool_fleet(strategy, {"a": {}}), pool("p")).evaluation.trail.body["candidates"]
-    names = ["use", "weight", "enabled", "cordoned", "reachable", "expected", "large-enough", "plugins", "declined"]
+    names = [
+        "use",
+        "weight",
+        "enabled",
+        "cordoned",
+        "reachable",
+        "expected",
+        "large-enough",
+        "fits",
+        "plugins",
+        "declined",
+    ]
     assert candidate["verdicts"] == [
         {"filter": name, "passed": True} for name in [*names, *(["room"] if has_room else [])]
     ]
@@ -112,7 +126,17 @@ def test_a_disabled_and_cordoned_cluster_is_called_disabled_and_both_are_in_the_
     verdicts = {verdict["filter"]: verdict["passed"] for verdict in candidate["verdicts"]}
     failed = {name for name, passed in verdicts.items() if not passed}
     assert failed == {"enabled", "cordoned"}
-    assert verdicts.keys() == {"use", "weight", "reachable", "expected", "large-enough", "plugins", "declined", *failed}
+    assert verdicts.keys() == {
+        "use",
+        "weight",
+        "reachable",
+        "expected",
+        "large-enough",
+        "fits",
+        "plugins",
+        "declined",
+        *failed,
+    }
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from admin.core.placement.non_candidates import GroupHistory, render_non_candidates, switched_off
 from admin.core.placement.routes import Route, RouteKind
@@ -44,6 +45,17 @@ def test_a_label_and_a_named_cluster_have_words_of_their_own() -> None:
     assert why_not(RouteKind.LABEL, "dusk", "b")["a"].startswith("does not carry label 'dusk'")
     assert why_not(RouteKind.CLUSTER, "b", "b")["a"].startswith("is not cluster 'b', which the request names")
     assert why_not(RouteKind.ANY, "", "a", "b", "c").keys() == {"d"}
+
+
+def test_a_silent_cluster_and_one_that_waits_to_be_admitted_say_so_too() -> None:
+    states: dict[str, dict[str, Any]] = {"b": {"health": "lost", "last_sync_at": NOW}, "c": {"admitted": False}}
+    fleet = small_fleet(clusters={"a": {}, "b": {}, "c": {}}, pools={"gpu": group(["a"])}, states=states)
+    route = Route(kind=RouteKind.POOL, name="gpu", rungs=())
+    silent, pending = render_non_candidates(route, fleet, ["a"], {}, GroupHistory(), NOW)
+    assert silent["why_not"] == "is lost (silent since 2026-03-04T00:00:00Z); is not in pool 'gpu' as defined"
+    assert [reason["reason"] for reason in pending["reasons"]] == [
+        *("waits to be admitted", "is not in pool 'gpu' as defined"),
+    ]
 
 
 def test_those_that_operators_keep_from_work_are_found() -> None:

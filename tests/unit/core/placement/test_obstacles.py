@@ -22,6 +22,14 @@ from admin.core.placement.obstacles import without_clusters
             "No cluster of pool 'p' is able: 'x' is lost, since 9:00; 'known' is full.",
             "No cluster of pool 'p' is able: 'known' is full; 1 cluster you may not use.",
         ),
+        (
+            "No cluster of pool 'p' is able: 'x' rule 1: min(9, price) > 9 is false.",
+            "No cluster of pool 'p' is able: 1 cluster you may not use.",
+        ),
+        (
+            "No cluster of pool 'p' is able: 'x' rule 1: zone == 'a; b' is false; 'known' is full.",
+            "No cluster of pool 'p' is able: 'known' is full; 1 cluster you may not use.",
+        ),
     ],
 )
 def test_clusters_that_the_reader_may_not_use_are_not_named(message: str, told: str) -> None:

@@ -27,12 +27,13 @@ def scores(decision: Decision) -> dict[str, float | None]:
     return {evaluation.candidates[position].cluster.name: score for position, score in evaluation.able.items()}
 
 
-def test_the_default_is_a_strategy_and_three_look_at_load() -> None:
+def test_the_default_is_a_strategy_and_four_look_at_load() -> None:
     assert DEFAULT_STRATEGY in STRATEGIES
     assert {name for name, strategy in STRATEGIES.items() if strategy.looks_at_load} == {
         "spill",
         "least-loaded",
         "soonest",
+        "ask",
     }
 
 

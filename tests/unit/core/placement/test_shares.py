@@ -10,7 +10,7 @@ import pytest
 
 from admin.core.placement.candidates import Workload
 from admin.core.placement.decisions import decide
-from admin.core.placement.filters import FILTERS_WITH_ROOM, WEIGHT
+from admin.core.placement.filters import ALL_FILTERS, WEIGHT
 from admin.core.placement.shares import (
     REASONS,
     PassedOver,
@@ -30,7 +30,7 @@ KEYS = [f"p/d/e{number}" for number in range(200)]
 
 
 def test_every_filter_has_a_reason() -> None:
-    assert REASONS.keys() == {filter_.name for filter_ in FILTERS_WITH_ROOM if filter_ is not WEIGHT}
+    assert REASONS.keys() == {filter_.name for filter_ in ALL_FILTERS if filter_ is not WEIGHT}
 
 
 def test_a_weighted_draw_passes_over_exactly_the_cluster_that_it_would_have_drawn() -> None:

@@ -384,3 +384,23 @@ def test_errors_and_warnings_are_folded_on_a_terminal_only(
         lines = capsys.readouterr().err.splitlines()
         assert (max(map(len, lines)) <= 100) == is_terminal
         assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["error:", "warning:"]
+
+
+@pytest.mark.parametrize(
+    ("empty", "told"),
+    [
+        ("No warnings.", "No warnings that you may see."),
+        (
+            "There are no projects yet: `rainbowctl create project --id ID` creates one.",
+            "There are no projects yet that you may see: `rainbowctl create project --id ID` creates one.",
+        ),
+        ("No projects match; -A looks further.", "No projects match that you may see; -A looks further."),
+    ],
+)
+def test_an_empty_list_says_that_there_may_be_more_than_the_caller_may_see(
+    capsys: pytest.CaptureFixture[str], empty: str, told: str
+) -> None:
+    Printer().show([], [], [], {}, empty=empty)
+    assert capsys.readouterr().err == f"{empty}\n"
+    Printer(is_partial=lambda: True).show([], [], [], {}, empty=empty)
+    assert capsys.readouterr().err == f"{told}\n"

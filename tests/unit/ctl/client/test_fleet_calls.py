@@ -23,6 +23,12 @@ class OlderAdmin(Transport):
         dry_run = (call.get("query") or {}).get("dry_run") == "true"
         self.calls.append((path, dry_run))
         words = path.split("/")
+        if path == "attribute_changes" and dry_run:
+            definitions = [change["pool_definition"] for change in call["body"]["changes"]]
+            rows = [
+                {"resource_type": "POOL", "name": row["name"], "before": {"strategy": "spill"}} for row in definitions
+            ]
+            return {"rows": rows, "changes": []}
         if words[0] != "clusters":
             raise NotFound("No such path.", name="path_not_found", status=404)
         if words[1] not in self.clusters:
@@ -61,3 +67,10 @@ def test_what_an_older_admin_cannot_tell_says_that_it_is_older() -> None:
     with pytest.raises(NotFound) as refusal:
         list(client.definitions_at("pool", 4))
     assert "older than this rainbowctl" in refusal.value.message
+
+
+def test_an_older_admin_tells_stored_definitions_by_a_dry_run() -> None:
+    admin = OlderAdmin()
+    [row] = Client.from_transport(admin).stored_definitions("pool", [{"name": "gpu", "members": []}])
+    assert (row.name, row.before) == ("gpu", {"strategy": "spill"})
+    assert admin.calls == [("definitions", False), ("attribute_changes", True)]

@@ -92,6 +92,13 @@ def test_an_error_has_the_status_and_the_name_of_the_refusal(
     assert caught.value.name == name
 
 
+def test_headers_that_are_too_large_for_the_server_point_to_the_token(admin: Admin) -> None:
+    admin.answer(431, b"")
+    with closing(Transport(admin.url)) as transport, pytest.raises(InvalidRequest, match="RAINBOW_TOKEN") as refusal:
+        transport.call("POST", "placements")
+    assert refusal.value.status == 431
+
+
 def test_without_retries_a_safe_call_is_sent_once_and_is_never_unanswered() -> None:
     remedies = Remedies(check="Look at the file.")
     with closing(Transport("http://127.0.0.1:1", retries=0, remedies=remedies)) as transport:
@@ -127,6 +134,16 @@ def test_a_program_is_told_how_old_an_answer_from_memory_is(admin: Admin) -> Non
             admin.answer(Rainbow_Stale=age)
             transport.call("POST", "x", body={}, is_safe=True)
     assert ages == [12]
+
+
+def test_a_program_is_told_whether_an_answer_had_only_what_the_caller_may_see(admin: Admin) -> None:
+    with closing(Transport(admin.url)) as transport:
+        admin.answer(text=b'{"complete": false}')
+        transport.call("POST", "x", body={}, is_safe=True)
+        assert not transport.is_partial
+        admin.answer(text=b'{"partial": true}')
+        transport.call("POST", "x", body={}, is_safe=True)
+        assert transport.is_partial
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ NOTHING: dict[str, Any] = dict.fromkeys(
             "cluster_label",
         ),
         *("cluster", "target_project", "target_domain", "service_account", "iam_role", "image", "cpu", "memory", "gpu"),
-        *("nodes", "tasks", "exclusive", "duration", "retries", "backoff", "on_lost"),
+        *("nodes", "tasks", "exclusive", "duration", "retries", "backoff", "on_lost", "strategy"),
     ]
-) | {"overwrite_cache": False, "inputs": {}, "labels": {}, "annotations": {}, "envs": {}, "command": ()}
+) | {"overwrite_cache": False, "inputs": {}, "labels": {}, "annotations": {}, "envs": {}, "command": (), "rules": ()}
 
 FILE = """\
 workflow: core.train
@@ -281,6 +281,22 @@ def test_a_relaunch_keeps_everything_but_what_flags_change() -> None:
         "overwrite_cache": True,
         "inputs": {"a": 1},
     }
+
+
+def test_a_strategy_and_its_rules_go_together(tmp_path: Path) -> None:
+    rules = ("filter: nodes_free > 0", "calculate: {price: 2 * cost}", "{sort: price, descending: true}")
+    read = [{"filter": "nodes_free > 0"}, {"calculate": {"price": "2 * cost"}}, {"sort": "price", "descending": True}]
+    by_rules = {"strategy": "constraint", "rules": read}
+    assert {**spec(command=("x",), rules=rules), "job": 0} == {**by_rules, "job": 0}
+    file = in_file(tmp_path, "job: {command: [x]}\nstrategy: constraint\nrules:\n- {sort: cost}\n")
+    assert spec(exec_file=file)["rules"] == [{"sort": "cost"}]
+    assert spec(exec_file=file, rules=rules)["rules"] == read
+    other = spec(exec_file=file, strategy="cheapest")
+    assert (other["strategy"], "rules" in other) == ("cheapest", False)
+    repeat = build_repeat({**NOTHING, "rules": rules}, "relaunch", ID, RUN_FLAGS)
+    assert repeat == {"id": ID.document(), **by_rules}
+    with pytest.raises(InvalidInput, match=r"--rule: fliter: .*filter"):
+        spec(command=("x",), rules=("fliter: true",))
 
 
 @pytest.mark.parametrize(

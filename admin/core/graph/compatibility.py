@@ -1,0 +1,64 @@
+"""Compatibility: what an image needs of the machine that runs it, as requirements on the machine's description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from admin.core.problems import Path, Problem, add_problem, quoted, shorten
+
+#: Annotations of images whose names tell a subsystem and its field: `org.supercontainers.mpi.implementation`.
+ANNOTATION_PREFIX = "org.supercontainers."
+#: What annotations of images, and the entries of `compatibility`, say of the node itself, by the fields of a node.
+_OF_NODE = {"architecture": "arch", "os": "os"}
+_NODE_ANNOTATIONS = {f"org.opencontainers.image.{name}": field for name, field in _OF_NODE.items()}
+#: The names that kernels have for what images call by others.
+_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
+_CONDITIONS = frozenset({"match", "min", "max"})
+
+
+def compatibility_entries(job: Mapping[str, Any], path: Path, problems: list[Problem]) -> list[tuple[Any, Path]]:
+    """The requirements that follow from the compatibility of a job's image, each with where it stands."""
+    entries = [*_annotated(job.get("annotations") or {}, (*path, "annotations"), problems)]
+    return [*entries, *_given(job.get("compatibility"), (*path, "compatibility"), problems)]
+
+
+def _annotated(annotations: Any, path: Path, problems: list[Problem]) -> Iterator[tuple[Any, Path]]:
+    if not isinstance(annotations, Mapping):
+        return
+    for name, value in annotations.items():
+        if name in _NODE_ANNOTATIONS:
+            yield _of_node(_NODE_ANNOTATIONS[name], value), (*path, name)
+        elif name.startswith(ANNOTATION_PREFIX):
+            subsystem, dot, field = name.removeprefix(ANNOTATION_PREFIX).partition(".")
+            if not subsystem or not dot or not field:
+                reason = f"'{shorten(name)}' names no field: write {ANNOTATION_PREFIX}SUBSYSTEM.FIELD."
+                add_problem(problems, (*path, shorten(name)), reason)
+            else:
+                yield {"name": subsystem, "field": field, "match": value}, (*path, name)
+
+
+def _given(compatibility: Any, path: Path, problems: list[Problem]) -> Iterator[tuple[Any, Path]]:
+    if compatibility is None:
+        return
+    if not isinstance(compatibility, Mapping):
+        add_problem(
+            problems, path, f"{quoted(compatibility)} is not a mapping: give architecture, libraries and so on."
+        )
+        return
+    for name, needs in compatibility.items():
+        if name in _OF_NODE:
+            yield _of_node(_OF_NODE[name], needs), (*path, name)
+        elif not isinstance(needs, Mapping):
+            reason = f"{quoted(needs)} is not a mapping: give fields of the subsystem '{shorten(name)}'."
+            add_problem(problems, (*path, shorten(name)), reason)
+        else:
+            for field, needed in needs.items():
+                is_bounded = isinstance(needed, Mapping) and needed.keys() <= _CONDITIONS
+                condition = needed if is_bounded else {"match": needed}
+                yield {"name": name, "field": field, **condition}, (*path, name, str(field))
+
+
+def _of_node(field: str, value: Any) -> dict[str, Any]:
+    named = _ARCHITECTURES.get(value, value) if isinstance(value, str) else value
+    return {"name": "cluster", "field": field, "match": named}

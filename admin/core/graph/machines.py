@@ -1,0 +1,106 @@
+"""Machines: the described clusters behind a backend, and the answers about them, each worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from admin.core.graph.backends import Fit, GraphBackend, MemoryBackend
+from admin.core.graph.graphs import ClusterGraph
+from admin.core.graph.job_requests import GRAPH_TYPES
+from admin.core.graph.request_texts import read_request
+from admin.core.graph.shapes import Shapes
+from admin.core.graph.summaries import Summary
+from admin.core.graph.units import MEASURED
+
+#: The backends that configuration may name.
+BACKENDS = {"memory": MemoryBackend}
+#: Requests whose answers are kept.
+_MOST_REQUESTS = 4096
+#: Shortages that a reason names.
+_MOST_NAMED = 3
+#: What a graph that says nothing of them cannot give; of memory and storage it may have enough.
+_COUNTED = frozenset({"cpu", "gpu", "nodes"})
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """What a description says that a cluster has."""
+
+    digest: str  #: of the description
+    graph: ClusterGraph
+    summary: Summary
+    machines: Machines = field(repr=False)
+    described: frozenset[str] = field(init=False)  #: the resources of jobs that it tells of
+
+    def __post_init__(self) -> None:
+        measured = {name for name, type_ in GRAPH_TYPES.items() if type_ in MEASURED and type_ in self.summary.totals}
+        object.__setattr__(self, "described", _COUNTED | measured)
+
+
+class Machines:
+    """Every machine that a process knows, by the digest of its description.
+
+    Several threads may use it: at worst two of them work out the same answer.
+    """
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+        self.shapes = Shapes()  #: of all machines, which share those that are equal
+        self._machines: dict[str, Machine] = {}
+        #: Why each request finds no place, by the request's text and the machine's digest; "" where it does.
+        self._answers: dict[str, dict[str, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._machines)
+
+    def get(self, digest: str | None) -> Machine | None:
+        """The machine of a description, None where it is not known."""
+        return None if digest is None else self._machines.get(digest)
+
+    def add(self, digest: str, graph: ClusterGraph) -> Machine:
+        """Keep the machine of a description."""
+        known = self._machines.get(digest)
+        if known is None:
+            known = self._machines[digest] = Machine(digest, graph, self._backend.put(digest, graph), self)
+        return known
+
+    def keep(self, digests: Iterable[str]) -> None:
+        """Forget all machines but some."""
+        forgotten = self._machines.keys() - set(digests)
+        for digest in forgotten:
+            self._machines.pop(digest, None)
+            self._backend.remove(digest)
+        # A decision that goes on may still read the answers that it has got.
+        self._answers = {
+            asks: {digest: missing for digest, missing in answers.items() if digest not in forgotten}
+            for asks, answers in list(self._answers.items())
+        }
+
+    def misfits(self, asks: str, machines: Sequence[Machine]) -> Mapping[str, str]:
+        """What each of some machines lacks for a request, which is given as its text; by digest, "" where it fits."""
+        answers = self._answers.get(asks, {})
+        unknown = [machine for machine in machines if machine.digest not in answers]
+        if unknown:
+            answers = {**answers, **self._find_misfits(asks, unknown)}
+            if len(self._answers) >= _MOST_REQUESTS:
+                self._answers.clear()
+            self._answers[asks] = answers
+        return answers
+
+    def _find_misfits(self, asks: str, machines: Iterable[Machine]) -> dict[str, str]:
+        request = read_request(asks)
+        by_digest = {machine.digest: machine for machine in machines}
+        for digest, machine in by_digest.items():
+            if digest not in self._machines:  # forgotten, while a decision by an older fleet goes on
+                self._machines[digest] = machine
+                self._backend.put(digest, machine.graph)
+        return {
+            digest: "" if fit is Fit.FITS else self._missing(asks, digest)
+            for digest, fit in self._backend.match(request, by_digest, now=False).items()
+        }
+
+    def _missing(self, asks: str, digest: str) -> str:
+        shortages = self._backend.explain(read_request(asks), digest, now=False)
+        missing = ", and ".join(dict.fromkeys(map(str, shortages[:_MOST_NAMED])))
+        return missing.replace("; ", ", ")  # which stands between the clusters of a message

@@ -1,0 +1,245 @@
+"""Matching: whether a request fits a graph, and which vertices it would get.
+
+For a shape and some resources the search computes the frontier: every way to provide them together that no other way
+outdoes. Resources that do not compete have a single such way, and equal vertices are computed once, so that the usual
+request costs one step for each different shape, however large the cluster. Only a request whose needs compete for the
+same units (nodes of two kinds, or two requirements on one type) has more, in the worst case as many as the product of
+their counts, and to pack them is hard in general. A first search keeps a few of them, which finds most places; only
+where it finds none does a second one look at all, in a bounded number of steps: beyond it the answer is `TooComplex`,
+never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+
+from admin.core.graph.frontiers import MOST_STEPS, TooComplex
+from admin.core.graph.graphs import ClusterGraph, Use
+from admin.core.graph.points import Bag, Choice, Kind, Point, bag_of, parts_of
+from admin.core.graph.requests import ResourceRequest, Slot, SpreadTasks
+from admin.core.graph.search import Search
+from admin.core.graph.shapes import Shape
+from admin.core.graph.units import NODE
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What a request gets of a graph, the vertices in their order."""
+
+    uses: tuple[Use, ...]
+
+
+class Matcher(Search):
+    """The search for one request; whatever it finds out of a shape serves every graph that shares the shape."""
+
+    def __init__(self, request: ResourceRequest, most_steps: int = MOST_STEPS) -> None:
+        super().__init__(request, most_steps)
+        self._answers: dict[Shape, bool | None] = {}  #: None where it is too complex to tell
+
+    def fits(self, graph: ClusterGraph) -> bool:
+        """Whether the request fits; TooComplex where that cannot be told in time."""
+        root, answers = graph.scope, self._answers
+        if root not in answers:
+            self.begin(graph)
+            spread = self.request.spread
+            answers[root] = None
+            found = self._whole_point(root) if spread is None else self._spread(root, spread)
+            answers[root] = found is not None
+        answer = answers[root]
+        if answer is None:
+            raise TooComplex
+        return answer
+
+    def allocate(self, graph: ClusterGraph) -> Allocation | None:
+        """What the request would get, None where it does not fit; TooComplex where that cannot be told in time."""
+        root = graph.scope
+        self.begin(graph)
+        if self.request.spread is not None:
+            tasks = self._spread(root, self.request.spread)
+            return None if tasks is None else self._allocate_spread(root, self.request.spread, tasks)
+        found = self._whole_point(root)
+        if found is None:
+            return None
+        point, bag, needs = found
+        uses: list[Use] = []
+        self._use_scope(root, -1, point, bag, needs, uses)
+        placed = (use._replace(vertex=max(use.vertex, 0)) for use in uses)  # what may be anywhere is of the root
+        return Allocation(tuple(sorted(placed, key=lambda use: use.vertex)))
+
+    def _whole_point(self, root: Shape) -> tuple[Point, Bag, Mapping[Kind, int]] | None:
+        """A point that provides everything the request needs."""
+        needs = self._opened(self.request.needs, root)
+        if needs is None:
+            return None
+        bag = bag_of(needs)
+        wanted = tuple(count for _, count in bag)
+        for is_quick in (True, False):
+            self._begin_search(is_quick=is_quick)
+            for point in self._inside(root, bag):
+                if point.vector == wanted:
+                    return point, bag, needs
+            if not self._is_cut:
+                return None
+        return None
+
+    def _spread(self, root: Shape, spread: SpreadTasks) -> list[tuple[Shape, int, int]] | None:
+        """The nodes for tasks over several, by shape: how many of them, and how many tasks each could hold."""
+        capacities = []
+        for shape, count in root.nodes.items():
+            if shape in self._capacities:
+                capacity = self._capacities[shape]
+            else:
+                may_hold = self._may_hold(shape, spread)
+                capacity = self.capacity(shape, spread.contents, spread.tasks) if may_hold else None
+                self._capacities[shape] = capacity
+            if capacity is not None:
+                capacities.append((capacity, count, shape))
+        if len(capacities) > 1:
+            capacities.sort(key=itemgetter(0), reverse=True)
+        nodes, tasks = spread.nodes, spread.tasks
+        chosen = []
+        for capacity, count, shape in capacities:
+            taken = min(nodes, count)
+            if not taken or (capacity == 0 and spread.tasks >= spread.nodes):
+                break
+            chosen.append((shape, taken, capacity))
+            nodes -= taken
+            tasks -= taken * capacity
+        return chosen if not nodes and tasks <= 0 else None
+
+    def _may_hold(self, shape: Shape, spread: SpreadTasks) -> bool:
+        is_free = shape.amount > 0 and (shape.is_untouched or not spread.is_exclusive)
+        return is_free and self.meets(shape, spread.requires)
+
+    def _allocate_spread(self, root: Shape, spread: SpreadTasks, chosen: list[tuple[Shape, int, int]]) -> Allocation:
+        """Every node gets a task, then as many more as it holds, in order."""
+        wanted = {shape: [taken, capacity] for shape, taken, capacity in chosen}
+        least = 1 if spread.tasks >= spread.nodes else 0
+        extra = spread.tasks - least * spread.nodes
+        uses: list[Use] = []
+        for position, shape in _nodes_in(root, -1, {shape: entry[0] for shape, entry in wanted.items()}):
+            more = min(extra, wanted[shape][1] - least)
+            extra -= more
+            self._use_contents(shape, position, spread, least + more, uses)
+        return Allocation(tuple(uses))
+
+    def _use_contents(self, shape: Shape, position: int, spread: SpreadTasks, tasks: int, uses: list[Use]) -> None:
+        if spread.is_exclusive:
+            uses.append(Use(position, {}, is_whole=True))
+            return
+        opened = self._opened(spread.contents, shape, tasks) or {}
+        needs = {kind: count for kind, count in opened.items() if count}
+        bag = bag_of(needs)
+        wanted = tuple(count for _, count in bag)
+        self._begin_search(is_quick=False)
+        point = next(point for point in self._inside(shape, bag) if point.vector == wanted)
+        uses.append(Use(position, {NODE: 1}))
+        self._use_scope(shape, position, point, bag, needs, uses)
+
+    def _use_scope(
+        self,
+        shape: Shape,
+        start: int,
+        point: Point,
+        bag: Bag,
+        needs: Mapping[Kind, int],
+        uses: list[Use],
+    ) -> None:
+        """Use what is needed inside a vertex: amounts as a whole, and vertices that are named."""
+        amounts: dict[str, int] = {}
+        for kind, count in needs.items():
+            if not kind.is_named and count:
+                amounts[kind.type] = amounts.get(kind.type, 0) + count
+        if amounts:
+            uses.append(Use(start, amounts))
+        targets = {kind: count for kind, count in needs.items() if kind.is_named and count}
+        if targets:
+            self._use_inside(shape, start, point, bag, targets, uses)
+
+    def _use_inside(
+        self,
+        shape: Shape,
+        start: int,
+        point: Point,
+        bag: Bag,
+        targets: dict[Kind, int],
+        uses: list[Use],
+    ) -> None:
+        """Use so many of some resources inside a vertex, as the point says how."""
+        left = dict(targets)
+        queues: dict[Shape, list[tuple[Point, dict[Kind, int]]]] = {}
+        for part, times in parts_of(point):
+            assert isinstance(part.origin, Choice)
+            for _ in range(times):
+                taken = {
+                    kind: min(left[kind], have)
+                    for (kind, _), have in zip(part.origin.bag, part.vector, strict=True)
+                    if have and left.get(kind)
+                }
+                if not taken:
+                    break
+                for kind, count in taken.items():
+                    left[kind] -= count
+                queues.setdefault(part.origin.shape, []).append((part, taken))
+        assert not any(left.values())
+        position = start + 1
+        for child, times in shape.runs:
+            queue = queues.get(child)
+            if queue:
+                for number, (part, taken) in enumerate(queue[:times]):
+                    self._use_vertex(child, position + number * child.vertices, part, taken, uses)
+                del queue[:times]
+            position += child.vertices * times
+
+    def _use_vertex(self, shape: Shape, start: int, point: Point, targets: Mapping[Kind, int], uses: list[Use]) -> None:
+        choice = point.origin
+        assert isinstance(choice, Choice)
+        left = dict(targets)
+        for index, amount in choice.own.items():
+            kind = choice.bag[index][0]
+            used = min(amount, left.get(kind, 0))
+            if used:
+                uses.append(Use(start, {shape.type: used}))
+                left[kind] -= used
+        needs: dict[Kind, int] = {}
+        if choice.chosen is not None and left.get(choice.bag[choice.chosen][0]):
+            kind = choice.bag[choice.chosen][0]
+            left[kind] -= 1
+            if kind.is_exclusive:
+                uses.append(Use(start, {}, is_whole=True))
+                return
+            uses.append(Use(start, {shape.type: 1}))
+            needs = dict(self._opened(kind.contents, shape) or {})
+        outer: dict[Kind, int] = {}
+        for kind, count in left.items():
+            if not count:
+                continue
+            if isinstance(kind.resource, Slot) and shape.type == NODE:
+                for inner_kind, amount in (self._opened(kind.contents, shape, count) or {}).items():
+                    needs[inner_kind] = needs.get(inner_kind, 0) + amount
+            else:
+                outer[kind] = count
+        if choice.inner is None:
+            return
+        for kind, count in outer.items():
+            needs[kind] = needs.get(kind, 0) + count
+        self._use_scope(shape, start, choice.inner, choice.inner_bag, needs, uses)
+
+
+def _nodes_in(shape: Shape, start: int, wanted: dict[Shape, int]) -> Iterator[tuple[int, Shape]]:
+    """The positions of so many nodes of each wanted shape, the first ones."""
+    position = start + 1
+    for child, times in shape.runs:
+        for number in range(times):
+            if child.type == NODE:
+                if not wanted.get(child):
+                    break
+                wanted[child] -= 1
+                yield position + number * child.vertices, child
+            elif any(wanted.get(node) for node in child.nodes):
+                yield from _nodes_in(child, position + number * child.vertices, wanted)
+            else:
+                break
+        position += child.vertices * times

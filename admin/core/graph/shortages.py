@@ -1,0 +1,167 @@
+"""Shortages: what a graph lacks for a request that does not fit, and how close it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from admin.core.graph.frontiers import TooComplex
+from admin.core.graph.graphs import ClusterGraph
+from admin.core.graph.matching import Matcher
+from admin.core.graph.requests import Need, Slot, SpreadTasks, Unit, Vertex
+from admin.core.graph.requirements import Requirement
+from admin.core.graph.shapes import Shape
+from admin.core.graph.summaries import Prune, Shortage, summarize
+from admin.core.graph.units import NODE, plural, show_amount
+from admin.core.problems import list_first, shorten
+
+#: Values that a message lists of a field that has none of the required ones.
+_MOST_VALUES = 5
+
+
+def explain(graph: ClusterGraph, matcher: Matcher) -> tuple[Shortage, ...]:
+    """What is missing for a request that does not fit, the plainest reasons first; never empty."""
+    shortages = list(Prune.of(matcher.request).shortages(summarize(graph)))
+    if not shortages:
+        with suppress(TooComplex):
+            shortages = list(_Search(graph, matcher).shortages())
+    # That one node has too little of something says more than that the cluster has.
+    first = {shortage.type: shortage for shortage in reversed(shortages)}
+    return tuple(shortage for shortage in shortages if shortage.detail or first[shortage.type] is shortage) or (
+        _together(graph),
+    )
+
+
+def _together(graph: ClusterGraph) -> Shortage:
+    detail = "resources: each of them fits by itself, but not all of them together"
+    return Shortage("resources", 1, 0, None, graph.is_free_part, detail)
+
+
+class _Search:
+    """Why a request fails that the counts alone would allow."""
+
+    def __init__(self, graph: ClusterGraph, matcher: Matcher) -> None:
+        self._graph = graph
+        self._matcher = matcher
+        matcher.begin(graph)
+        self._occurrences = graph.root.occurrences()
+        self._shapes: dict[str, list[Shape]] = {}
+        for shape in self._occurrences:
+            self._shapes.setdefault(shape.type, []).append(shape)
+
+    def shortages(self) -> Iterator[Shortage]:
+        request = self._matcher.request
+        spread = request.spread
+        if spread is not None:
+            yield from list(self._of_holder(NODE, spread.contents, spread.requires)) or self._of_tasks(spread)
+        yield from self._of_needs(request.needs)
+
+    def _of_needs(self, needs: Iterable[Need]) -> Iterator[Shortage]:
+        for resource, count in needs:
+            if isinstance(resource, Unit):
+                yield from self._unmet(resource.type, resource.requires)
+                continue
+            holder = NODE if isinstance(resource, Slot) else resource.type
+            shortages = list(self._of_holder(holder, resource.contents, resource.requires))
+            if not shortages:
+                counted = (
+                    self._of_slots(resource, count) if isinstance(resource, Slot) else self._of_count(resource, count)
+                )
+                shortages = list(self._of_needs(resource.contents)) or list(counted)
+            yield from shortages
+
+    def _of_holder(
+        self, holder: str, contents: tuple[Need, ...], requires: tuple[Requirement, ...]
+    ) -> Iterator[Shortage]:
+        """Requirements that no vertex of a type meets, or amounts that none of those that meet them has inside."""
+        unmet = list(self._unmet(holder, requires))
+        yield from unmet
+        shapes = [shape for shape in self._shapes.get(holder, ()) if self._matcher.meets(shape, requires)]
+        if unmet or not shapes:
+            return
+        for resource, amount in contents:
+            if isinstance(resource, Unit) and not resource.requires:
+                has = max(shape.below.get(resource.type, 0) for shape in shapes)
+                if has < amount and (not resource.is_optional or resource.type in self._graph.root.holds):
+                    yield Shortage(resource.type, amount, has, holder, self._graph.is_free_part)
+
+    def _unmet(self, type_: str, requires: tuple[Requirement, ...]) -> Iterator[Shortage]:
+        shapes = self._shapes.get(type_, [])
+        if not requires or any(self._matcher.meets(shape, requires) for shape in shapes):
+            return
+        lonely = [r for r in requires if not any(r.holds(shape.features) for shape in shapes)]
+        for requirement in lonely:
+            values = {
+                shorten(feature.fields[requirement.field])
+                for shape in shapes
+                for feature in shape.features
+                if feature.subsystem == requirement.subsystem and requirement.field in feature.fields
+            }
+            closest = f", they have {list_first(sorted(values), _MOST_VALUES)}" if values else ", none has that field"
+            yield self._shortage(type_, 1, 0, f"{type_}: none has {requirement}{closest}")
+        if not lonely:
+            listed = " and ".join(map(str, requires))
+            yield self._shortage(type_, 1, 0, f"{type_}: none has all of {listed}")
+
+    def _of_count(self, resource: Vertex, count: int) -> Iterator[Shortage]:
+        able = sum(times for shape, times in self._counted(resource.type) if self._holds(shape, resource))
+        if able < count:
+            exclusive = " with nothing else on it" if resource.is_exclusive else ""
+            listed = f" with {_listed(resource.contents)}" if resource.contents else ""
+            free = " now" if self._graph.is_free_part else ""
+            detail = f"{resource.type}s: needs {count}{listed}{exclusive}, {able or 'none'} can give that{free}"
+            yield self._shortage(resource.type, count, able, detail)
+
+    def _of_slots(self, slot: Slot, count: int) -> Iterator[Shortage]:
+        room = sum(
+            times * self._matcher.capacity(shape, slot.contents, count)
+            for shape, times in self._counted(NODE)
+            if shape.amount > 0 and self._matcher.meets(shape, slot.requires)
+        )
+        if room < count and NODE in self._shapes:
+            detail = f"slots: needs {count} of {_listed(slot.contents)}, there is room for {room or 'none'}"
+            yield self._shortage("slot", count, room, detail)
+
+    def _of_tasks(self, spread: SpreadTasks) -> Iterator[Shortage]:
+        rooms = []
+        for shape, times in self._counted(NODE):
+            is_free = shape.amount > 0 and (shape.is_untouched or not spread.is_exclusive)
+            if is_free and self._matcher.meets(shape, spread.requires):
+                rooms += [self._matcher.capacity(shape, spread.contents, spread.tasks)] * min(times, spread.nodes)
+        room = sum(sorted(rooms, reverse=True)[: spread.nodes])
+        per_task = _listed(spread.contents)
+        if room < spread.tasks:
+            detail = (
+                f"tasks: needs {spread.tasks} of {per_task} on {spread.nodes} nodes, there is room for {room or 'none'}"
+            )
+            yield self._shortage("task", spread.tasks, room, detail)
+        able = sum(bool(capacity) for capacity in rooms)
+        if able < spread.nodes:
+            detail = f"nodes: needs {spread.nodes} with {per_task}, {able or 'none'} can give that"
+            yield self._shortage(NODE, spread.nodes, able, detail)
+
+    def _holds(self, shape: Shape, resource: Vertex) -> bool:
+        is_free = shape.amount > 0 and (shape.is_untouched or not resource.is_exclusive)
+        able = is_free and self._matcher.meets(shape, resource.requires)
+        return able and self._matcher.capacity(shape, resource.contents, 1) == 1
+
+    def _counted(self, type_: str) -> list[tuple[Shape, int]]:
+        """The shapes of a type, and how many vertices have each."""
+        return [(shape, count) for shape, count in self._occurrences.items() if shape.type == type_]
+
+    def _shortage(self, type_: str, needed: int, available: int, detail: str) -> Shortage:
+        return Shortage(type_, needed, available, None, self._graph.is_free_part, detail)
+
+
+def _listed(needs: Iterable[Need]) -> str:
+    """Needs as people read them: `12 cores and 2 gpus`."""
+    words = []
+    for resource, count in needs:
+        if isinstance(resource, Slot):
+            words.append(f"{count} slots of {_listed(resource.contents)}")
+        elif isinstance(resource, Unit):
+            shown = show_amount(resource.type, count)
+            words.append(f"{shown} {resource.type if shown == '1' else plural(resource.type)}")
+        else:
+            words.append(f"{count} {resource.type}{'s' if count > 1 else ''}")
+    return " and ".join(words)

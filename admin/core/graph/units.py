@@ -1,0 +1,45 @@
+"""Units: amounts of every type of resource as whole numbers, and how people read them."""
+
+from __future__ import annotations
+
+import re
+
+from admin.core.quantities import parse_quantity
+from admin.core.resources import LARGEST, format_amount
+
+CORE, NODE, MEMORY, STORAGE = "core", "node", "memory", "storage"
+#: What a type may be called.
+TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
+#: Types that are measured in bytes, so that a number of them says nothing without its unit.
+MEASURED = (MEMORY, STORAGE)
+#: Units of measured resources, and the suffixes of quantities that they stand for.
+BYTE_UNITS = {"B": ""} | {
+    f"{prefix}{ending}": f"{'k' if prefix == 'K' and not binary else prefix}{binary}"
+    for prefix in "KMGTPE"
+    for ending, binary in (("B", ""), ("iB", "i"))
+}
+#: Cores are counted in thousandths, since jobs may ask for less than one.
+_THOUSANDTHS = {CORE: 1000}
+#: The job's names of resources, by the types of a graph.
+_JOB_NAMES = {CORE: "cpu", MEMORY: "memory", STORAGE: "ephemeral_storage"}
+
+
+def unit_amount(type_: str) -> int:
+    """The amount of one piece of a type."""
+    return _THOUSANDTHS.get(type_, 1)
+
+
+def amount_of(type_: str, number: int, unit: str) -> int:
+    """The amount that a number of units of a type is; a unit that is none of bytes only names what is counted."""
+    factor = parse_quantity(f"1{BYTE_UNITS[unit]}") if unit in BYTE_UNITS else unit_amount(type_)
+    return min(int(number * factor), LARGEST)
+
+
+def show_amount(type_: str, amount: int) -> str:
+    """An amount as people read it: `12`, `500m`, `16Gi`."""
+    return str(format_amount(_JOB_NAMES.get(type_, type_), amount))
+
+
+def plural(type_: str) -> str:
+    """The name of a type in front of a number: `cores`; what is measured stays as it is."""
+    return type_ if type_ in MEASURED else f"{type_}s"

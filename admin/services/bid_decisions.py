@@ -1,0 +1,317 @@
+"""Decisions by bids: each round is decided once, when all clusters have answered or its deadline is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+
+from admin.core.creators import CreatorRights
+from admin.core.executions.attempts import time_limit_seconds
+from admin.core.executions.lifecycle import Phase
+from admin.core.fleet.fleet import Fleet, Group
+from admin.core.placement.bids import (
+    NO_CLUSTER_CAN,
+    Bid,
+    Load,
+    Weighed,
+    count_answers,
+    find_better,
+    pause_before,
+    weigh,
+)
+from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.decisions import ASKING, Decision, choose, evaluate
+from admin.core.placement.rounds import RoundOutcome
+from admin.core.placement.scores import strategy_of
+from admin.core.resources import Amounts, add, subtract
+from admin.core.times import show_duration
+from admin.metrics import count_finished, count_redecided
+from admin.services.bid_rounds import Inquiry, open_rounds
+from admin.services.context import Context
+from admin.services.creator_rights import current_rights
+from admin.services.deciders import route_of
+from admin.services.decision_views import workload_of
+from admin.services.definitions import current_fleet, latest_fleet
+from admin.services.executions import end
+from admin.services.new_decisions import store_again
+from admin.services.redecision_rounds import Redecided, Round
+from admin.services.redecisions import hold_loaded
+from admin.store import bid_rounds, bids, execution_queue, executions, fleet
+from admin.store.bid_rounds import BidRound
+from admin.store.executions import Execution
+
+#: Rounds in one transaction: creations that look at load wait for it.
+_BATCH = 200
+
+
+def decide_due_rounds(context: Context) -> int:
+    """Decide every round that is due, and ask again where that is; returns how many were decided."""
+    with context.database.autocommit() as connection:
+        now = context.clock()
+        due, again = bid_rounds.due(connection, now, _BATCH), bid_rounds.due_again(connection, now, _BATCH)
+    if due:
+        decide_rounds(context, due)
+    if again:
+        ask_again(context, again)
+    return len(due)
+
+
+def decide_rounds(context: Context, ids: Sequence[int]) -> list[Redecided]:
+    """Decide rounds that are open; of several that try to, one does."""
+    with context.database.writing() as connection:
+        fleet.share(connection)
+        fleet_now = latest_fleet(context, connection)
+        loaded = hold_loaded(connection, fleet_now)
+        held = executions.hold(connection, bid_rounds.execution_ids(connection, ids))
+        now = context.clock()
+        claimed = bid_rounds.claim(connection, ids, now)
+        bids.silence(connection, [round_.id for round_ in claimed], now)
+        given = bids.of_rounds(connection, [round_.id for round_ in claimed])
+        bidding = Bidding(
+            fleet=fleet_now,
+            now=now,
+            rights=current_rights(context, connection),
+            taken=_taken(connection, loaded, fleet_now, given.values(), now),
+        )
+        by_id = {execution.id: execution for execution in held}
+        for round_ in claimed:
+            bidding.decide(round_, by_id.get(round_.execution_id), given[round_.id])
+        failed = _store(context, connection, bidding)
+    count_redecided(bidding.redecided)
+    for execution in failed:
+        count_finished(execution, now)
+    return bidding.redecided
+
+
+def _taken(
+    connection: Connection, loaded: Iterable[str], fleet_now: Fleet, given: Iterable[Sequence[Bid]], now: datetime
+) -> dict[str, dict[str, int]]:
+    """What clusters have that their bids do not count: what waits for them, and what they got since."""
+    clusters = {name: fleet_now.clusters[name] for name in loaded}
+    taken = execution_queue.taken_by_waiting(connection, clusters, now)
+    since = min((bid.answered_at for answers in given for bid in answers), default=now)
+    for name, amounts in execution_queue.taken_since(connection, clusters, since).items():
+        taken[name] = add(taken.get(name, {}), amounts)
+    return taken
+
+
+@dataclass(kw_only=True)
+class Bidding:
+    """Rounds that one transaction decides, one after the other: each counts what those before it assigned."""
+
+    fleet: Fleet
+    now: datetime
+    rights: CreatorRights
+    taken: dict[str, dict[str, int]]
+    rows: list[dict[str, object]] = field(default_factory=list)  #: of the rounds
+    changes: list[tuple[Execution, Decision]] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+    redecided: list[Redecided] = field(default_factory=list)
+    messages: list[dict[str, object]] = field(default_factory=list)  #: of executions that are asked about again
+
+    def decide(self, round_: BidRound, execution: Execution | None, answers: Sequence[Bid]) -> None:
+        """Decide one round by its answers."""
+        if execution is None or not _awaits(execution, round_):
+            self._end(round_, RoundOutcome.WITHDRAWN)
+            return
+        route, workload = route_of(execution), workload_of(execution, self.rights)
+        group = group_of(route, self.fleet)
+        taken = self._taken_without(execution, workload)
+        evaluation = evaluate(route, self.fleet, workload, taken)
+        if group is None or evaluation.code != ASKING:
+            # The fleet has changed: what is decided for that comes first, and if it asks again, that is due.
+            self._end(round_, RoundOutcome.WITHDRAWN, again=pause_before(round_.number))
+            return
+        given = {bid.cluster: bid for bid in answers}
+        load = Load(
+            now=self.now,
+            assigned=taken,
+            run_seconds=time_limit_seconds(execution.content),
+            round_seconds=round_.seconds,
+        )
+        weighed = weigh(route, evaluation, given, group.asking, workload, load)
+        if round_.present is not None:
+            self._rebalance(round_, execution, workload, weighed, given, group)
+        elif weighed.evaluation.best:
+            answered, asked = count_answers(answers)
+            because = f"by bids: {answered} of {asked} clusters answered"
+            self._assign(round_, execution, workload, weighed, because, group)
+        elif weighed.evaluation.code == NO_CLUSTER_CAN:
+            self._change(round_, execution, weighed, "by bids: each says never")
+            self._end(round_, RoundOutcome.NEVER, decision=execution.decisions + 1)
+        else:
+            message = weighed.evaluation.message
+            self.messages.append({"id": execution.id, "reason_message": message, "updated_at": self.now})
+            self._end(round_, RoundOutcome.NOBODY, again=pause_before(round_.number))
+
+    def _taken_without(self, execution: Execution, workload: Workload) -> dict[str, dict[str, int]]:
+        """What others take; an execution that waits at a cluster counts there already."""
+        present = execution.cluster
+        if present is None or present not in self.taken:
+            return self.taken
+        return {**self.taken, present: subtract(self.taken[present], self._takes(present, workload))}
+
+    def _takes(self, cluster: str, workload: Workload) -> Amounts:
+        return workload.takes_of(self.fleet.clusters[cluster])
+
+    def _rebalance(
+        self,
+        round_: BidRound,
+        execution: Execution,
+        workload: Workload,
+        weighed: Weighed,
+        given: dict[str, Bid],
+        group: Group,
+    ) -> None:
+        """Move an execution to a cluster that starts it so much sooner, or leave it where it waits."""
+        present, better_by = round_.present or "", group.asking.better_by_seconds
+        better = None if better_by is None else find_better(weighed, present, given, better_by)
+        if better is None:
+            self._end(round_, RoundOutcome.STAYS, again=better_by)
+            return
+        here, there = (
+            weighed.starts.get(present),
+            min(start for name, start in weighed.starts.items() if name != present),
+        )
+        sooner = "which has no room" if here is None else f"which would start it in {show_duration(here)}"
+        because = f"from {present}, {sooner}, since another starts it in {show_duration(there)} by bids of one round"
+        self._assign(round_, execution, workload, better, because, group)
+
+    def _assign(
+        self, round_: BidRound, execution: Execution, workload: Workload, weighed: Weighed, because: str, group: Group
+    ) -> None:
+        cluster = self._change(round_, execution, weighed, because)
+        if cluster is None:
+            return
+        self.taken = self._taken_without(execution, workload)
+        self.taken[cluster] = add(self.taken.get(cluster, {}), self._takes(cluster, workload))
+        self._end(
+            round_,
+            RoundOutcome.CHOSEN,
+            decision=execution.decisions + 1,
+            cluster=cluster,
+            promised_seconds=weighed.starts.get(cluster),
+            again=group.asking.better_by_seconds,
+        )
+
+    def _change(self, round_: BidRound, execution: Execution, weighed: Weighed, because: str) -> str | None:
+        decision = choose(weighed.evaluation, str(execution.key))
+        self.changes.append((execution, decision))
+        self.causes.append(because)
+        self.redecided.append(
+            Redecided(
+                id=execution.key,
+                previous_cluster=execution.cluster,
+                previous_reason=execution.reason,
+                previous_message=execution.reason_message,
+                cluster=decision.cluster,
+                pool=execution.pool,
+                label=execution.label,
+                reason=decision.code,
+                message=decision.message,
+                is_change=True,
+            )
+        )
+        return decision.cluster
+
+    def _end(
+        self,
+        round_: BidRound,
+        outcome: RoundOutcome,
+        *,
+        decision: int | None = None,
+        cluster: str | None = None,
+        promised_seconds: float | None = None,
+        again: float | None = None,
+    ) -> None:
+        self.rows.append(
+            {
+                "id": round_.id,
+                "outcome": outcome.value,
+                "decision": decision,
+                "cluster": cluster,
+                "promised_seconds": promised_seconds,
+                "ask_again_at": None if again is None else self.now + timedelta(seconds=again),
+            }
+        )
+
+
+def _awaits(execution: Execution, round_: BidRound) -> bool:
+    """Whether an execution still waits for a round, where it did when that was asked."""
+    is_waiting = execution.phase == Phase.QUEUED.value and execution.lease_expires_at is None
+    is_asking = round_.present is not None or execution.reason == ASKING
+    return is_waiting and is_asking and execution.cluster == round_.present
+
+
+def _store(context: Context, connection: Connection, bidding: Bidding) -> list[Execution]:
+    """Store what rounds have decided; returns the executions that no cluster can run."""
+    store_again(context, connection, bidding.changes, bidding.causes)
+    executions.change_many(connection, bidding.messages)
+    bid_rounds.save(connection, bidding.rows)
+    moved = [outcome for outcome in bidding.redecided if outcome.previous_cluster is not None]
+    Round(context=context, cause="Other clusters start them sooner.").note(connection, moved)
+    failed = []
+    for execution, decision in bidding.changes:
+        if decision.code == NO_CLUSTER_CAN:
+            decided = execution._replace(events=execution.events + 1, decisions=execution.decisions + 1)
+            if end(connection, decided, Phase.FAILED, NO_CLUSTER_CAN, decision.message, None, bidding.now):
+                failed.append(decided._replace(phase=Phase.FAILED.value, reason=NO_CLUSTER_CAN))
+    return failed
+
+
+def ask_again(context: Context, execution_ids: Sequence[int]) -> None:
+    """Ask the clusters of executions again: of those that none said yes to, and of those that may move."""
+    with context.database.writing() as connection:
+        fleet.share(connection)
+        fleet_now = latest_fleet(context, connection)
+        loaded = hold_loaded(connection, fleet_now)
+        held = executions.hold(connection, execution_ids)
+        now, rights = context.clock(), current_rights(context, connection)
+        due = bid_rounds.still_due(connection, execution_ids)
+        bid_rounds.forget_due(connection, due)
+        taken = _taken(connection, loaded, fleet_now, (), now)
+        inquiries: list[Inquiry] = []
+        changes: list[tuple[Execution, Decision]] = []
+        for execution in held:
+            if execution.id not in due or not _may_ask(execution, fleet_now):
+                continue
+            route, workload = route_of(execution), workload_of(execution, rights)
+            evaluation = evaluate(route, fleet_now, workload, taken)
+            if evaluation.code == ASKING:
+                inquiries.append(Inquiry(execution.id, route, evaluation, execution.cluster))
+            elif execution.cluster is None:
+                changes.append((execution, choose(evaluation, workload.key)))
+        open_rounds(context, connection, inquiries, now)
+        store_again(context, connection, changes, ["when its clusters were to be asked again"] * len(changes))
+
+
+def _may_ask(execution: Execution, fleet_now: Fleet) -> bool:
+    """Whether the clusters of an execution may be asked again."""
+    if execution.phase != Phase.QUEUED.value or execution.lease_expires_at is not None:
+        return False
+    if execution.cluster is None:
+        return execution.reason == ASKING
+    group = group_of(route_of(execution), fleet_now)
+    return group is not None and strategy_of(group).asks and group.asking.better_by_seconds is not None
+
+
+def schedule_rebalancing(context: Context) -> int:
+    """Have those asked about again that wait in pools which rebalance since they were given to a cluster.
+
+    Returns how many rounds that are.
+    """
+    with context.database.reading() as connection:
+        now = context.clock()
+        times = {
+            id: max(now, decided_at + timedelta(seconds=pool.asking.better_by_seconds))
+            for pool in current_fleet(context, connection).pools.values()
+            if strategy_of(pool).asks and pool.asking.better_by_seconds is not None
+            for id, decided_at in bid_rounds.unscheduled(connection, pool.name, _BATCH)
+        }
+    if times:
+        with context.database.writing() as connection:
+            bid_rounds.schedule(connection, times)
+    return len(times)

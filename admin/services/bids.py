@@ -1,0 +1,80 @@
+"""Bids in syncs: the questions that agents get, and the answers that they bring."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from admin.core.placement.bid_reports import BidReport
+from admin.core.placement.bids import Bid, BidAnswer
+from admin.core.problems import shorten
+from admin.metrics import count_bid, count_refused_bid
+from admin.services.exchanges import Exchange
+from admin.store import bids
+from admin.store.bids import Asked
+
+#: Questions that one sync is answered with; the others follow in the next ones.
+_MOST_QUESTIONS = 200
+_MOST_REASON = 500
+
+
+def ask_for_bids(exchanges: list[Exchange], connection: Connection, now: datetime) -> None:
+    """Add to the answers what clusters are asked, whose agents can bid and which take work."""
+    asked = {
+        exchange.request.cluster: exchange
+        for exchange in exchanges
+        if exchange.request.can_bid and exchange.answer.takes_work and not exchange.restoration.is_waiting
+    }
+    if asked:
+        for question in bids.questions(connection, asked, now, _MOST_QUESTIONS * len(asked)):
+            asked[question.cluster].answer.bid_requests.append(question)
+
+
+def take_bids(exchange: Exchange, connection: Connection, now: datetime) -> None:
+    """Store the answers of an agent; what does not count is refused with the reason, and changes nothing."""
+    request, answer = exchange.request, exchange.answer
+    ids = [report.question for report in request.bids if not report.problem]
+    known = bids.asked(connection, ids)
+    rounds = set()
+    for report in request.bids:
+        asked = known.get(report.question)
+        refusal = _refusal(report, asked, request.cluster, now)
+        if refusal is None and asked is not None and asked.answer is None:
+            bid = _bid(report, request.cluster, now)
+            if bids.answer(connection, asked.bid, bid):
+                rounds.add(asked.round)
+                known[asked.bid] = asked._replace(
+                    answer=bid.answer.value, start_seconds=bid.start_seconds, cost=bid.cost
+                )
+                count_bid(request.cluster, bid.answer.value)
+            else:
+                refusal = "TOO_LATE"
+        if refusal is not None:
+            answer.refused.append((f"bid {report.question}", refusal))
+            count_refused_bid(request.cluster, refusal.partition(":")[0])
+    answer.complete_rounds = bids.complete(connection, rounds)
+
+
+def _refusal(report: BidReport, asked: Asked | None, cluster: str, now: datetime) -> str | None:
+    """Why an answer does not count; None where it does, or was stored before."""
+    if report.problem:
+        return f"INVALID_BID: {report.problem}"
+    if asked is None or asked.cluster != cluster or asked.uid != report.uid:
+        return "NOT_ASKED"
+    if asked.answer is not None and asked.answer != BidAnswer.SILENT.value:
+        stored = (asked.answer, asked.start_seconds, asked.cost)
+        is_same = stored == (report.answer.value, report.start_seconds, report.cost)
+        return None if is_same else "ALREADY_ANSWERED"
+    return None if asked.is_open and now <= asked.deadline else "TOO_LATE"
+
+
+def _bid(report: BidReport, cluster: str, now: datetime) -> Bid:
+    return Bid(
+        cluster=cluster,
+        answer=report.answer,
+        start_seconds=report.start_seconds,
+        cost=report.cost,
+        reason=shorten(report.reason, _MOST_REASON),
+        answered_at=now,
+    )

@@ -1,0 +1,121 @@
+"""Descriptions as they are sent: read whole, the large ones in a process of their own.
+
+To read a graph of hundreds of thousands of vertices takes seconds, in which this process would answer nobody else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from admin.core.graph.compiled import FIELDS, GRAPH_FIELDS, Compiled, compile_description, read_document
+from admin.core.problems import Invalid, Problem, invalid, quoted
+from admin.core.strict_json import parse_body
+
+#: Bytes from which on a description is read by another process, which takes a quarter of a second to start.
+LARGE_BYTES = 1 << 20
+#: Large ones are read one after the other, since each takes much memory for a moment.
+_TURN = threading.Lock()
+_ROOT = Path(__file__).parents[2]
+
+
+class SentDescription(NamedTuple):
+    """A description that was sent and found right, and what was sent beside it."""
+
+    compiled: Compiled
+    others: dict[str, Any]  #: the other fields of the body
+
+
+def read_sent(raw: bytes, current: bytes | None, most_vertices: int) -> SentDescription:
+    """The description in a body; Invalid with every problem.
+
+    `current` is the compressed document that the body changes, None where it replaces all.
+    """
+    if len(raw) + len(current or b"") < LARGE_BYTES:
+        return read_here(raw, current, most_vertices)
+    with _TURN:
+        return _read_elsewhere(raw, current, most_vertices)
+
+
+def read_here(raw: bytes, current: bytes | None, most_vertices: int) -> SentDescription:
+    """The same, in this process."""
+    body = parse_body(raw)
+    sent = {name: body.pop(name) for name in FIELDS if name in body}
+    if all(name in sent for name in GRAPH_FIELDS):
+        raise invalid("scheduling", "stands beside graph: give one of the two.")
+    subsystems = sent.get("subsystems", {})
+    if not isinstance(subsystems, Mapping):
+        raise invalid("subsystems", f"{quoted(subsystems)} is not a mapping: give a graph for each name.")
+    document = sent if current is None else _changed(read_document(current), sent)
+    if not document.get("subsystems"):
+        document.pop("subsystems", None)
+    return SentDescription(compile_description(document, most_vertices), body)
+
+
+def _changed(current: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]:
+    """A description with the graph and the subsystems that are sent; null removes a subsystem."""
+    if not sent:
+        raise invalid("", "Nothing to change: give graph, subsystems, or both.")
+    changed = dict(current)
+    if any(name in sent for name in GRAPH_FIELDS):
+        changed = {}
+    subsystems = {**current.get("subsystems", {}), **sent.get("subsystems", {})}
+    for name in sent.get("subsystems", {}):
+        if subsystems[name] is None and name not in current.get("subsystems", {}):
+            known = ", ".join(sorted(current.get("subsystems", {}))) or "none"
+            raise invalid(f"subsystems.{name}", f"there is no such subsystem to remove. Known: {known}.")
+    left = {name: subsystem for name, subsystem in subsystems.items() if subsystem is not None}
+    return {**changed, **sent, "subsystems": left}
+
+
+def _read_elsewhere(raw: bytes, current: bytes | None, most_vertices: int) -> SentDescription:
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    process = subprocess.run(
+        [sys.executable, "-m", __name__, str(most_vertices)],
+        input=_framed(current or b"", raw),
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+        check=True,
+    )
+    header, document, folded = _unframed(process.stdout)
+    answer = json.loads(header)
+    if "problems" in answer:
+        raise Invalid(*(Problem(**problem) for problem in answer["problems"]))
+    return SentDescription(Compiled(answer["digest"], answer["inventory"], document, folded), answer["others"])
+
+
+def _framed(*parts: bytes) -> bytes:
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
+
+
+def _unframed(content: bytes) -> list[bytes]:
+    parts, start = [], 0
+    while start < len(content):
+        end = start + 8 + int.from_bytes(content[start : start + 8], "big")
+        parts.append(content[start + 8 : end])
+        start = end
+    return parts
+
+
+def _main() -> None:
+    """Read what stands on standard input, and write what came of it."""
+    current, raw = _unframed(sys.stdin.buffer.read())
+    document = folded = b""
+    answer: dict[str, Any]
+    try:
+        sent = read_here(raw, current or None, int(sys.argv[1]))
+        document, folded = sent.compiled.document, sent.compiled.folded
+        answer = {"digest": sent.compiled.digest, "inventory": sent.compiled.inventory, "others": sent.others}
+    except Invalid as wrong:
+        answer = {"problems": [{"field": problem.field, "reason": problem.reason} for problem in wrong.problems]}
+    sys.stdout.buffer.write(_framed(json.dumps(answer).encode(), document, folded))
+
+
+if __name__ == "__main__":
+    _main()

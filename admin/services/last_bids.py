@@ -1,0 +1,45 @@
+"""Last bids: where something would go whose clusters would be asked, by what they last answered to anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from admin.core.fleet.fleet import Fleet
+from admin.core.placement.bids import Bid, BidAnswer, Load, weigh
+from admin.core.placement.candidates import Workload, group_of
+from admin.core.placement.decisions import ASKING, ASSIGNED, Evaluation
+from admin.core.placement.routes import Route
+from admin.core.times import show_duration
+
+
+def foresee_bids(
+    route: Route, fleet: Fleet, workload: Workload, evaluation: Evaluation, known: Mapping[str, Bid], load: Load
+) -> Evaluation:
+    """An evaluation that would ask, by the last bids of its clusters; those without one count by their reports.
+
+    Its code stays that of asking: nothing was asked.
+    """
+    group = group_of(route, fleet)
+    if evaluation.code != ASKING or group is None:
+        return evaluation
+    names = [evaluation.candidates[position].cluster.name for position in evaluation.able]
+    given = {
+        name: known.get(name) or Bid(cluster=name, answer=BidAnswer.REPORTED, answered_at=load.now) for name in names
+    }
+    weighed = weigh(route, evaluation, given, group.asking, workload, load).evaluation
+    if weighed.code != ASSIGNED:
+        return evaluation
+    return replace(
+        weighed, code=ASKING, message=_source([known[name] for name in names if name in known], len(names), load.now)
+    )
+
+
+def _source(known: Sequence[Bid], asked: int, now: datetime) -> str:
+    """By which bids it was foreseen."""
+    times = [bid.answered_at for bid in known]
+    if not times:
+        return "by what they report, since none of them has made a bid"
+    age = show_duration((now - min(times)).total_seconds())
+    return f"by the last bids of {len(times)} of {asked}, up to {age} old"

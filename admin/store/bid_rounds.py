@@ -1,0 +1,136 @@
+"""Rounds of bids: opened, decided by one transaction, and followed by others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, exists, func, insert, or_, select, text, update
+
+from admin.store.batches import update_all
+from admin.store.bid_tables import IS_DUE, IS_OPEN, bid_rounds, bids
+from admin.store.execution_tables import executions
+from admin.store.executions import UNLEASED
+
+
+class BidRound(NamedTuple):
+    """One round of questions about one execution."""
+
+    id: int
+    execution_id: int
+    number: int
+    asked_at: datetime
+    deadline: datetime
+    present: str | None  #: the cluster at which it waited when this was asked
+    decided_at: datetime | None
+    outcome: str | None
+    decision: int | None
+    cluster: str | None
+    promised_seconds: float | None
+    ask_again_at: datetime | None
+
+    @property
+    def seconds(self) -> float:
+        """How long clusters had for their answers."""
+        return (self.deadline - self.asked_at).total_seconds()
+
+
+_SELECT_ROUND = select(*(bid_rounds.c[name] for name in BidRound._fields))
+
+
+def open_rounds(connection: Connection, rows: Sequence[Mapping[str, object]]) -> dict[int, int]:
+    """Store new rounds, one of each execution; returns their ids by those of the executions.
+
+    What is still open of earlier rounds of these executions is withdrawn.
+    """
+    ids = [row["execution_id"] for row in rows]
+    is_earlier = (bid_rounds.c.execution_id.in_(ids), or_(text(IS_OPEN), text(IS_DUE)))
+    decided_at = func.coalesce(bid_rounds.c.decided_at, rows[0]["asked_at"])
+    connection.execute(update(bid_rounds).where(*is_earlier).values(decided_at=decided_at, ask_again_at=None))
+    last = select(bid_rounds.c.execution_id, func.max(bid_rounds.c.number)).where(bid_rounds.c.execution_id.in_(ids))
+    numbers = {row[0]: row[1] for row in connection.execute(last.group_by(bid_rounds.c.execution_id))}
+    numbered = [{**row, "number": numbers.get(row["execution_id"], 0) + 1} for row in rows]
+    added = connection.execute(insert(bid_rounds).returning(bid_rounds.c.execution_id, bid_rounds.c.id), numbered)
+    return {row[0]: row[1] for row in added}
+
+
+def due(connection: Connection, now: datetime, most: int) -> list[int]:
+    """The ids of open rounds that are to be decided: all have answered, or the deadline is over."""
+    is_awaited = exists().where(bids.c.round == bid_rounds.c.id, bids.c.answered_at.is_(None))
+    query = select(bid_rounds.c.id).where(text(IS_OPEN), or_(bid_rounds.c.deadline <= now, ~is_awaited))
+    return list(connection.execute(query.order_by(bid_rounds.c.id).limit(most)).scalars())
+
+
+def due_again(connection: Connection, now: datetime, most: int) -> list[int]:
+    """The ids of the executions whose clusters are to be asked again."""
+    query = select(bid_rounds.c.execution_id).where(text(IS_DUE), bid_rounds.c.ask_again_at <= now)
+    return list(connection.execute(query.order_by(bid_rounds.c.ask_again_at).limit(most)).scalars())
+
+
+def still_due(connection: Connection, execution_ids: Iterable[int]) -> set[int]:
+    """Those of some locked executions whose clusters are still to be asked again."""
+    is_due = (bid_rounds.c.execution_id.in_(list(execution_ids)), text(IS_DUE))
+    return set(connection.execute(select(bid_rounds.c.execution_id).where(*is_due)).scalars())
+
+
+def forget_due(connection: Connection, execution_ids: Iterable[int]) -> None:
+    """Ask no more about some executions, unless a new round says so."""
+    is_due = (bid_rounds.c.execution_id.in_(list(execution_ids)), text(IS_DUE))
+    connection.execute(update(bid_rounds).where(*is_due).values(ask_again_at=None))
+
+
+def execution_ids(connection: Connection, ids: Iterable[int]) -> list[int]:
+    """The executions that some rounds are about."""
+    query = select(bid_rounds.c.execution_id).where(bid_rounds.c.id.in_(list(ids))).distinct()
+    return sorted(connection.execute(query).scalars())
+
+
+def unscheduled(connection: Connection, pool: str, most: int) -> list[tuple[int, datetime]]:
+    """The last rounds about what waits in a pool for an agent, after which none is due: their ids, and when they ended.
+
+    Those are rounds from before the pool had a policy by which it asks again.
+    """
+    later = bid_rounds.alias()
+    query = (
+        select(bid_rounds.c.id, bid_rounds.c.decided_at)
+        .join(executions, executions.c.id == bid_rounds.c.execution_id)
+        .where(
+            *UNLEASED,
+            executions.c.pool == pool,
+            executions.c.cluster.is_not(None),
+            bid_rounds.c.decided_at.is_not(None),
+            bid_rounds.c.ask_again_at.is_(None),
+            ~exists().where(later.c.execution_id == bid_rounds.c.execution_id, later.c.number > bid_rounds.c.number),
+        )
+        .limit(most)
+    )
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def schedule(connection: Connection, times: Mapping[int, datetime]) -> None:
+    """Have clusters asked again at a time after each of some rounds, unless that was settled meanwhile."""
+    rows = [{"of_id": id, "at": at} for id, at in times.items()]
+    is_unscheduled = (bid_rounds.c.id == bindparam("of_id"), bid_rounds.c.ask_again_at.is_(None))
+    if rows:
+        connection.execute(update(bid_rounds).where(*is_unscheduled).values(ask_again_at=bindparam("at")), rows)
+
+
+def claim(connection: Connection, ids: Iterable[int], now: datetime) -> list[BidRound]:
+    """Decide rounds in this transaction: those that are open; every other transaction finds them decided."""
+    is_open = (bid_rounds.c.id.in_(list(ids)), bid_rounds.c.decided_at.is_(None))
+    claimed = update(bid_rounds).where(*is_open).values(decided_at=now).returning(bid_rounds.c.id)
+    claimed_ids = list(connection.execute(claimed).scalars())
+    query = _SELECT_ROUND.where(bid_rounds.c.id.in_(claimed_ids)).order_by(bid_rounds.c.id)
+    return list(map(BidRound._make, connection.execute(query)))
+
+
+def save(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    """Store what became of rounds that this transaction decides; `id` says which."""
+    update_all(connection, bid_rounds, rows)
+
+
+def of(connection: Connection, execution_id: int) -> list[BidRound]:
+    """The rounds of an execution, the first one first."""
+    query = _SELECT_ROUND.where(bid_rounds.c.execution_id == execution_id).order_by(bid_rounds.c.number)
+    return list(map(BidRound._make, connection.execute(query)))

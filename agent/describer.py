@@ -1,0 +1,76 @@
+"""The description of the cluster: sent when the agent starts, and again when it is another one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from typing import Any
+
+from agent.calls import Runner, run_in_thread
+from agent.clocks import SYSTEM_CLOCK, Clock
+from agent.engines.base import EngineError
+from agent.engines.safe import SafeEngine
+from agent.transport import AdminClient, cluster_path, describe, is_older
+from ctl.client.errors import ClientError
+
+log = logging.getLogger("rainbow.agent")
+
+#: How often the engine is asked for it, and how long a send that failed is waited with.
+_INTERVAL_SECONDS = 60.0
+#: How long the admin may take to read it.
+_ANSWER_SECONDS = 120.0
+
+
+class Describer:
+    """Asks the engine what the cluster has, and tells the admin of it."""
+
+    def __init__(
+        self,
+        cluster: str,
+        engine: SafeEngine,
+        client: AdminClient,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        run: Runner = run_in_thread,
+    ) -> None:
+        self.is_busy = False  #: while a description is on its way
+        self._path = cluster_path(cluster, "description")
+        self._engine = engine
+        self._client = client
+        self._clock = clock
+        self._run = run
+        self._due_at = 0.0
+        self._sent = ""  #: the digest of what the admin has
+
+    def step(self) -> None:
+        """Send the description if it is another one than the admin has."""
+        if self.is_busy or self._clock.steady() < self._due_at:
+            return
+        self._due_at = self._clock.steady() + _INTERVAL_SECONDS
+        try:
+            document = self._engine.graph()
+        except EngineError:
+            return  # the report says what is wrong with it
+        if document is None:
+            return
+        digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+        if digest != self._sent:
+            self.is_busy = True
+            self._run(lambda: self._send(document, digest))
+
+    def _send(self, document: dict[str, Any], digest: str) -> None:
+        try:
+            answer = self._client.put(self._path, document, seconds=_ANSWER_SECONDS)
+            self._sent = digest
+            if answer.get("note"):
+                log.info("%s", answer["note"])
+        except ClientError as error:
+            if is_older(error):
+                self._sent = digest
+            else:
+                log.warning("the cluster's description was not stored: %s", describe(error))
+        except Exception:
+            log.exception("the cluster's description was not sent")
+        finally:
+            self.is_busy = False

@@ -1,0 +1,628 @@
+"""Asking: rounds of bids from the creation of an execution to its decision; on both databases."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import func, select
+
+from admin.core.retention import Retention
+from admin.loops.asking import AskingLoop
+from admin.services.bid_decisions import decide_due_rounds, decide_rounds, schedule_rebalancing
+from admin.services.bid_records import compare_promises
+from admin.services.context import Context
+from admin.services.redecisions import decide_undecided, decide_waiting
+from admin.services.retention import prune
+from admin.store import fleet
+from admin.store.bid_tables import bid_rounds, bids
+from admin.store.decisions import decisions
+from admin.store.fleet_tables import cluster_events, moved_clusters
+from tests.support.agents import Clock, PlayedAgent, own_clock, played_agent
+from tests.support.apps import context_of
+from tests.support.placing import API, DOMAIN, asked, create, created, get, ok, pool, put_pool, refused, switch
+from tests.support.small_fleets import group
+from tests.support.waiting import wait_until
+
+Document = dict[str, Any]
+
+
+@dataclass
+class Asker:
+    """A pool that asks, with the agents of its clusters, and executions in a project of its own."""
+
+    api: FlaskClient
+    app: Flask
+    clock: Clock
+    project: str
+    agents: dict[str, PlayedAgent]
+
+    @property
+    def context(self) -> Context:
+        return context_of(self.app)
+
+    @property
+    def pool(self) -> str:
+        return f"pool-{self.project}"
+
+    def create(self, name: str, **spec: Any) -> Any:
+        return created(self.api, name, project=self.project, **pool(self.pool), **spec)
+
+    def execution(self, name: str) -> Any:
+        return get(self.api, f"executions/{self.project}/{DOMAIN}/{name}")
+
+    def place(self, name: str) -> tuple[str | None, str, str]:
+        """The cluster of an execution without the part that all have, its phase and its reason."""
+        execution = self.execution(name)
+        closure = execution["closure"]
+        cluster = execution.get("cluster")
+        return cluster and self.short(cluster), closure["phase"], closure["reason"]["code"]
+
+    def explain(self, name: str) -> Any:
+        return get(self.api, f"executions/{self.project}/{DOMAIN}/{name}/explanation")
+
+    def short(self, cluster: str) -> str:
+        return cluster.removesuffix(f"-{self.project}")
+
+    def full(self, name: str) -> str:
+        return f"{name}-{self.project}"
+
+    def questions(self, name: str, **fields: Any) -> list[Document]:
+        answer: list[Document] = self.agents[name].sync(can_bid=True, **fields)["bid_requests"]
+        return answer
+
+    def answer(self, name: str, *questions: Document, answer: str = "yes", **fields: Any) -> Document:
+        """The answer to a sync that brings the same bid for each question."""
+        if answer == "yes":
+            fields = {"start_seconds": 0, **fields}
+        bids = [{"question": asked["question"], "uid": asked["uid"], "answer": answer, **fields} for asked in questions]
+        document: Document = self.agents[name].sync(can_bid=True, bids=bids)
+        return document
+
+    def bid(self, name: str, answer: str = "yes", **fields: Any) -> list[Document]:
+        """Answer all that a cluster is asked; returns the questions."""
+        questions = self.questions(name)
+        refused = self.answer(name, *questions, answer=answer, **fields)["refused"]
+        assert refused == []
+        return questions
+
+    def pass_time(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        decide_due_rounds(self.context)
+
+    def rounds(self, name: str) -> list[Document]:
+        explained: list[Document] = self.explain(name).get("rounds") or []
+        return explained
+
+
+MakeAsker = Callable[..., Asker]
+
+
+@pytest.fixture
+def asker(shared_app: Flask, shared: FlaskClient, clock: Clock, project: str) -> MakeAsker:
+    """Makes the pool of a test; its clusters have agents that can bid, but for those called old."""
+
+    def make(*names: str, **fields: Any) -> Asker:
+        agents = {
+            name: played_agent(shared, context_of(shared_app), f"{name}-{project}", project=project) for name in names
+        }
+        asker = Asker(shared, shared_app, clock, project, agents)
+        for name, agent in agents.items():
+            agent.sync(**({} if name.startswith("old") else {"can_bid": True}))
+        put_pool(shared, asker.pool, [asker.full(name) for name in names], strategy="ask", **fields)
+        return asker
+
+    return make
+
+
+# From the question to the decision
+
+
+def test_a_creation_answers_at_once_and_the_last_answer_decides(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    job = {"command": ["train"], "environment": {"KEY": "secret"}, "resources": {"duration": "10m"}}
+    execution = test.create("e", job=job)
+    assert (execution["closure"]["phase"], execution["closure"]["reason"]["code"]) == ("QUEUED", "ASKING")
+    assert "cluster" not in execution
+    repeated = ok(create(test.api, "e", project=test.project, job=job, **pool(test.pool)))
+    assert (repeated["created"], repeated["execution"]["uid"]) == (False, execution["uid"])
+    [question] = test.questions("a")
+    assert question["id"]["name"] == "e"
+    assert (question["round"], question["seconds"], question["time_limit_seconds"]) == (1, 3.0, 600.0)
+    assert question["job"]["resources"]["duration"] == "10m"
+    assert "environment" not in question["job"]
+    assert test.agents["a"].sync(want=1)["bid_requests"] == []  # of one that says nothing of bids
+    test.bid("a", start_seconds=60)
+    assert test.place("e") == (None, "QUEUED", "ASKING")
+    test.bid("b", start_seconds=5, cost=2.5)
+    assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
+    assert test.agents["a"].sync(want=1, can_bid=True)["leases"] == []
+    assert test.agents["b"].take() == ["e"]
+    explained = test.explain("e")
+    assert explained["because"] == "by bids: 2 of 2 clusters answered"
+    losing = next(candidate for candidate in explained["candidates"] if candidate["cluster"] == test.full("a"))
+    assert losing["why_not"] == "able; scored 60 against 5, and the lowest is best"
+    [told] = explained["rounds"]
+    assert (told["number"], told["outcome"], told["decision"], told["promised_seconds"]) == (1, "chosen", 2, 5.0)
+    assert [(test.short(bid["cluster"]), bid["answer"], bid["start_seconds"]) for bid in told["bids"]] == [
+        ("a", "yes", 60.0),
+        ("b", "yes", 5.0),
+    ]
+
+
+def test_who_does_not_answer_is_out_at_the_deadline_with_that_reason(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("b", start_seconds=600)
+    test.pass_time(2.9)
+    assert test.place("e") == (None, "QUEUED", "ASKING")
+    assert [bid.get("answer") for bid in test.rounds("e")[0]["bids"]] == ["yes", None]
+    test.pass_time(0.1)
+    assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
+    silent = next(entry for entry in test.explain("e")["candidates"] if entry["cluster"] == test.full("a"))
+    assert silent["why_not"] == "did not answer within 3 s"
+    late = test.answer("a", {"question": 1, "uid": "none"})
+    assert late["refused"] == [{"event": "bid 1", "reason": "NOT_ASKED"}]
+
+
+def test_a_pool_has_a_deadline_of_its_own(asker: MakeAsker) -> None:
+    test = asker("a", "b", ask_deadline="20s")
+    test.create("e")
+    assert test.questions("a")[0]["seconds"] == 20.0
+    test.bid("a")
+    test.pass_time(19)
+    assert test.place("e")[0] is None
+    test.pass_time(1)
+    assert test.place("e")[0] == "a"
+
+
+def test_nobody_yes_asks_again_with_back_off_and_who_said_never_is_not_asked_again(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a", "not-now", reason="all nodes are taken")
+    test.bid("b", "never", reason="no such partition")
+    assert test.place("e") == (None, "QUEUED", "ASKING")
+    message = test.execution("e")["closure"]["reason"]["message"]
+    assert f"'{test.full('a')}' said not now (all nodes are taken)" in message
+    test.pass_time(0.9)
+    assert test.questions("a") == []
+    test.pass_time(0.1)
+    assert test.questions("b") == []
+    [question] = test.bid("a", "not-now")
+    assert question["round"] == 2
+    test.pass_time(1.9)
+    assert test.questions("a") == []
+    test.pass_time(0.1)
+    test.bid("a")
+    assert test.place("e") == ("a", "QUEUED", "ASSIGNED")
+    assert [told["outcome"] for told in test.rounds("e")] == ["nobody", "nobody", "chosen"]
+    assert len(test.explain("e")["history"]) == 2  # no decision for rounds without one
+
+
+def test_if_all_say_never_it_fails_with_the_reason_of_each(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a", "never", reason="no gpu")
+    test.bid("b", "never", reason="runs no images")
+    assert test.place("e") == (None, "FAILED", "NO_CLUSTER_CAN")
+    message = test.execution("e")["closure"]["reason"]["message"]
+    assert "said never (no gpu)" in message
+    assert "said never (runs no images)" in message
+    assert test.rounds("e")[0]["outcome"] == "never"
+
+
+def test_agents_that_cannot_bid_are_scored_by_what_they_report(asker: MakeAsker) -> None:
+    test = asker("old-far", "old-near", "new")
+    test.agents["old-far"].sync(report={"eta": "10m"})
+    test.agents["old-near"].sync(report={"eta": "10s"})
+    test.create("e")
+    assert test.agents["old-near"].sync()["bid_requests"] == []
+    test.bid("new", start_seconds=60)
+    assert test.place("e")[0] == "old-near"
+    answers = {test.short(bid["cluster"]): bid["answer"] for bid in test.rounds("e")[0]["bids"]}
+    assert answers == {"old-far": "reported", "old-near": "reported", "new": "yes"}
+    test.create("f")
+    test.bid("new", start_seconds=0)
+    assert test.place("f")[0] == "new"
+
+
+def test_a_pool_of_older_agents_alone_is_decided_by_the_next_look(asker: MakeAsker) -> None:
+    test = asker("old-a")
+    test.create("e")
+    assert test.place("e") == (None, "QUEUED", "ASKING")
+    AskingLoop(test.context)()
+    assert test.place("e") == ("old-a", "QUEUED", "ASSIGNED")
+
+
+# What agents send
+
+
+def test_a_bid_that_does_not_count_is_refused_and_the_sync_is_not(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    [question] = test.questions("a")
+    bid = {"question": question["question"], "uid": question["uid"], "answer": "yes", "start_seconds": 0}
+    wrong: list[tuple[Any, str]] = [
+        ({**bid, "start_seconds": -5}, "INVALID_BID: start_seconds"),
+        ({**bid, "start_seconds": "NaN"}, "INVALID_BID: start_seconds"),
+        ({**bid, "start_seconds": None}, "INVALID_BID: start_seconds"),
+        ({**bid, "cost": -1}, "INVALID_BID: cost"),
+        ({**bid, "answer": "perhaps"}, "INVALID_BID: answer"),
+        ({**bid, "uid": "00"}, "NOT_ASKED"),
+        ({**bid, "question": 4_000_000}, "NOT_ASKED"),
+        ({**bid, "question": 2**80}, "INVALID_BID: question"),
+        (None, "INVALID_BID"),
+        ("yes", "INVALID_BID"),
+        ({}, "INVALID_BID"),
+        ({"question": []}, "INVALID_BID"),
+    ]
+    report = {"free": {"cpu": "1"}}
+    answer = test.agents["a"].sync(can_bid=True, bids=[document for document, _ in wrong], report=report)
+    reasons = [refusal["reason"] for refusal in answer["refused"]]
+    assert [reason.startswith(start) for reason, (_, start) in zip(reasons, wrong, strict=True)] == [True] * len(wrong)
+    assert test.questions("a") == [question]
+    assert get(test.api, f"clusters/{test.full('a')}")["reported_free"] == {"cpu": "1"}
+    test.bid("a")
+    test.bid("b", start_seconds=60)
+    assert test.place("e")[0] == "a"
+
+
+def test_only_the_first_answer_of_the_cluster_that_was_asked_counts(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    [question], [other] = test.questions("a"), test.questions("b")
+    assert test.answer("b", question)["refused"][0]["reason"] == "NOT_ASKED"
+    assert test.answer("a", question, start_seconds=60)["refused"] == []
+    assert test.answer("a", question, start_seconds=60)["refused"] == []  # sent twice, since an answer was lost
+    assert test.answer("a", question, start_seconds=1)["refused"][0]["reason"] == "ALREADY_ANSWERED"
+    test.clock.advance(4)
+    assert test.answer("b", other)["refused"][0]["reason"] == "TOO_LATE"
+    decide_due_rounds(test.context)
+    assert test.answer("b", other)["refused"][0]["reason"] == "TOO_LATE"
+    assert test.place("e")[0] == "a"
+
+
+# What happens meanwhile
+
+
+def test_a_cancelled_execution_is_not_asked_about_and_its_round_leads_to_nothing(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    [question] = test.questions("a")
+    ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/e", json={"cause": "no more"}))
+    assert test.questions("b") == []
+    test.answer("a", question)
+    test.pass_time(3)
+    assert test.place("e")[1:] == ("ABORTED", "TERMINATED")
+    assert test.rounds("e")[0]["outcome"] == "withdrawn"
+    test.pass_time(120)
+    assert len(test.rounds("e")) == 1
+
+
+def test_a_cluster_that_is_cordoned_after_its_answer_is_not_chosen(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a")
+    switch(test.api, test.full("a"), "cordon")
+    test.bid("b", start_seconds=600)
+    assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
+
+
+def test_where_all_are_cordoned_it_waits_and_is_asked_about_again(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e")
+    switch(test.api, test.full("a"), "cordon")
+    assert test.questions("a") == []
+    decide_waiting(test.context)
+    assert test.place("e") == (None, "QUEUED", "CLUSTERS_CORDONED")
+    test.pass_time(3)
+    assert test.rounds("e")[0]["outcome"] == "withdrawn"
+    switch(test.api, test.full("a"), "uncordon")
+    decide_waiting(test.context)
+    assert test.place("e") == (None, "QUEUED", "ASKING")
+    test.bid("a")
+    assert test.place("e") == ("a", "QUEUED", "ASSIGNED")
+    assert [told["number"] for told in test.rounds("e")] == [1, 2]
+
+
+def test_a_cordon_that_is_over_before_anybody_looked_leaves_nothing_unasked(asker: MakeAsker) -> None:
+    test = asker("a")
+    test.create("e")
+    switch(test.api, test.full("a"), "cordon")
+    test.pass_time(3)  # the round finds no cluster
+    switch(test.api, test.full("a"), "uncordon")
+    decide_waiting(test.context)
+    test.pass_time(2)
+    test.bid("a")
+    assert test.place("e") == ("a", "QUEUED", "ASSIGNED")
+
+
+def test_what_waits_at_a_drained_cluster_is_asked_about_again(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a")
+    test.bid("b", start_seconds=60)
+    assert test.place("e")[0] == "a"
+    switch(test.api, test.full("a"), "drain", deadline="10m")
+    decide_waiting(test.context)
+    assert test.place("e") == (None, "QUEUED", "ASKING")
+    [question] = test.bid("b", start_seconds=30)
+    assert question["round"] == 2
+    assert test.place("e")[0] == "b"
+
+
+def test_what_an_agent_gives_back_is_asked_about_again(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a")
+    test.bid("b", start_seconds=60)
+    agent = test.agents["a"]
+    agent.take()
+    assert agent.report("e", "DECLINED", message="no licence") is None
+    agent.holding.clear()
+    decide_undecided(test.context)
+    assert test.questions("a") == []
+    test.bid("b")
+    assert test.place("e")[0] == "b"
+
+
+def test_a_lost_cluster_does_not_win_by_what_it_said_before(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a")
+    with test.context.database.writing() as connection:
+        fleet.lose(connection, [test.full("a")])
+        fleet.bump_generation(connection)
+    test.bid("b", start_seconds=600)
+    assert test.place("e")[0] == "b"
+
+
+def test_a_changed_strategy_decides_what_was_asked(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    put_pool(test.api, test.pool, [test.full("b")], strategy="weighted")
+    decide_waiting(test.context)
+    assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
+    test.pass_time(3)
+    assert test.place("e") == ("b", "QUEUED", "ASSIGNED")
+
+
+def test_two_workers_that_decide_at_once_make_one_decision(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    names = [f"e{number}" for number in range(6)]
+    for name in names:
+        test.create(name)
+    test.bid("a", start_seconds=1)
+    test.clock.advance(3)
+    context = test.context
+    with context.database.reading() as connection:
+        open_rounds = list(
+            connection.execute(select(bid_rounds.c.id).where(bid_rounds.c.decided_at.is_(None))).scalars()
+        )
+    barrier = threading.Barrier(3)
+
+    def decide() -> int:
+        barrier.wait(10)
+        return len(decide_rounds(context, open_rounds))
+
+    with ThreadPoolExecutor(3) as threads:
+        counts = [future.result() for future in [threads.submit(decide) for _ in range(3)]]
+    assert sorted(counts) == [0, 0, len(names)]
+    assert {test.place(name)[0] for name in names} == {"a"}
+    with context.database.reading() as connection:
+        counted = select(decisions.c.execution_id, func.count()).group_by(decisions.c.execution_id)
+        by_execution = {row[0]: row[1] for row in connection.execute(counted)}
+    ids = [test.explain(name)["history"] for name in names]
+    assert [len(history) for history in ids] == [2] * len(names)
+    assert max(by_execution.values()) >= 2
+
+
+def test_a_round_outlives_the_admin_that_asked(make_app: Callable[..., Flask]) -> None:
+    first, second = make_app(), make_app()
+    with own_clock(first) as clock, own_clock(second) as later:
+        api = first.test_client()
+        agent = played_agent(api, context_of(first), "a")
+        agent.sync(can_bid=True)
+        put_pool(api, "p", ["a"], strategy="ask")
+        created(api, "e", **pool("p"))
+        [question] = agent.sync(can_bid=True)["bid_requests"]
+        later.advance((clock() - later()).total_seconds() + 1)
+        again = PlayedAgent(client=second.test_client(), cluster="a", token=agent.token, sequence=10)
+        assert [asked["question"] for asked in again.sync(can_bid=True)["bid_requests"]] == [question["question"]]
+        later.advance(2)
+        decide_due_rounds(context_of(second))
+        assert get(api, f"executions/flytesnacks/{DOMAIN}/e/explanation")["rounds"][0]["outcome"] == "nobody"
+        later.advance(1)
+        decide_due_rounds(context_of(second))
+        [question] = again.sync(can_bid=True)["bid_requests"]
+        bid = {"question": question["question"], "uid": question["uid"], "answer": "yes", "start_seconds": 0}
+        again.sync(can_bid=True, bids=[bid])
+        assert get(api, f"executions/flytesnacks/{DOMAIN}/e")["cluster"] == "a"
+
+
+def test_a_question_wakes_an_agent_that_waits(make_app: Callable[..., Flask]) -> None:
+    app = make_app()
+    api, context = app.test_client(), context_of(app)
+    agent = played_agent(api, context, "a")
+    agent.sync(can_bid=True)
+    put_pool(api, "p", ["a"], strategy="ask")
+    with ThreadPoolExecutor(1) as threads:
+        future = threads.submit(agent.sync, can_bid=True, wait_seconds=20)
+        wait_until(lambda: context.cluster_wakeups.waiting == 1)
+        created(api, "e", **pool("p"))
+        assert len(future.result(timeout=15)["bid_requests"]) == 1
+
+
+# Many at once
+
+
+def test_thirty_that_are_asked_at_once_spread_and_none_is_asked_twice(asker: MakeAsker) -> None:
+    test = asker("a", "b", "busy")
+    for name, free in (("a", "4"), ("b", "8"), ("busy", "0")):
+        test.agents[name].sync(can_bid=True, report={"capacity": {"cpu": "8"}, "free": {"cpu": free}})
+    job = {"command": ["true"], "resources": {"requests": {"cpu": "1"}, "duration": "1m"}}
+    names = [f"e{number}" for number in range(30)]
+    bodies = [asked(name, project=test.project, job=job, **pool(test.pool)) for name in names]
+    for body in bodies:
+        ok(test.api.post(f"{API}/executions", json=body))
+    for name, start in (("a", 0), ("b", 0), ("busy", 60)):
+        assert len(test.bid(name, start_seconds=start)) == 30
+    listed = get(test.api, f"executions?project={test.project}&domain={DOMAIN}&limit=100")["executions"]
+    counts = Counter(test.short(execution["cluster"]) for execution in listed)
+    assert counts.keys() == {"a", "b", "busy"}
+    assert counts["a"] >= 4
+    assert counts["b"] >= 8
+    assert max(counts.values()) <= 15
+    with test.context.database.reading() as connection:
+        clusters = [test.full(name) for name in test.agents]
+        asked_about = select(func.count()).where(bids.c.cluster.in_(clusters))
+        assert connection.execute(asked_about).scalar_one() == 3 * len(names)
+
+
+# Moving what waits
+
+
+def test_what_no_agent_has_leased_moves_to_a_cluster_that_starts_it_so_much_sooner(asker: MakeAsker) -> None:
+    test = asker("a", "b", rebalance="better-by 5m")
+    test.create("e")
+    test.bid("a", start_seconds=600)
+    test.bid("b", start_seconds=900)
+    assert test.place("e")[0] == "a"
+    test.pass_time(299)
+    assert test.questions("b") == []
+    test.pass_time(1)
+    test.bid("a", start_seconds=1000)
+    test.bid("b", start_seconds=800)  # sooner, but not by so much
+    assert test.place("e")[0] == "a"
+    assert test.rounds("e")[-1]["outcome"] == "stays"
+    test.pass_time(299)
+    assert test.questions("b") == []
+    test.pass_time(1)
+    test.bid("a", start_seconds=1000)
+    test.bid("b", start_seconds=60)
+    assert test.place("e")[0] == "b"
+    explained = test.explain("e")
+    assert explained["because"].startswith(f"from {test.full('a')}, which would start it in 16 min 40 s")
+    assert (explained["rounds"][-1]["outcome"], explained["rounds"][-1]["present"]) == ("chosen", test.full("a"))
+    with test.context.database.reading() as connection:
+        moved = select(cluster_events.c.reason).join(moved_clusters, moved_clusters.c.event == cluster_events.c.number)
+        [told] = connection.execute(moved.where(moved_clusters.c.cluster == test.full("a"))).scalars()
+    assert "Other clusters start them sooner." in told
+    test.agents["b"].take()
+    test.pass_time(300)
+    assert test.questions("a") == []  # an agent has it
+
+
+def test_what_waited_before_the_policy_is_asked_about_too(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a", start_seconds=600)
+    test.bid("b", start_seconds=900)
+    assert schedule_rebalancing(test.context) == 0
+    put_pool(test.api, test.pool, [test.full("a"), test.full("b")], strategy="ask", rebalance="better-by 5m")
+    assert (schedule_rebalancing(test.context), schedule_rebalancing(test.context)) == (1, 0)
+    test.pass_time(299)
+    assert test.questions("b") == []
+    test.pass_time(1)
+    assert schedule_rebalancing(test.context) == 0  # while it is asked about
+    test.bid("a", start_seconds=900)
+    test.bid("b")
+    assert test.place("e")[0] == "b"
+    test.agents["b"].take()
+    assert schedule_rebalancing(test.context) == 0
+
+
+def test_without_the_policy_nothing_moves(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.create("e")
+    test.bid("a", start_seconds=600)
+    test.bid("b", start_seconds=900)
+    test.pass_time(3600)
+    assert test.questions("b") == []
+    assert len(test.rounds("e")) == 1
+
+
+# Looking ahead and back
+
+
+def test_place_and_simulate_answer_from_the_last_bids_and_say_so(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    request = asked(project=test.project, **pool(test.pool))
+    none = ok(test.api.post(f"{API}/placements", json=request))
+    assert none["reason"]["code"] == "ASKING"
+    assert "by what they report, since none of them has made a bid" in none["reason"]["message"]
+    test.create("e")
+    test.bid("a", start_seconds=600)
+    test.bid("b", start_seconds=300)
+    placed = ok(test.api.post(f"{API}/placements", json=request))
+    assert (test.short(placed["cluster"]), placed["reason"]["code"]) == ("b", "ASKING")
+    assert placed["reason"]["message"] == (
+        f"Its clusters would be asked; '{test.full('b')}' is the best by the last bids of 2 of 2, up to 0 s old."
+    )
+    assert len(test.rounds("e")) == 1
+    members = group([test.full("a"), test.full("b")], strategy="ask", choose_by="cheapest")
+    body = {"changes": [{"pool_definition": {"name": test.pool, **members}}], "since": "24h"}
+    [cost] = [{"cluster_definition": {"name": test.full("a"), "cost": 1}}]
+    simulated = ok(
+        test.api.post(f"{API}/simulations", json={**body, "changes": [*body["changes"], cost], "project": test.project})
+    )
+    [move] = simulated["executions"]
+    assert (move["before"]["cluster"], move["after"]["cluster"]) == (test.full("b"), test.full("a"))
+    assert (move["after"]["reason"], "last bids" in move["after"]["message"]) == ("ASKING", True)
+
+
+def test_how_good_bids_were_is_counted_for_each_cluster(asker: MakeAsker) -> None:
+    test = asker("a", "b")
+    test.agents["a"].sync(can_bid=True, report={"capacity": {"cpu": "8"}, "free": {"cpu": "8"}})
+    for name, start in (("kept", 30), ("late", 0)):
+        test.create(name)
+        test.bid("a", start_seconds=start)
+        test.bid("b", start_seconds=600)
+        test.clock.advance(30 if name == "kept" else 100)
+        test.agents["a"].start()
+        test.agents["a"].sync(can_bid=True)
+    test.create("ended")
+    test.bid("a")
+    test.bid("b", start_seconds=60)
+    ok(test.api.delete(f"{API}/executions/{test.project}/{DOMAIN}/ended", json={}))
+    compare_promises(test.context)
+    compare_promises(test.context)
+    cluster = get(test.api, f"clusters/{test.full('a')}")
+    assert (cluster["bids"]["promised"], cluster["bids"]["kept"]) == (2, 1)
+    assert 45 <= cluster["bids"]["late_seconds"] <= 55
+    assert "bids" not in get(test.api, f"clusters/{test.full('b')}")
+    metrics = test.api.get("/metrics").get_data(as_text=True)
+    assert f'rainbow_bid_starts_total{{cluster="{test.full("a")}",kept="no"}} 1.0' in metrics
+    assert f'rainbow_bids_total{{answer="yes",cluster="{test.full("b")}"}} 3.0' in metrics
+
+
+def test_old_rounds_are_deleted_by_their_age_and_with_their_execution(asker: MakeAsker) -> None:
+    test = asker("a")
+    for name in ("old", "new", "last"):
+        test.create(name)
+        test.bid("a")
+        test.clock.advance(100)
+    assert [len(test.rounds(name)) for name in ("old", "new", "last")] == [1, 1, 1]
+    list(prune(test.context, Retention(bids="150s"), now=test.clock()))
+    assert [len(test.rounds(name)) for name in ("old", "new", "last")] == [0, 0, 1]
+    assert test.place("old")[0] == "a"
+    with test.context.database.reading() as connection:
+        orphans = select(func.count()).where(bids.c.round.not_in(select(bid_rounds.c.id)))
+        assert connection.execute(orphans).scalar_one() == 0
+
+
+def test_a_pool_tells_how_it_asks_and_a_wrong_field_changes_nothing(asker: MakeAsker) -> None:
+    test = asker("a", choose_by="mix", cost_weight=2, ask_deadline="1s")
+    told = get(test.api, f"pools/{test.pool}")
+    fields = ("strategy", "choose_by", "cost_weight", "ask_deadline")
+    assert {name: told[name] for name in fields} == dict(zip(fields, ("ask", "mix", 2, "1s"), strict=True))
+    body = {"pool": {"members": [{"id": "a"}], "strategy": "ask", "rebalance": "sometimes"}}
+    refused(test.api.put(f"{API}/pools/{test.pool}", json=body), 400, "invalid_request", "rebalance")
+    assert get(test.api, f"pools/{test.pool}") == told

@@ -1,0 +1,196 @@
+"""Placement by the graphs of clusters, over the API; on both databases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.services.redecisions import decide_waiting
+from tests.support.descriptions import DATA, describe, pooled
+from tests.support.placing import (
+    API,
+    asked,
+    create,
+    created,
+    execution,
+    explanation,
+    ok,
+    pool,
+    put_attribute,
+    put_pool,
+    refused,
+    report,
+)
+
+
+@pytest.fixture
+def red(api: FlaskClient) -> FlaskClient:
+    """Three nodes of twelve cores in a pool, with storage and software."""
+    describe(api, "red")
+    put_pool(api, "red", ["red"])
+    limits = {"limits": {"cpu": "64", "memory": "1Ti", "gpu": "64"}}
+    put_attribute(api, "project-domain", "task_resource_attributes", limits)
+    return api
+
+
+def job(cpu: str | None = None, requires: Any = None, **resources: Any) -> dict[str, Any]:
+    document = {"command": ["true"], "resources": {**resources, **({"requests": {"cpu": cpu}} if cpu else {})}}
+    return {"job": {**document, **({"requires": requires} if requires else {})}}
+
+
+def jobspec(name: str) -> dict[str, Any]:
+    return {"jobspec": yaml.safe_load((DATA / "jobspecs" / name).read_text())}
+
+
+def flux(resource: dict[str, Any]) -> dict[str, Any]:
+    task = {"command": ["true"], "slot": "task", "count": {"per_slot": 1}}
+    return {"jobspec": {"version": 1, "resources": [resource], "tasks": [task], "attributes": {"system": {}}}}
+
+
+def slot(count: int, cores: int) -> dict[str, Any]:
+    return {"type": "slot", "count": count, "label": "task", "with": [{"type": "core", "count": cores}]}
+
+
+def group(**resource: Any) -> dict[str, Any]:
+    return {"jobspec": {"version": 1, "resources": {"g": resource}, "tasks": [{"command": ["true"]}]}}
+
+
+def cores(count: int) -> list[dict[str, Any]]:
+    return [{"type": "core", "count": count}]
+
+
+FITTING = {
+    "36 single-core slots": flux(slot(36, 1)),
+    "36 single-core tasks": job("1", tasks=36),
+    "36 next-generation slots": group(type="slot", replicas=36, **{"with": cores(1)}),
+    "three node slots of 12": group(type="node", replicas=3, **{"with": cores(12)}),
+    "three nodes of 12 by Flux": flux({"type": "node", "count": 3, "with": [slot(1, 12)]}),
+    "2 nodes × 24 tasks": job("1", nodes=2, tasks=24),
+    "a job that asks for nothing": job(),
+    "documented storage": jobspec("next-io.yaml"),
+    "documented version": jobspec("next-valid-range.yaml"),
+    "documented cores": jobspec("next-constraint.yaml"),
+    "storage by number": job("2", [{"name": "io", "field": "capacity", "min": 1073741824}]),
+}
+UNFIT = {
+    "37 single-core slots": (flux(slot(37, 1)), "cores: needs 37, the cluster has 36"),
+    "37 single-core tasks": (job("1", tasks=37), "cores: needs 37, the cluster has 36"),
+    "a slot of 13 cores": (flux(slot(1, 13)), "cores: needs 13 on one node, largest node has 12"),
+    "13 cores": (job("13"), "cores: needs 13 on one node, largest node has 12"),
+    "four node slots of 12": (
+        group(type="node", replicas=4, **{"with": cores(12)}),
+        "nodes: needs 4, the cluster has 3",
+    ),
+    "1 × 13": (job("1", nodes=1, tasks=13), "cores: needs 13 on one node, largest node has 12"),
+    "a gpu": ({"job": {"command": ["true"], "resources": {"requests": {"gpu": "1"}}}}, "gpus: needs 1"),
+    "another version": (jobspec("next-invalid-range.yaml"), "spack version from 0.7.1 to 0.7.5"),
+    "a field that no vertex has": (
+        job("1", [{"name": "io", "field": "colour", "match": "red"}]),
+        "no vertex has the field 'colour'",
+    ),
+    "a subsystem that there is not": (
+        job("1", [{"name": "network", "field": "type", "match": "ib"}]),
+        "no vertex has the field 'type'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_a_job_that_fits_the_machine_is_created(red: FlaskClient, case: str) -> None:
+    placed = ok(red.post(f"{API}/placements", json=asked(**FITTING[case], **pool("red"))))
+    assert placed["cluster"] == "red"
+    assert created(red, "x", **FITTING[case], **pool("red"))["cluster"] == "red"
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_a_job_that_never_fits_is_refused_with_what_is_missing(red: FlaskClient, case: str) -> None:
+    spec, missing = UNFIT[case]
+    answer = refused(create(red, "x", **spec, **pool("red")), 400, "no_cluster_large_enough")
+    assert "'red' has no place for it: " in answer["message"]
+    assert missing in answer["message"]
+    tried = red.post(f"{API}/placements", json=asked(**spec, **pool("red")))
+    assert answer["message"] in tried.get_data(as_text=True).replace("\\u2192", "→")
+
+
+def test_a_requirement_that_is_not_understood_is_refused_by_name(red: FlaskClient) -> None:
+    wrong = job("1", [{"name": "io", "field": "type", "like": "shm"}])
+    answer = refused(create(red, "x", **wrong, **pool("red")), 400, "invalid_request")
+    assert any(detail["field"].startswith("spec.job.requires.0") for detail in answer["details"])
+    spec = jobspec("next-io.yaml")
+    spec["jobspec"]["resources"]["ior"]["requires"][0]["min"] = "soon"
+    refused(
+        create(red, "x", **spec, **pool("red")), 400, "invalid_request", "spec.jobspec.resources.ior.requires.0.min"
+    )
+
+
+def test_a_cluster_without_a_description_goes_by_the_sum_of_its_capacity(red: FlaskClient) -> None:
+    put_pool(red, "both", ["red", "flat"])
+    ok(red.put(f"{API}/clusters/flat", json={"cluster": {"capacity": {"cpu": "36", "nodes": 3}}}))
+    report(red, "flat", capacity={"cpu": "36", "nodes": 3})
+    report(red, "red", engine="slurm")
+    assert created(red, "x", **job("13"), **pool("both"))["cluster"] == "flat"
+    candidates = {c["cluster"]: c for c in explanation(red, "x")["candidates"]}
+    failed = [verdict for verdict in candidates["red"]["verdicts"] if not verdict["passed"]]
+    assert [verdict["filter"] for verdict in failed] == ["fits"]
+    assert "largest node has 12" in candidates["red"]["why_not"]
+
+
+def test_a_description_says_more_than_a_capacity_that_was_reported(red: FlaskClient) -> None:
+    report(red, "red", capacity={"cpu": "8", "nodes": 1})
+    assert created(red, "x", **job("1", nodes=3, tasks=36), **pool("red"))["cluster"] == "red"
+
+
+def test_what_waits_is_decided_again_by_a_new_description(red: FlaskClient, context: Context) -> None:
+    describe(red, "blue", pooled(1, 4))
+    put_pool(red, "colours", {"red": 0.001, "blue": 1000})
+    assert created(red, "x", **job("3"), **pool("colours"))["cluster"] == "blue"
+    describe(red, "blue", pooled(4, 2))
+    decide_waiting(context)
+    assert execution(red, "x")["cluster"] == "red"
+    describe(red, "red", pooled(36, 1))
+    decide_waiting(context)
+    waiting = execution(red, "x")
+    assert (waiting.get("cluster"), waiting["closure"]["reason"]["code"]) == (None, "CLUSTERS_DO_NOT_FIT")
+
+
+def test_examples_match_as_documented_a_thousand_times(red: FlaskClient, context: Context) -> None:
+    expected = {"next-io.yaml": True, "next-valid-range.yaml": True, "next-constraint.yaml": True}
+    for name, is_fitting in {**expected, "next-invalid-range.yaml": False}.items():
+        body = asked("x", **jobspec(name), **pool("red"))
+        statuses = {red.post(f"{API}/placements", json=body).status_code for _ in range(25)}
+        assert statuses == {200 if is_fitting else 400}
+
+
+def nested(*levels: tuple[str, int], **innermost: Any) -> dict[str, Any]:
+    """A next-generation group of levels within each other."""
+    resource: dict[str, Any] = {}
+    for number, (type_, count) in enumerate(reversed(levels)):
+        inner = {"with": [resource]} if number else innermost
+        resource = {"type": type_, "count": count, **inner}
+    return group(**resource)
+
+
+LAYERED = {
+    "a rack of three nodes": (nested(("rack", 1), ("node", 3), ("core", 12)), True),
+    "two racks": (nested(("rack", 2), ("node", 1), ("core", 1)), False),
+    "twelve cores of a socket": (nested(("node", 1), ("socket", 1), ("core", 12)), True),
+    "two sockets of a node": (nested(("node", 1), ("socket", 2), ("core", 6)), False),
+    "cores that must have what only nodes have": (
+        nested(("node", 1), ("core", 1), requires=[{"name": "io", "field": "type", "match": "shm"}]),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LAYERED)
+def test_levels_of_a_jobspec_are_asked_of_the_graph(red: FlaskClient, case: str) -> None:
+    spec, is_fitting = LAYERED[case]
+    answer = create(red, "x", **spec, **pool("red"))
+    if is_fitting:
+        assert ok(answer)["execution"]["cluster"] == "red"
+    else:
+        assert "has no place for it" in refused(answer, 400, "no_cluster_large_enough")["message"]

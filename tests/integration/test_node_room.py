@@ -1,0 +1,130 @@
+"""Work goes only where it fits on the free nodes beside what was assigned since the last report; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from admin.services.context import Context
+from admin.services.redecisions import decide_waiting
+from tests.support.descriptions import describe, pooled
+from tests.support.placing import created, execution, explanation, pool, put_attribute, put_pool, report
+
+
+def job(cpu: int, **resources: Any) -> dict[str, Any]:
+    return {"job": {"command": ["true"], "resources": {**resources, "requests": {"cpu": str(cpu)}}}}
+
+
+@pytest.fixture
+def two(api: FlaskClient) -> FlaskClient:
+    """Two clusters of three nodes with four cores, of which some is in use."""
+    limits = {"limits": {"cpu": "64"}}
+    put_attribute(api, "project-domain", "task_resource_attributes", limits)
+    for name in ("a", "b"):
+        describe(api, name, pooled(3, 4))
+    nodes = {"n1": {"cpu": "3"}, "n2": {"cpu": "1"}}
+    report(api, "a", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "8"}, nodes=nodes)
+    report(
+        api,
+        "b",
+        capacity={"cpu": "12", "nodes": 3},
+        free={"cpu": "4"},
+        nodes={"n1": {"closed": True}, "n2": {"cpu": "0"}},
+    )
+    return api
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_a_cluster_without_a_node_that_is_free_enough_is_passed_over(
+    two: FlaskClient, context: Context, strategy: str
+) -> None:
+    put_pool(two, "p", ["a", "b"], strategy=strategy)
+    assert created(two, "first", **job(4), **pool("p"))["cluster"] == "a"
+    assert created(two, "second", **job(4), **pool("p"))["cluster"] == "b"
+    third = created(two, "third", **job(4), **pool("p"))
+    assert third["closure"]["reason"]["code"] == "CLUSTERS_FULL"
+    message = third["closure"]["reason"]["message"]
+    assert "'a' is full (cores: needs 4 on one node, the most free on one node is 3)" in message
+    why = {candidate["cluster"]: candidate["why_not"] for candidate in explanation(two, "third")["candidates"]}
+    assert "the most free on one node is 3" in why["a"]
+    assert created(two, "small", **job(3), **pool("p"))["cluster"] == "a"
+    report(two, "a", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
+    decide_waiting(context)
+    assert execution(two, "third")["cluster"] == "a"
+
+
+def test_rules_may_ask_for_a_place_on_the_free_nodes(two: FlaskClient, context: Context) -> None:
+    put_pool(two, "p", ["a", "b"], strategy="constraint", rules=[{"filter": "fits_now"}, {"sort": "position"}])
+    assert created(two, "first", **job(4), **pool("p"))["cluster"] == "a"
+    assert created(two, "second", **job(4), **pool("p"))["cluster"] == "b"
+    third = created(two, "third", **job(4), **pool("p"))
+    assert third["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"
+    assert created(two, "small", **job(3), **pool("p"))["cluster"] == "a"
+    asked_for = {"strategy": "constraint", "rules": [{"filter": "fits_now"}]}
+    put_pool(two, "q", ["a", "b"])
+    fourth = created(two, "fourth", **job(4), **pool("q"), **asked_for)
+    assert fourth["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"
+    report(two, "a", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
+    decide_waiting(context)
+    assert execution(two, "third")["cluster"] == "a"
+    assert execution(two, "fourth")["closure"]["reason"]["code"] == "CLUSTERS_RULED_OUT"
+    report(two, "b", capacity={"cpu": "12", "nodes": 3}, free={"cpu": "12"}, nodes={})
+    decide_waiting(context)
+    assert execution(two, "fourth")["cluster"] == "b"
+
+
+def test_work_of_a_weighted_pool_waits_at_a_busy_cluster(two: FlaskClient) -> None:
+    put_pool(two, "p", ["a"])
+    assert [created(two, f"e{number}", **job(4), **pool("p"))["cluster"] for number in range(5)] == ["a"] * 5
+
+
+def packs(nodes: Sequence[int], jobs: Sequence[tuple[int, int]]) -> bool:
+    """Whether jobs, each of some nodes with so many cores on each, have places together: tries everything."""
+    if not jobs:
+        return True
+    (count, cores), *rest = jobs
+    return any(packs(left, rest) for left in _placed(tuple(nodes), count, cores, 0))
+
+
+def _placed(nodes: tuple[int, ...], count: int, cores: int, start: int) -> Any:
+    if count == 0:
+        yield tuple(sorted(nodes))
+        return
+    for number in range(start, len(nodes)):
+        if nodes[number] >= cores:
+            taken = (*nodes[:number], nodes[number] - cores, *nodes[number + 1 :])
+            yield from _placed(taken, count - 1, cores, number + 1)
+
+
+@pytest.mark.parametrize("strategy", ["spill", "least-loaded"])
+def test_whatever_was_assigned_since_a_report_has_a_packing_onto_the_nodes_that_were_free(
+    app: Flask, api: FlaskClient, strategy: str
+) -> None:
+    put_attribute(api, "project-domain", "task_resource_attributes", {"limits": {"cpu": "64"}})
+    random = Random(7)
+    free = {name: [random.randint(0, 6) for _ in range(4)] for name in ("a", "b", "c")}
+    for name, cores in free.items():
+        describe(api, name, pooled(4, 6))
+        nodes = {f"n{number + 1}": {"cpu": str(amount)} for number, amount in enumerate(cores)}
+        report(api, name, capacity={"cpu": "24"}, free={"cpu": str(sum(cores))}, nodes=nodes)
+    put_pool(api, "p", list(free), strategy=strategy)
+    sizes = [(random.randint(1, 2), random.randint(1, 5)) for _ in range(40)]
+
+    def create(number: int) -> str | None:
+        nodes, cores = sizes[number]
+        answer = created(app.test_client(), f"e{number}", **job(cores, nodes=nodes, tasks=nodes), **pool("p"))
+        cluster: str | None = answer.get("cluster")
+        return cluster
+
+    with ThreadPoolExecutor(6) as threads:
+        placed = list(threads.map(create, range(len(sizes))))
+    for name, cores in free.items():
+        assigned = [size for size, cluster in zip(sizes, placed, strict=True) if cluster == name]
+        assert packs(cores, sorted(assigned, reverse=True)), (name, cores, assigned)
+    assert len(set(placed)) > 2  # some found a place, and some did not

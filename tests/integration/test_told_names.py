@@ -1,0 +1,510 @@
+"""What callers are told who may not read the fleet, and of projects that they may not know of."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from admin.core.grants import Grant, Grantee
+from admin.core.identities import Identity, Proof
+from admin.core.permissions import ROLES
+from admin.core.settings.scopes import Scope
+from admin.services import grants, row_warnings, user_tokens, users, warnings
+from admin.services.changeable.base import ChangeOptions
+from admin.services.context import Context
+from admin.services.no_effect import NoEffectPage, list_no_effect
+from admin.services.visibility import access_of
+from admin.store.attributes import Filter
+from tests.conftest import MakeApp
+from tests.integration.test_permissions import OPERATIONS, ROWS
+from tests.robustness.test_nul import BODIES, path_of
+from tests.support.apps import context_of
+from tests.support.placing import (
+    API,
+    DOMAIN,
+    JOB,
+    PROJECT,
+    asked,
+    create,
+    label,
+    new_project,
+    ok,
+    pool,
+    put_attribute,
+    put_cluster,
+    put_label,
+    put_pool,
+    refused,
+    register_plan,
+    register_workflow,
+    switch,
+)
+
+LOCAL = sorted(ROLES["editor"].permissions - {"fleet.read"})
+SECTIONS: dict[str, Any] = {"roles": {"local": {"permissions": LOCAL}}}
+#: Names that the caller may not know, of which none is in a word of an answer.
+CLUSTERS = ("quokka", "wombat", "numbat")
+POOLS, LABELS = ("zephyr", "zephyrs"), ("sirocco", "siroccos")
+ELSEWHERE, FLOW, PLAN, AUTHOR, WHY = "kumquat", "tamarind", "rambutan", "hedwig", "persimmon"
+PROPERTY = "durian"
+SECRET = (*CLUSTERS, *POOLS, *LABELS, ELSEWHERE, FLOW, PLAN, AUTHOR, WHY, PROPERTY)
+#: What settings that the caller may read say, and a pool that an execution of the caller asks for.
+OWN_POOL, RULED_POOL = "mistral", "levante"
+WHERE = f"project={PROJECT}&domain={DOMAIN}"
+
+
+class Told:
+    """A caller who notes what is told."""
+
+    def __init__(self, client: FlaskClient, token: str) -> None:
+        self.client = client
+        client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {token}"
+
+    def call(self, method: str, path: str, body: Any = None) -> TestResponse:
+        return self.client.open(f"{API}/{path}", method=method, json=body)
+
+    def get(self, path: str) -> Any:
+        return ok(self.call("GET", path))
+
+
+def secrets_in(answer: TestResponse) -> list[str]:
+    """The words that an answer should not have; tokens of pages are read too."""
+    text = answer.get_data(as_text=True)
+    document = answer.get_json(silent=True)
+    token = document.get("token") if isinstance(document, dict) else None
+    if token:
+        text += base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+    return [word for word in SECRET if word in text]
+
+
+def made_user(app: Flask, name: str, role: str, scope: Scope) -> Told:
+    context, options = context_of(app), ChangeOptions()
+    users.create_user(context, name, {}, options)
+    grants.create_grant(context, Grant(role=role, grantee=Grantee("user", name), scope=scope), options)
+    return Told(app.test_client(), user_tokens.create_token(context, name, "laptop").token)
+
+
+def by_rules(*rules: dict[str, str]) -> dict[str, Any]:
+    return {"strategy": "constraint", "rules": list(rules)}
+
+
+def settle(api: FlaskClient) -> None:
+    """A fleet, another project, and settings of which the caller may read some."""
+    for name in CLUSTERS:
+        put_cluster(api, name, capacity={"cpu": "4", "gpu": "0"}, properties={PROPERTY: 5})
+    for name in POOLS:
+        put_pool(api, name, CLUSTERS)
+    put_pool(api, OWN_POOL, CLUSTERS, **by_rules({"filter": f"{PROPERTY} < 9"}, {"sort": PROPERTY}))
+    put_pool(api, RULED_POOL, CLUSTERS[:1], **by_rules({"filter": f"min(9, {PROPERTY}) > 9"}))
+    for name in LABELS:
+        put_label(api, name, CLUSTERS[:2])
+    new_project(api, ELSEWHERE)
+    for project in (PROJECT, ELSEWHERE):
+        ok(register_workflow(api, "flow" if project == PROJECT else FLOW, project=project))
+        ok(register_plan(api, "plan" if project == PROJECT else PLAN, "flow" if project == PROJECT else FLOW,
+                         project=project))  # fmt: skip
+    ok(create(api, "one"))
+    ok(create(api, "elsewhere", project=ELSEWHERE))
+    by = {"claimed_by": AUTHOR, "message": WHY}
+    row = {"matching_attributes": {"cluster_assignment": {"cluster_pool_name": OWN_POOL}}}
+    ok(api.put(f"{API}/domain_attributes/{DOMAIN}", json={"attributes": row, **by}))
+    put_attribute(api, "project-domain", "execution_cluster_label", {"value": LABELS[0]}, project=ELSEWHERE)
+    put_attribute(api, "workflow", "cluster_assignment", {"cluster_pool_name": POOLS[0]}, project=ELSEWHERE,
+                  workflow=FLOW)  # fmt: skip
+    limits = {"limits": {"cpu": "1"}}
+    put_attribute(api, "project-domain", "task_resource_attributes", limits)
+    ok(create(api, "sorted"))
+    ok(create(api, "ruled-out", **pool(RULED_POOL)))
+    for name in CLUSTERS:
+        switch(api, name, "cordon", reason=WHY, claimed_by=AUTHOR)
+    ok(create(api, "waits"))
+
+
+@pytest.fixture(scope="module")
+def admin(shared_app: Flask) -> Told:
+    settle(shared_app.test_client())
+    return made_user(shared_app, "root", "admin", Scope())
+
+
+@pytest.fixture(scope="module")
+def caller(shared_app: Flask, admin: Told) -> Told:
+    """A user of one project who may not read the fleet."""
+    return made_user(shared_app, "local", "local", Scope(project=PROJECT))
+
+
+@pytest.fixture(scope="module")
+def viewer(shared_app: Flask, admin: Told) -> Told:
+    """A user of one project who may read the fleet."""
+    return made_user(shared_app, "viewer", "editor", Scope(project=PROJECT))
+
+
+def own_cluster(admin: Told, name: str = "one") -> str:
+    """Where an execution of the caller is."""
+    return str(admin.get(f"executions/{PROJECT}/{DOMAIN}/{name}").get("cluster"))
+
+
+def bodies_of(id: str) -> Iterator[Any]:
+    """Bodies for a route: the usual one, and one that names what is like a secret."""
+    operation = OPERATIONS[id]
+    body = BODIES.get(operation.body.__name__) if operation.body is not None else None
+    yield body
+    if body is not None:
+        text = json.dumps(body)
+        yield json.loads(text.replace("mycluster", "siroco"))
+        yield json.loads(text.replace("mycluster", LABELS[0]))
+
+
+ROUTES = [id for id in ROWS if OPERATIONS[id].permission != "own-agent" and id not in ("openapi", "register_cluster")]
+
+
+@pytest.mark.parametrize("id", ROUTES)
+def test_no_route_tells_what_the_caller_may_not_know(admin: Told, caller: Told, id: str) -> None:
+    operation, (_place, query) = OPERATIONS[id], ROWS[id]
+    known = {own_cluster(admin, name) for name in ("one", "sorted", "waits")}
+    asked_query = [query] if query else []
+    if operation.query is not None and "dry_run" in operation.query().fields:
+        asked_query.append("dry_run=true")
+    elif operation.method != "GET" and id not in ("place", "simulate", "propose_effective_attributes"):
+        return  # what cannot be tried is called below
+    path = path_of(operation)
+    if asked_query:
+        path += ("&" if "?" in path else "?") + "&".join(asked_query)
+    for body in bodies_of(id):
+        answer = caller.client.open(path, method=operation.method, json=body)
+        assert answer.status_code < 500
+        typed = {word for word in SECRET if body is not None and word in json.dumps(body)}
+        assert set(secrets_in(answer)) <= known | typed, answer.get_data(as_text=True)
+
+
+#: Questions about settings, placements and names, and what they name themselves.
+QUESTIONS = [
+    ("GET", f"effective_attributes?{WHERE}&provenance=true&nearest=true", None),
+    ("GET", f"effective_attributes?{WHERE}&workflow=flo&provenance=true", None),
+    ("GET", f"effective_attributes?{WHERE}&workflow=tamarin&provenance=true", None),
+    ("GET", f"project_domain_attributes/{PROJECT}/{DOMAIN}?resource_type=7&provenance=true", None),
+    ("GET", f"effective_attributes/reach?resource_type=7&{WHERE}", None),
+    ("GET", "warnings", None),
+    ("GET", "warnings?limit=1", None),
+    ("GET", f"matchable_attributes/no_effect?{WHERE}", None),
+    ("GET", "matchable_attributes?resource_type=7", None),
+    *(("GET", f"uses?{noun}={name}&reach=true", None) for noun, name in (
+        *(("pool", name) for name in ("zephy", "mistral")), ("label", "siroc"), ("cluster", "quoka"))),
+    ("GET", "uses?resource_type=7&reach=true&limit=1", None),
+    ("GET", "uses?resource_type=6&field=envs.kumqua", None),
+    ("GET", "projects", None),
+    ("GET", "projects/kumqua", None),
+    ("GET", "executions?limit=1", None),
+    ("GET", "execution_counts?by=cluster,project", None),
+    ("GET", "executions?filters=eq(cluster,quoka)", None),
+    ("GET", "placement_counts?by=project", None),
+    ("GET", "revisions", None),
+    ("GET", "timeline", None),
+    ("GET", "timeline?actor=hedwi", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/waits?with_status=true", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/explanation", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/one/explanation", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/events", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/comparison?other_name=one", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/waits/comparison?to={PROJECT}/{DOMAIN}/one", None),
+    ("POST", "executions?dry_run=true", asked("n", **pool("zephy"))),
+    ("POST", "executions?dry_run=true", asked("n", **label("siroc"))),
+    ("POST", "executions?dry_run=true", asked("n", cluster="quoka")),
+    ("POST", "executions?dry_run=true", asked("n", launch_plan={"name": "rambuta"})),
+    ("POST", "executions?dry_run=true", asked("n", project="kumqua")),
+    ("POST", "executions?dry_run=true", asked("n", domain="developmen")),
+    ("POST", "executions?dry_run=true", asked("n", job={**JOB, "resources": {"requests": {"gpu": "1"}}})),
+    ("POST", "executions?dry_run=true", asked("n", job={**JOB, "resources": {"requests": {"cpu": "9"}}})),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/sorted/explanation", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/ruled-out/explanation", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}/ruled-out?with_status=true", None),
+    ("GET", f"executions/{PROJECT}/{DOMAIN}", None),
+    ("POST", "executions?dry_run=true", asked("n", **by_rules({"sort": "duria"}))),
+    ("POST", "placements", asked("n", **by_rules({"sort": "duria"}))),
+    ("POST", "placements", asked("n", **pool(RULED_POOL))),
+    ("POST", "placements", asked("n", **pool("zephy"))),
+    ("POST", "placements", asked("n")),
+    ("POST", "simulations", {"changes": [], "since": "1d", "project": PROJECT, "domain": DOMAIN}),
+    ("GET", "executions/flytesnacks/development/on", None),
+    ("GET", f"workflows/{PROJECT}/{DOMAIN}/tamarin/v1", None),
+    ("GET", f"launch_plans/{PROJECT}/{DOMAIN}/rambuta/v1", None),
+    *(("PUT", f"workflow_attributes/{PROJECT}/{DOMAIN}/{workflow}{query}",
+       {"attributes": {"matching_attributes": matching}})
+      for query in ("?dry_run=true", "")
+      for workflow in ("flow", "tamarin")
+      for matching in (pool("zephy"), label("siroc"))),
+    *(("DELETE", f"workflow_attributes/{PROJECT}/{DOMAIN}/{workflow}?resource_type={kind}", None)
+      for workflow in ("flow", "tamarin") for kind in (3, 7)),
+    ("POST", "attribute_changes?dry_run=true&plan=true", {"changes": [
+        {"resource_type": "CLUSTER_ASSIGNMENT", "project": PROJECT, "domain": DOMAIN,
+         "payload": {"cluster_pool_name": "zephy"}}]}),
+    ("POST", "launch_plans", {"id": {"project": PROJECT, "domain": DOMAIN, "name": "plan", "version": "v2"},
+                              "spec": {"workflow_id": {"name": "flow", "version": "v1"}, **pool("zephy")},
+                              "state": "INACTIVE"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path", "body"), QUESTIONS, ids=lambda part: str(part)[:80])
+def test_no_answer_about_settings_and_placements_tells_what_the_caller_may_not_know(
+    admin: Told, caller: Told, method: str, path: str, body: Any
+) -> None:
+    known = {own_cluster(admin, name) for name in ("one", "sorted", "waits")}
+    answer = caller.call(method, path, body)
+    assert answer.status_code < 500, answer.get_data(as_text=True)
+    assert set(secrets_in(answer)) <= known, answer.get_data(as_text=True)
+
+
+def test_the_same_questions_tell_the_names_to_an_administrator(admin: Told) -> None:
+    answers = [admin.call(method, path, body) for method, path, body in QUESTIONS if method == "GET"]
+    told = {word for answer in answers for word in secrets_in(answer)}
+    assert told >= {*CLUSTERS, POOLS[0], LABELS[0], ELSEWHERE, FLOW, PLAN, AUTHOR, WHY, PROPERTY}
+
+
+# Equal answers
+
+
+def text_of(answer: TestResponse, name: str) -> str:
+    """An answer without the name in question, the number of the revision and what is random."""
+    text = answer.get_data(as_text=True).replace(name, "X")
+    return re.sub(r'"(request_id|revision|version|before|changed)":("[^"]*"|\d+|true|false|{[^}]*}),?', "", text)
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+@pytest.mark.parametrize(
+    ("matching", "hidden", "absent"),
+    [(pool, POOLS[0], "zebra"), (label, LABELS[0], "sahara"), (label, "quokka", "steppe")],
+)
+def test_a_setting_that_names_what_is_hidden_is_answered_as_one_that_names_nothing(
+    caller: Told, viewer: Told, matching: Any, hidden: str, absent: str, query: str
+) -> None:
+    def put(user: Told, name: str) -> TestResponse:
+        body = {"attributes": {"matching_attributes": matching(name)}}
+        return user.call("PUT", f"project_domain_attributes/{PROJECT}/staging{query}", body)
+
+    answers = [put(caller, name) for name in (hidden, absent)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert text_of(answers[0], hidden) == text_of(answers[1], absent)
+    assert "No " in put(viewer, absent).get_data(as_text=True)
+    assert "No " not in put(viewer, hidden).get_data(as_text=True).replace("No cluster", "")
+    caller.call("DELETE", f"project_domain_attributes/{PROJECT}/staging?resource_type={3 if matching is label else 7}")
+
+
+@pytest.mark.parametrize(("noun", "hidden"), [("pool", POOLS[0]), ("label", LABELS[0]), ("cluster", "numbat")])
+def test_where_something_hidden_is_used_is_answered_as_for_what_there_is_not(
+    caller: Told, noun: str, hidden: str
+) -> None:
+    answers = [caller.call("GET", f"uses?{noun}={name}&reach=true") for name in (hidden, "absent")]
+    assert text_of(answers[0], hidden) == text_of(answers[1], "absent")
+    assert ok(answers[0])["partial"] is True
+
+
+def test_the_timeline_of_a_hidden_cluster_is_that_of_one_that_there_is_not(
+    admin: Told, caller: Told, viewer: Told
+) -> None:
+    path = f"timeline?cluster={CLUSTERS[0]}&source=revision"
+    assert caller.get(path) == caller.get("timeline?cluster=absent&source=revision")
+    assert caller.get(path)["entries"] == []
+    # With the pools and labels that it is a member of.
+    assert viewer.get(path)["entries"] == admin.get(path)["entries"]
+    assert len(viewer.get(path)["entries"]) > 1
+
+
+def no_effect_page(context: Context) -> NoEffectPage:
+    return list_no_effect(context, Filter(kinds=("EXECUTION_CLUSTER_LABEL", "TASK_RESOURCE")), None, 10, examined=1)
+
+
+def test_pages_of_warnings_count_and_name_no_rows_that_are_hidden(
+    shared_app: Flask, admin: Told, caller: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_warnings, "_CHUNK", 1)
+    context = context_of(shared_app)
+    own = context.seen_by(access_of(context, Identity(user="local", proof=Proof.TOKEN)))
+    for page in (warnings.list_warnings(own, limit=10, examined=1), no_effect_page(own)):
+        assert page.next_key is None or PROJECT in page.next_key
+    assert no_effect_page(context).next_key is not None
+    assert caller.get("matchable_attributes/no_effect?resource_type=3")["examined"] == 0
+    assert admin.get("matchable_attributes/no_effect?resource_type=3")["examined"] == 1
+
+
+def test_a_workflow_of_a_hidden_project_is_answered_as_one_that_is_not_registered(caller: Told) -> None:
+    body = {"attributes": {"matching_attributes": pool(OWN_POOL)}}
+    answers = [
+        caller.call("PUT", f"workflow_attributes/{PROJECT}/staging/{name}?dry_run=true", body)
+        for name in (FLOW, "unregistered")
+    ]
+    assert text_of(answers[0], FLOW) == text_of(answers[1], "unregistered")
+    assert "unknown_workflow" in answers[0].get_data(as_text=True)
+
+
+# Suggestions
+
+
+def test_a_refused_creation_suggests_only_what_the_settings_of_the_caller_say(caller: Told, viewer: Told) -> None:
+    path = "executions?dry_run=true"
+    answer = refused(caller.call("POST", path, asked("n", **pool("mistrl"))), 400, "unknown_pool")
+    assert answer["details"][0]["closest"] == [OWN_POOL]
+    answer = refused(caller.call("POST", path, asked("n", **pool("zephy"))), 400, "unknown_pool")
+    assert "closest" not in answer["details"][0]
+    assert "Did you mean" not in answer["message"]
+    answer = refused(viewer.call("POST", path, asked("n", **pool("zephy"))), 400, "unknown_pool")
+    assert answer["details"][0]["closest"][0] == "zephyr"
+
+
+def test_a_refused_rule_suggests_properties_only_to_who_may_read_the_fleet(caller: Told, viewer: Told) -> None:
+    body = asked("n", **by_rules({"sort": "duria"}))
+    answers = [user.call("POST", "executions?dry_run=true", body) for user in (caller, viewer)]
+    [untold], [told] = (refused(answer, 400, "invalid_request")["details"] for answer in answers)
+    assert (untold["field"], told["field"]) == ("spec.rules.0.sort", "spec.rules.0.sort")
+    assert PROPERTY not in untold.get("closest", [])
+    assert told["closest"] == [PROPERTY]
+
+
+def test_where_unknown_names_are_refused_the_refusal_suggests_none(make_app: MakeApp) -> None:
+    app = make_app(**SECTIONS, attributes={"unknownNames": "refuse"})
+    put_pool(app.test_client(), POOLS[0], CLUSTERS)
+    caller = made_user(app, "local", "local", Scope(project=PROJECT))
+
+    def put(name: str) -> TestResponse:
+        body = {"attributes": {"matching_attributes": pool(name)}}
+        return caller.call("PUT", f"project_domain_attributes/{PROJECT}/{DOMAIN}", body)
+
+    answer = put("zephy")
+    assert refused(answer, 400, "invalid_request")["details"][0]["field"] == "cluster_pool_name"
+    assert secrets_in(answer) == []
+    assert put(POOLS[0]).status_code == 200
+
+
+def test_a_grant_to_a_group_tells_nothing_of_groups_that_the_caller_may_not_read(
+    shared_app: Flask, admin: Told
+) -> None:
+    ok(admin.call("POST", "groups", {"group": {"name": "medlars"}}))
+    owner = made_user(shared_app, "owner", "admin", Scope(project=PROJECT))
+
+    def give(user: Told, group: str) -> TestResponse:
+        return user.call(
+            "POST", "grants?dry_run=true", {"grant": {"role": "viewer", "group": group, "project": PROJECT}}
+        )
+
+    assert "medlars" in give(admin, "medlar").get_data(as_text=True)
+    answers = [give(owner, group) for group in ("medlars", "medlax")]
+    assert text_of(answers[0], "medlars") == text_of(answers[1], "medlax")
+
+
+# Provenance
+
+
+def test_who_made_a_revision_is_told_only_to_who_may_read_it(admin: Told, caller: Told, viewer: Told) -> None:
+    path = f"effective_attributes?{WHERE}&resource_type=7&provenance=true"
+    [told] = admin.get(path)["revisions"].values()
+    assert (told["claimed_by"], told["message"]) == (AUTHOR, WHY)
+    for user in (caller, viewer):
+        answer = user.get(path)
+        [untold] = answer["revisions"].values()
+        assert untold == {key: told[key] for key in ("revision", "at")}
+        assert answer["values"][0]["origins"]["cluster_pool_name"]["revision"] == told["revision"]
+
+
+def test_who_gave_a_grant_on_the_platform_is_told_only_to_who_may_read_it(shared_app: Flask, admin: Told) -> None:
+    ok(admin.call("POST", "grants", {"grant": {"role": "viewer", "user": "guest"}, "message": WHY}))
+    keeper = made_user(shared_app, "keeper", "admin", Scope(project=PROJECT))
+    path = f"access?project={PROJECT}"
+
+    def given(user: Told) -> Any:
+        [grant] = (grant for grant in user.get(path)["grants"] if grant["name"] == "viewer:user:guest")
+        return grant["provenance"]["definition"]
+
+    told = given(admin)
+    assert (told["author"], told["message"]) == ("root", WHY)
+    assert given(keeper) == {key: told[key] for key in ("revision", "at")}
+    ok(admin.call("DELETE", "grants/viewer:user:guest"))
+
+
+# The fleet in explanations, and numbers of other projects
+
+
+def test_an_explanation_counts_the_clusters_that_the_caller_may_not_see(admin: Told, caller: Told) -> None:
+    path = f"executions/{PROJECT}/{DOMAIN}/waits/explanation"
+    every, told = admin.get(path), caller.get(path)
+    number = len(every["candidates"]) + len(every["not_candidates"])
+    assert (told["candidates"], told["not_candidates"], told["unseen_clusters"]) == ([], [], number)
+    assert "unseen_clusters" not in every
+    assert "clusters you may not see" in told["reason"]["message"]
+
+
+def test_an_explanation_tells_the_rules_of_a_pool_to_who_may_read_the_fleet(
+    admin: Told, caller: Told, viewer: Told
+) -> None:
+    path = f"executions/{PROJECT}/{DOMAIN}/sorted/explanation"
+    told, untold = viewer.get(path), caller.get(path)
+    assert told["rules"] == [{"filter": f"{PROPERTY} < 9"}, {"sort": PROPERTY}]
+    assert told["candidates"][0]["values"] == {PROPERTY: 5}
+    assert (untold["strategy"], untold.get("rules")) == ("constraint", None)
+    assert [entry.get("values") for entry in untold["candidates"]] == [None]
+    body = asked("n", **by_rules({"sort": f"properties.{PROPERTY}"}))
+    assert ok(caller.call("POST", "placements", body))["rules"] == body["spec"]["rules"]
+
+
+def test_a_place_in_line_is_told_to_who_may_read_the_fleet(
+    shared_app: Flask, admin: Told, caller: Told, viewer: Told
+) -> None:
+    path = f"executions/{PROJECT}/{DOMAIN}/one?with_status=true"
+    switch(admin.client, own_cluster(admin), "uncordon")
+    told, untold = viewer.get(path)["status"], caller.get(path)["status"]
+    assert ", next at " in told["message"]
+    assert "start" not in untold
+    assert re.search(r", in line at ", untold["message"])
+    switch(admin.client, own_cluster(admin), "cordon", reason=WHY, claimed_by=AUTHOR)
+
+
+# Lists
+
+
+@pytest.mark.parametrize(
+    ("path", "is_partial"),
+    [
+        ("executions", True),
+        (f"executions/{PROJECT}/{DOMAIN}", False),
+        (f"executions?{WHERE}", False),
+        ("execution_counts?by=phase", True),
+        ("projects", True),
+        ("warnings", True),
+        ("matchable_attributes?resource_type=3", True),
+        (f"matchable_attributes?resource_type=3&{WHERE}", False),
+        ("matchable_attributes/no_effect", True),
+        ("revisions", True),
+        ("timeline", True),
+        ("uses?pool=mistral", True),
+        ("placement_counts?by=cluster", True),
+        ("revision_diff?from=1&to=2", True),
+    ],
+)
+def test_a_list_says_whether_there_may_be_more_that_the_caller_may_not_see(
+    admin: Told, viewer: Told, path: str, is_partial: bool
+) -> None:
+    assert viewer.get(path).get("partial", False) is is_partial
+    assert "partial" not in admin.get(path)
+
+
+def test_a_list_of_grants_says_whether_there_may_be_more(shared_app: Flask, admin: Told) -> None:
+    steward = made_user(shared_app, "steward", "admin", Scope(project=PROJECT))
+    assert steward.get("grants")["partial"] is True
+    assert "partial" not in steward.get(f"grants?project={PROJECT}")
+    assert "partial" not in admin.get("grants")
+
+
+# Metrics
+
+
+def test_metrics_need_their_permission_once_there_are_users(shared_app: Flask, admin: Told, viewer: Told) -> None:
+    for path in ("/metrics", "/metrics/"):
+        assert shared_app.test_client().get(path).status_code == 401
+        assert shared_app.test_client().head(path).status_code == 401
+        refused(viewer.client.get(path), 403, "permission_denied")
+    assert CLUSTERS[0] in admin.client.get("/metrics").get_data(as_text=True)

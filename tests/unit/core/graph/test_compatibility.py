@@ -1,0 +1,60 @@
+"""What an image needs of a machine becomes requirements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from admin.core.graph.job_requests import request_of
+from admin.core.graph.requests import Unit
+from admin.core.problems import Invalid
+
+
+def requires(**job: Any) -> list[str]:
+    [need] = request_of(job).needs
+    assert isinstance(need.resource, Unit)
+    return [str(requirement) for requirement in need.resource.requires]
+
+
+def test_annotations_of_an_image_become_requirements() -> None:
+    annotations = {
+        "org.opencontainers.image.architecture": "arm64",
+        "org.supercontainers.mpi.implementation": "mpich",
+        "team/anything": "else",
+    }
+    assert requires(annotations=annotations) == ["containment arch = aarch64", "mpi implementation = mpich"]
+
+
+def test_compatibility_becomes_requirements_beside_those_that_are_given() -> None:
+    compatibility = {
+        "architecture": "amd64",
+        "os": "linux",
+        "libraries": {"mpich": {"min": "4.0", "max": "4.2"}, "cuda": "12.1"},
+        "accelerators": {"model": "a100"},
+    }
+    given = [{"name": "io", "field": "type", "match": "shm"}]
+    assert requires(requires=given, compatibility=compatibility) == [
+        "io type = shm",
+        "containment arch = x86_64",
+        "containment os = linux",
+        "libraries mpich from 4.0 to 4.2",
+        "libraries cuda = 12.1",
+        "accelerators model = a100",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("job", "field"),
+    [
+        ({"compatibility": "any"}, "job.compatibility"),
+        ({"compatibility": {"libraries": "all"}}, "job.compatibility.libraries"),
+        ({"compatibility": {"libraries": {"mpich": {"min": "soon"}}}}, "job.compatibility.libraries.mpich.min"),
+        ({"compatibility": {"architecture": {"a": 1}}}, "job.compatibility.architecture.match"),
+        ({"annotations": {"org.supercontainers.mpi": "x"}}, "job.annotations.org.supercontainers.mpi"),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_name(job: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        request_of(job)
+    assert [problem.field for problem in refusal.value.problems] == [field]
