@@ -19,9 +19,9 @@ from admin.core.settings.platform import PlatformValues
 from admin.core.settings.resolution import resolve
 from admin.core.settings.scopes import PLATFORM
 from admin.core.settings.warnings import excesses, zero_limits
+from admin.core.token_pools.documents import AMOUNTS
 
 _LONGEST_SILENCE_SECONDS = 3650 * 86_400
-from admin.core.token_pools.documents import AMOUNTS
 
 
 def check_document(document: Mapping[str, Any]) -> None:

@@ -41,6 +41,7 @@ from admin.services.attempts import AttemptList, AttemptView
 from admin.services.context import Context
 from admin.services.obstacles import find_obstacle, find_obstacles, may_leave
 from admin.services.silences import SilenceView, find_drain
+from admin.services.token_waits import view_token_wait
 from admin.services.visibility import told_registration
 from admin.store import execution_queue, fleet, registrations, statuses
 from admin.store.executions import Execution
@@ -133,6 +134,7 @@ def view_status(
         start=_start(context.access, connection, execution, position, now)
         if position is not None and takes_work and sees_fleet
         else None,
+        tokens=view_token_wait(context, connection, execution) if takes_work and is_in_line else None,
         obstacles=obstacles and obstacles.message,
         triggers=obstacles.triggers if obstacles is not None else "",
         drain=drain,

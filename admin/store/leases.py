@@ -242,7 +242,7 @@ _SELECT_CANDIDATES = (
     .with_for_update(skip_locked=True, of=executions)
 )
 _SELECT_NOT_TOLD = (
-    select(*_LEASE_COLUMNS)
+    select(*_LEASE_COLUMNS, *_CREATOR)
     .where(*UNLEASED, _of_cluster, MAY_START, _columns.token_pools.is_not(None), _columns.reason != bindparam("reason"))
     .order_by(_columns.id)
     .limit(bindparam("most"))
